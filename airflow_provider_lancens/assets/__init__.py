@@ -1,0 +1,1 @@
+"""The room for Lance tables as Airflow assets: their URIs and events."""

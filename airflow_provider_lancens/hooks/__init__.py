@@ -1,0 +1,1 @@
+"""Airflow connections to Lance namespaces."""

@@ -1,0 +1,102 @@
+"""Names of namespaces and tables: parse and print ``a$b$c``, and reject what can't be one.
+
+This module imports nothing but the standard library, so that DAG files, triggers and Spark
+executors can use it for free. Which characters and lengths a *server* holds is the backend's
+business (`airflow_provider_lancens.namespace`); here stands what no identifier may contain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+
+DELIMITER = "$"
+"""Joins the levels of an identifier (specification: Object Mapping)."""
+
+
+class InvalidIdentifierError(ValueError):
+    """An identifier that no namespace could hold; the namespace layer answers it with code 13."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Identifier:
+    parts: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for part in self.parts:
+            _check_part(part, self.parts)
+
+    @classmethod
+    def of(cls, parts: Iterable[str]) -> Self:
+        """Make an identifier from its levels, outermost first, lower-cased as the servers do."""
+        return cls(tuple(part.lower() if isinstance(part, str) else part for part in parts))
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Make an identifier from ``a$b$c``.
+
+        Raises:
+            InvalidIdentifierError: a level is empty.
+        """
+        return cls.of(text.split(DELIMITER) if text else ())
+
+    @property
+    def name(self) -> str:
+        """The last level."""
+        return self.parts[-1]
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __str__(self) -> str:
+        return DELIMITER.join(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceId(_Identifier):
+    """A namespace: a catalog or a database; no levels at all is the root."""
+
+    @property
+    def is_root(self) -> bool:
+        """Whether this is the metastore itself."""
+        return not self.parts
+
+    @property
+    def parent(self) -> NamespaceId:
+        """The namespace one level up; the root is its own parent."""
+        return NamespaceId(self.parts[:-1])
+
+    def child(self, name: str) -> NamespaceId:
+        """The namespace of that name one level down."""
+        return NamespaceId.of((*self.parts, name))
+
+    def table(self, name: str) -> TableId:
+        """The table of that name in this namespace."""
+        return TableId.of((*self.parts, name))
+
+
+@dataclass(frozen=True, slots=True)
+class TableId(_Identifier):
+    """A table: its namespace's levels, then its own name."""
+
+    def __post_init__(self) -> None:
+        _Identifier.__post_init__(self)
+        if not self.parts:
+            raise InvalidIdentifierError("a table needs a name: got an empty identifier")
+
+    @property
+    def namespace(self) -> NamespaceId:
+        """The namespace that holds the table."""
+        return NamespaceId(self.parts[:-1])
+
+
+def _check_part(part: object, parts: tuple[str, ...]) -> None:
+    if not isinstance(part, str):
+        raise InvalidIdentifierError(f"identifier {parts!r}: {part!r} is not a string")
+    if not part.strip():
+        raise InvalidIdentifierError(f"identifier {parts!r}: a level is empty")
+    if DELIMITER in part:
+        raise InvalidIdentifierError(
+            f"identifier {parts!r}: {part!r} contains {DELIMITER!r}, which separates levels"
+        )

@@ -1,0 +1,1 @@
+"""Hive Metastore: its client, and the two shapes of its namespace."""

@@ -1,0 +1,32 @@
+"""The Lance Namespace over Hive 2.x: two levels, database and table."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from airflow_provider_lancens.namespace.base import MetastoreNamespace
+from airflow_provider_lancens.namespace.config import StorageConfig
+from airflow_provider_lancens.namespace.hive.metastore import HiveMetastore
+from airflow_provider_lancens.namespace.hive.settings import ClientSettings, hive_properties
+
+
+class Hive2Namespace(MetastoreNamespace):
+    """Lance tables in the databases of a Hive Metastore, as ``database$table``.
+
+    On a 3.x or 4.x server these are the databases of the catalog ``hive``.
+
+    Properties, all strings: ``uri`` (thrift://host:port, several separated by commas), ``root``,
+    ``client.pool-size``, ``client.connect-timeout`` and ``client.read-timeout`` (seconds),
+    ``client.table-filter``, ``vend_credentials``, ``storage.*``.
+    """
+
+    _kind: ClassVar[str] = "hive2"
+
+    def __init__(self, **properties: str) -> None:
+        """Parse the properties; nothing is opened.
+
+        Raises:
+            InvalidInputError: (13) a property is missing, misspelt, or can't be what it is.
+        """
+        values = hive_properties(properties)
+        super().__init__(HiveMetastore(ClientSettings.parse(values)), StorageConfig.parse(values), properties)

@@ -1,0 +1,1 @@
+"""The Lance Namespace interface: a request in, an operation, a response out."""

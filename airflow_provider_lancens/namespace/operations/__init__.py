@@ -1,0 +1,1 @@
+"""The specification's operations, written once over a Metastore."""

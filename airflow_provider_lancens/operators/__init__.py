@@ -1,0 +1,1 @@
+"""Tasks on Lance namespaces and tables."""

@@ -1,0 +1,205 @@
+"""Ingesting into a table with PySpark: the user's function makes a DataFrame, the table gets it once."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_lancens.assets.events import note_version
+from airflow_provider_lancens.assets.table import LanceTable
+from airflow_provider_lancens.hooks.arguments import check_choice, parse_table, parse_version
+from airflow_provider_lancens.operators.base import LanceOperator
+from airflow_provider_lancens.spark.options import MODES, Mode, WriteOptions
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+    from lance_namespace import LanceNamespace
+
+    from airflow_provider_lancens.spark.options import WriteResult
+
+Source = Callable[..., Any]
+"""A function ``source(spark, **inputs, **op_kwargs)`` that returns a DataFrame."""
+
+
+class LanceSparkIngestOperator(LanceOperator):
+    """Write what a PySpark function makes into a declared table, exactly once.
+
+    The task may be retried, cleared, or run twice at the same time: under one idempotency key the rows
+    are committed once, and a repeated task answers with that commit without starting Spark. Spark runs in
+    the task's process, as ``spark_conf`` says; a session that is there already is used and not stopped.
+
+    Its XCom is ``{"table": str, "version": int, "previous_version": int | None, "rows": int,
+    "files": int, "bytes": int, "seconds": float, "committed": bool}``. It fits as another ingestion's
+    input. ``committed`` is false where an earlier run made the commit that it describes, or where there
+    was no row to append. An outlet that is the table's asset, or an alias, carries table and versions as
+    its event's extra.
+
+    Args:
+        table: identifier of the table, ``database$table``. Templated.
+        source: called as ``source(spark, **inputs, **op_kwargs)``; returns the DataFrame to write.
+        inputs: tables that `source` reads, by the name of its argument: ``{"table": ..., "version": ...}``,
+            such as the XCom of a sensor or of another ingestion. Each is handed over as a DataFrame of
+            exactly that version. Templated.
+        op_kwargs: further arguments of `source`. Templated.
+        mode: ``append`` makes the data set where there is none; ``overwrite`` replaces the rows and the
+            schema; ``create`` fails where there is a data set.
+        idempotency_key: what this write is. By default the DAG, the task, the map index and the data
+            interval, or the run where there is none: a cleared or repeated task changes nothing.
+            Templated.
+        options: fields of `airflow_provider_lancens.spark.WriteOptions`, such as ``max_rows_per_file``.
+        spark_conf: Spark's configuration; by default ``local[*]`` without a web UI, in UTC. Templated.
+        lance_conn_id: a connection of any of this provider's types. Templated.
+    """
+
+    template_fields: Sequence[str] = (
+        "table",
+        "inputs",
+        "op_kwargs",
+        "idempotency_key",
+        "spark_conf",
+        "lance_conn_id",
+    )
+    template_fields_renderers = {"inputs": "json", "op_kwargs": "json", "spark_conf": "json"}
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        source: Source,
+        inputs: Mapping[str, Any] | None = None,
+        op_kwargs: Mapping[str, Any] | None = None,
+        mode: Mode = "append",
+        idempotency_key: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        spark_conf: Mapping[str, str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if not callable(source):
+            raise TypeError(f"source={source!r}; allowed: a function source(spark, **inputs, **op_kwargs)")
+        self.table = table
+        self.source = source
+        self.inputs = inputs or {}
+        self.op_kwargs = op_kwargs or {}
+        self.mode: Mode = check_choice("mode", mode, MODES)  # type: ignore[assignment]
+        self.idempotency_key = idempotency_key
+        self.options = options or {}
+        self._write_options = _write_options(self.options)
+        self.spark_conf = spark_conf or {}
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Find the commit of an earlier run, or make it.
+
+        Raises:
+            AirflowFailException: an argument can't be what it is, or the table can't take the rows.
+            LanceRetryableError: the metastore or the storage didn't answer, or another commit won.
+        """
+        table = str(parse_table(self.table))
+        inputs = self._parsed_inputs()
+        key = self.idempotency_key or default_idempotency_key(context)
+        self.log.info("Ingesting into table %s (%s) under key %r", table, self.mode, key)
+        with self.connected(f"ingesting into table {table!r}") as namespace:
+            result = _found(namespace, table, key) or self._written(namespace, table, key, inputs)
+        written = LanceTable.of(self.lance_conn_id, table)
+        note_version(context, self.outlets, written, result.version, result.previous_version)
+        return result.as_dict()
+
+    def _written(
+        self, namespace: LanceNamespace, table: str, key: str, inputs: Mapping[str, PinnedTable]
+    ) -> WriteResult:
+        from airflow_provider_lancens.spark.reader import read_table
+        from airflow_provider_lancens.spark.session import spark_session
+        from airflow_provider_lancens.spark.writer import write_table
+
+        with spark_session(f"{self.dag_id}.{self.task_id}", self.spark_conf) as spark:
+            frames = {
+                name: read_table(spark, namespace, pinned.table, version=pinned.version)
+                for name, pinned in inputs.items()
+            }
+            frame = self._call_source(spark, frames)
+            options = self._write_options
+            return write_table(frame, namespace, table, mode=self.mode, idempotency_key=key, options=options)
+
+    def _call_source(self, spark: Any, frames: Mapping[str, Any]) -> Any:
+        frame = self.source(spark, **frames, **self.op_kwargs)
+        if not hasattr(frame, "mapInArrow"):
+            raise AirflowFailException(
+                f"source={_name(self.source)}: it returned {type(frame).__name__}; "
+                "it has to return a DataFrame"
+            )
+        return frame
+
+    def _parsed_inputs(self) -> dict[str, PinnedTable]:
+        """The pinned inputs, once it is clear that `source` can be called with them."""
+        both = sorted(set(self.inputs) & set(self.op_kwargs))
+        if both:
+            raise AirflowFailException(
+                f"inputs and op_kwargs both give {', '.join(both)} to source; rename one"
+            )
+        try:
+            inspect.signature(self.source).bind(None, **{**self.inputs, **self.op_kwargs})
+        except TypeError as error:
+            raise AirflowFailException(
+                f"source={_name(self.source)}: it can't be called with (spark, "
+                f"{', '.join([*self.inputs, *self.op_kwargs])}): {error}"
+            ) from error
+        return {name: PinnedTable.parse(f"inputs[{name!r}]", value) for name, value in self.inputs.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedTable:
+    """A table at a version, as a sensor or an ingestion hands it on."""
+
+    table: str
+    version: int
+
+    @classmethod
+    def parse(cls, argument: str, value: Any) -> Self:
+        """Read it from an XCom; what else stands in there is left alone.
+
+        Raises:
+            AirflowFailException: table or version is missing or can't be what it is; the message names
+                the argument.
+        """
+        if not isinstance(value, Mapping) or not {"table", "version"} <= set(value):
+            raise AirflowFailException(
+                f"{argument}={value!r}; allowed: a mapping with 'table' and 'version', such as the XCom of "
+                "LanceTableVersionSensor or of another ingestion"
+            )
+        version = parse_version(f"{argument}['version']", value["version"])
+        if version is None:
+            raise AirflowFailException(f"{argument}: its version is {value['version']!r}; pin it by a number")
+        return cls(str(parse_table(str(value["table"]))), version)
+
+
+def _found(namespace: LanceNamespace, table: str, key: str) -> WriteResult | None:
+    from airflow_provider_lancens.spark.writer import find_write
+
+    return find_write(namespace, table, key)
+
+
+def default_idempotency_key(context: Context) -> str:
+    """What a task instance writes, in words: the same for each of its tries, clears and reruns."""
+    instance = context["ti"]
+    parts = [instance.dag_id, instance.task_id]
+    if instance.map_index is not None and instance.map_index >= 0:
+        parts.append(f"[{instance.map_index}]")
+    start, end = context.get("data_interval_start"), context.get("data_interval_end")
+    if start is None or end is None:
+        return "/".join([*parts, str(context["run_id"])])
+    return "/".join([*parts, start.isoformat(), end.isoformat()])
+
+
+def _write_options(options: Mapping[str, Any]) -> WriteOptions:
+    try:
+        return WriteOptions(**options)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"options={dict(options)!r}: {error}") from error
+
+
+def _name(source: Source) -> str:
+    return getattr(source, "__qualname__", repr(source))

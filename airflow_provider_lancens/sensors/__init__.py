@@ -1,0 +1,1 @@
+"""Waits for what happens to Lance tables."""

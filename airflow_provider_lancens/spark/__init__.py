@@ -1,0 +1,32 @@
+"""Write Spark DataFrames into Lance tables exactly once, and read them at a version. No Airflow here.
+
+Executors import modules of this package to do their part, so nothing heavy loads until it is used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow_provider_lancens.spark.options import WriteOptions, WriteResult
+    from airflow_provider_lancens.spark.reader import read_table
+    from airflow_provider_lancens.spark.target import NamespaceSpec
+    from airflow_provider_lancens.spark.writer import find_write, write_table
+
+__all__ = ["NamespaceSpec", "WriteOptions", "WriteResult", "find_write", "read_table", "write_table"]
+
+_HOMES = {
+    "NamespaceSpec": "target",
+    "WriteOptions": "options",
+    "WriteResult": "options",
+    "find_write": "writer",
+    "read_table": "reader",
+    "write_table": "writer",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

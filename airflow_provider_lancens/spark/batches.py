@@ -1,0 +1,57 @@
+"""Record batches between Spark and Lance: the right types, the right alignment. Runs on executors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def conform(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The batches with exactly these columns, in this order, of these types.
+
+    Raises:
+        ValueError: a value doesn't fit; the message names the column.
+    """
+    for batch in batches:
+        columns = [_column(batch.column(field.name), field) for field in schema]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def without_empty(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Only the batches that have rows."""
+    return (batch for batch in batches if batch.num_rows)
+
+
+def _column(column: pa.Array, field: pa.Field) -> pa.Array:
+    if not field.nullable and column.null_count:
+        raise ValueError(f"column {field.name}: the table takes no nulls here, and the data has some")
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if column.type != field.type:
+        column = _cast(column, field)
+    return _realigned(column) if _holds_decimals(field.type) else column
+
+
+def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
+    if column.null_count == len(column):
+        # Also because Arrow crashes where it makes vectors of nulls alone: Spark sends them no values.
+        return pa.nulls(len(column), field.type)
+    try:
+        # Spark knows no nanoseconds: where another writer stored some, they are cut.
+        return column.cast(options=pc.CastOptions(field.type, allow_time_truncate=True))
+    except pa.ArrowException as error:
+        raise ValueError(f"column {field.name}: {column.type} as {field.type}: {error}") from error
+
+
+def _realigned(column: pa.Array) -> pa.Array:
+    # Spark's Arrow buffers are aligned to 8 bytes; Lance aborts the process unless a decimal's are to
+    # 16. Putting two arrays together copies them, nested ones too, into memory that Arrow aligns.
+    return pa.concat_arrays([column, column.slice(0, 0)])
+
+
+def _holds_decimals(arrow: pa.DataType) -> bool:
+    return pa.types.is_decimal(arrow) or any(
+        _holds_decimals(arrow.field(i).type) for i in range(arrow.num_fields)
+    )

@@ -1,0 +1,105 @@
+"""The two tasks that Spark's executors run: write a partition's fragments, read some fragments.
+
+Both are plain, picklable data with a `run` that Spark's `mapInArrow` calls. They need no metastore.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from airflow_provider_lancens.spark.batches import conform, without_empty
+from airflow_provider_lancens.spark.dataset import DatasetRef
+
+if TYPE_CHECKING:
+    from lance import FragmentMetadata
+
+WRITTEN_COLUMNS = "fragment string, rows long, files long, bytes long"
+"""What a write task answers, a row per fragment, as Spark's DDL."""
+
+_WRITTEN = pa.schema(
+    [("fragment", pa.string()), ("rows", pa.int64()), ("files", pa.int64()), ("bytes", pa.int64())]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTask:
+    """Write one partition as fragments that belong to no version yet.
+
+    A task that Spark runs again leaves files that nothing refers to, never rows: only the
+    fragments of the attempt whose answer reaches the driver are committed.
+    """
+
+    dataset: DatasetRef
+    schema: pa.Schema
+    appends_to: int | None
+    """The version whose columns to keep; None where the columns are new."""
+    max_rows_per_file: int
+    data_storage_version: str | None
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write a partition; an empty one writes nothing.
+
+        Yields:
+            A row for each fragment: see `WRITTEN_COLUMNS`.
+        """
+        filled = without_empty(batches)
+        first = next(filled, None)
+        if first is None:
+            return
+        stream = conform(itertools.chain([first], filled), self.schema)
+        fragments = self._write(pa.RecordBatchReader.from_batches(self.schema, stream))
+        yield pa.RecordBatch.from_pylist([_written(fragment) for fragment in fragments], schema=_WRITTEN)
+
+    def _write(self, reader: pa.RecordBatchReader) -> list[FragmentMetadata]:
+        from lance.fragment import write_fragments
+
+        return write_fragments(
+            reader,
+            self.dataset.location if self.appends_to is None else self.dataset.open(self.appends_to),
+            schema=self.schema,
+            mode="overwrite" if self.appends_to is None else "append",
+            max_rows_per_file=self.max_rows_per_file,
+            data_storage_version=self.data_storage_version,
+            storage_options=dict(self.dataset.storage_options),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTask:
+    """Read fragments of one version."""
+
+    dataset: DatasetRef
+    version: int
+    schema: pa.Schema
+    """What Spark is given: the wanted columns, in their order."""
+    filter: str | None
+    groups: Sequence[Sequence[int]]
+    """Fragment ids; a task reads one group."""
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Read the groups whose numbers come in; yields the rows."""
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from conform(self._scan(self.groups[number]), self.schema)
+
+    def _scan(self, fragment_ids: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        dataset = self.dataset.open(self.version)
+        wanted = frozenset(fragment_ids)
+        fragments = [fragment for fragment in dataset.get_fragments() if fragment.fragment_id in wanted]
+        scanner = dataset.scanner(fragments=fragments, columns=self.schema.names, filter=self.filter)
+        return without_empty(scanner.to_batches())
+
+
+def _written(fragment: FragmentMetadata) -> dict[str, object]:
+    return {
+        "fragment": json.dumps(fragment.to_json()),
+        "rows": fragment.physical_rows,
+        "files": len(fragment.files),
+        "bytes": sum(file.file_size_bytes or 0 for file in fragment.files),
+    }

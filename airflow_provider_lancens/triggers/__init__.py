@@ -1,0 +1,1 @@
+"""What waits in the triggerer."""

@@ -1,0 +1,7 @@
+"""How Sphinx builds these pages: `./scripts/docs`."""
+
+project = "airflow-provider-lancens"
+copyright = "the airflow-provider-lancens developers"  # noqa: A001  (the name is Sphinx's)
+extensions = ["myst_parser"]
+exclude_patterns = ["_build"]
+html_theme = "furo"

@@ -1,0 +1,96 @@
+"""New York's flights of 2013 and their weather, a month at a time.
+
+Each run ingests one month of both into Lance tables, waits until the tables' versions have advanced, and
+joins exactly these versions into a third table. The same month again, by whatever run, changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import DAG, Param, task
+from airflow.sdk.exceptions import AirflowSkipException
+from airflow.timetables.events import EventsTimetable
+from nycflights.months import MONTHS, beginning_of, first_missing, month_at
+from nycflights.spark_sources import delays_of_month, landed_file
+from nycflights.tables import DATABASE, TABLES, months_done
+
+from airflow_provider_lancens.operators.namespaces import LanceCreateNamespaceOperator
+from airflow_provider_lancens.operators.spark_ingest import LanceSparkIngestOperator
+from airflow_provider_lancens.operators.tables import LanceDeclareTableOperator
+from airflow_provider_lancens.sensors.table_version import LanceTableVersionSensor
+
+CONNECTION = "lance_flights"
+LANDING = "{{ var.value.get('lance_flights_landing', '/tmp/lance_flights') }}"
+SPARK = {"spark.master": "local[2]", "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"}
+PATIENCE = {"retries": 5, "retry_delay": timedelta(seconds=10), "retry_exponential_backoff": True}
+WHICH_MONTH = "Empty: the month that the run was scheduled for, else the first one that isn't done yet."
+
+
+@task
+def choose_month(params: dict[str, Any], data_interval_start: datetime | None = None) -> str:
+    """The month asked for, else that of the run's data interval, else the first that isn't done."""
+    from airflow_provider_lancens.hooks.base import LanceHook
+
+    month: str | None = params["month"] or month_at(data_interval_start)
+    if month is None:
+        month = first_missing(months_done(LanceHook.for_connection(CONNECTION).get_conn()))
+    if month is None:
+        raise AirflowSkipException("All of 2013 is in: name a month to run it again, which changes nothing.")
+    return month
+
+
+@task
+def land(table: str, month: str, folder: str) -> str:
+    """Put one month of raw data where Spark can read it."""
+    from nycflights.landing import land as land_file
+
+    return str(land_file(table, month, Path(folder)))
+
+
+with DAG(
+    dag_id="lance_flights",
+    # Not a cron schedule with an end date: past that, a run from the button would be left without its tasks.
+    schedule=EventsTimetable([beginning_of(month) for month in MONTHS], description="The months of 2013"),
+    start_date=beginning_of(MONTHS[0]),
+    catchup=True,
+    max_active_runs=2,
+    params={"month": Param(None, type=["null", "string"], enum=[None, *MONTHS], description_md=WHICH_MONTH)},
+    default_args={"lance_conn_id": CONNECTION, **PATIENCE},
+    tags=["lance", "example"],
+    doc_md=__doc__,
+) as dag:
+    create_namespace = LanceCreateNamespaceOperator(task_id="create_namespace", namespace=DATABASE)
+    declared = [
+        LanceDeclareTableOperator(task_id=f"declare_{name}", table=table) for name, table in TABLES.items()
+    ]
+    month = choose_month()
+    create_namespace >> declared >> month
+
+    # The key is what makes a month the same month, whichever run brings it.
+    def ingest(name: str, source: Callable[..., Any], **arguments: Any) -> LanceSparkIngestOperator:
+        return LanceSparkIngestOperator(
+            task_id=f"ingest_{name}",
+            table=TABLES[name],
+            source=source,
+            idempotency_key=f"{name} of {month}",
+            spark_conf=SPARK,
+            **arguments,
+        )
+
+    def arrival(name: str) -> LanceTableVersionSensor:
+        """The raw data of one table, into it, and the wait until it is there."""
+        file = land.override(task_id=f"land_{name}")(name, month, LANDING)
+        ingested = ingest(name, landed_file, op_kwargs={"file": file})
+        return LanceTableVersionSensor(
+            task_id=f"wait_for_{name}",
+            table=TABLES[name],
+            after_version=ingested.output["previous_version"],
+            poke_interval=5,
+        )
+
+    versions = {name: arrival(name).output for name in ("flights", "weather")}
+    ingest("delays", delays_of_month, inputs=versions, op_kwargs={"month": month})

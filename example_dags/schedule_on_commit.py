@@ -1,0 +1,60 @@
+"""Schedule on a commit: a DAG that runs when a Lance table has advanced, whoever wrote to it.
+
+Each run gets every version since the run before it. An update may be told twice, with the same version;
+then the second run sees in the XCom of the first that it was handled, and skips it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from airflow.sdk import DAG, task
+from airflow.sdk.exceptions import AirflowSkipException
+
+from airflow_provider_lancens.assets.watch import watched_table
+
+CONNECTION = os.environ.get("LANCE_EXAMPLE_CONNECTION", "lake")
+TABLE = os.environ.get("LANCE_EXAMPLE_TABLE", "sales$orders")
+POLL_SECONDS = float(os.environ.get("LANCE_EXAMPLE_POLL", "60"))
+
+ORDERS = watched_table(TABLE, CONNECTION, poll_interval=POLL_SECONDS)
+
+
+@task
+def new_versions(triggering_asset_events: Any) -> dict[str, Any]:
+    """What this run is about: from the oldest told version to the newest, if several updates made one run."""
+    advances = [event.extra["payload"] for event in triggering_asset_events[ORDERS]]
+    first, last = min(advances, key=version_of), max(advances, key=version_of)
+    return {**last, "previous_version": first["previous_version"]}
+
+
+def version_of(advance: dict[str, Any]) -> int:
+    return int(advance["version"])
+
+
+@task
+def skip_repeats(advance: dict[str, Any], ti: Any) -> dict[str, Any]:
+    """Let a version through that no earlier run has handled: at least once becomes once."""
+    done = ti.xcom_pull(task_ids="handle", key="version", include_prior_dates=True)
+    if done == advance["version"]:
+        raise AirflowSkipException(f"{advance['table']} was handled at version {done} already")
+    return advance
+
+
+@task(multiple_outputs=True)
+def handle(advance: dict[str, Any]) -> dict[str, Any]:
+    """Read exactly this version, or what came since the previous one; here it is only told."""
+    print(f"{advance['table']}: from {advance['previous_version']} to {advance['version']}")  # noqa: T201
+    return advance
+
+
+with DAG(
+    dag_id="lance_schedule_on_commit",
+    schedule=[ORDERS],
+    catchup=False,
+    max_active_runs=1,
+    tags=["lance", "example"],
+    doc_md=__doc__,
+):
+    handle(skip_repeats(new_versions()))

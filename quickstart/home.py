@@ -1,0 +1,83 @@
+"""The folder that holds everything the quickstart makes, and how Airflow is told of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from airflow_provider_lancens.embedded import EmbeddedMetastore
+
+TREE = Path(__file__).parents[1]
+DAGS = TREE / "example_dags"
+DAG_ID = "lance_flights"
+CONNECTION_ID = "lance_flights"
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where the metastore, the tables, the landed files and Airflow's own things lie."""
+
+    folder: Path
+
+    @classmethod
+    def chosen(cls) -> Home:
+        """`LANCENS_HOME`, or `.quickstart` in this tree."""
+        return cls(Path(os.environ.get("LANCENS_HOME") or TREE / ".quickstart").absolute())
+
+    @property
+    def airflow(self) -> Path:
+        """Airflow's home."""
+        return self.folder / "airflow"
+
+    @property
+    def landing(self) -> Path:
+        """Where raw files lie before Spark takes them."""
+        return self.folder / "landing"
+
+    @property
+    def logs(self) -> Path:
+        """What the processes that are started from here print."""
+        return self.folder / "logs"
+
+    def log(self, name: str) -> Path:
+        """The log of one process."""
+        self.logs.mkdir(parents=True, exist_ok=True)
+        return self.logs / f"{name}.log"
+
+    def metastore(self) -> EmbeddedMetastore:
+        """The metastore, not yet started; its tables lie below its warehouse."""
+        return EmbeddedMetastore(self.folder / "metastore")
+
+    def environment(self, metastore: EmbeddedMetastore) -> dict[str, str]:
+        """The variables by which Airflow's processes find all this."""
+        connection = {
+            "conn_type": "lance_hive2",
+            "host": metastore.uri,
+            "extra": {"root": str(metastore.warehouse)},
+        }
+        return {
+            "AIRFLOW_HOME": str(self.airflow),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
+            f"AIRFLOW_CONN_{CONNECTION_ID.upper()}": json.dumps(connection),
+            "AIRFLOW_VAR_LANCE_FLIGHTS_LANDING": str(self.landing),
+            # Airflow's processes speak HTTP to each other on loopback: that is no business of a proxy.
+            "NO_PROXY": "127.0.0.1,localhost",
+            "no_proxy": "127.0.0.1,localhost",
+        }
+
+    def migrate(self) -> None:
+        """Make Airflow's database, or bring it up to date, in the `environment` that is set.
+
+        Raises:
+            subprocess.CalledProcessError: it couldn't; the log says why.
+        """
+        self.airflow.mkdir(parents=True, exist_ok=True)
+        with self.log("migrate").open("w") as log:
+            command = [sys.executable, "-m", "airflow", "db", "migrate"]
+            subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=True)

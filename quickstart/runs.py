@@ -1,0 +1,153 @@
+"""Runs of the DAG: started as processes, watched through Airflow's database.
+
+Airflow loads when it is asked for, since it reads its environment as it is imported.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self
+
+from quickstart.home import DAG_ID, Home
+
+FINISHED = ("success", "failed", "upstream_failed", "skipped", "removed")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskState:
+    """How far one task of a run is."""
+
+    task: str
+    state: str
+    started: datetime | None
+    ended: datetime | None
+    tries: int
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it ran, or has been running; None before it starts."""
+        if self.started is None:
+            return None
+        return ((self.ended or datetime.now(UTC)) - self.started).total_seconds()
+
+
+class MonthByMonth:
+    """The runs of some months, one after the other, each by `airflow dags test`.
+
+    That command needs no scheduler and no triggerer: it runs the tasks, and the triggers that they defer to,
+    in one process.
+
+    Args:
+        home: where their logs go.
+        months: which months.
+    """
+
+    def __init__(self, home: Home, months: Sequence[str]) -> None:
+        self._home = home
+        self._waiting = list(months)
+        self.log = home.logs
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process:
+            self._process.terminate()
+            self._process.wait()
+
+    def go_on(self) -> bool:
+        """Start the next run where the last one ended well; whether one is running now."""
+        if self._process and self._process.poll() is None:
+            return True
+        if self.failed or not self._waiting:
+            return False
+        self._process = self._start(self._waiting.pop(0))
+        return True
+
+    @property
+    def failed(self) -> bool:
+        """Whether the last run ended, and not well."""
+        return self._process is not None and bool(self._process.poll())
+
+    def _start(self, month: str) -> subprocess.Popen[bytes]:
+        command = [
+            sys.executable,
+            "-m",
+            "airflow",
+            "dags",
+            "test",
+            DAG_ID,
+            "--conf",
+            json.dumps({"month": month}),
+        ]
+        self.log = self._home.log(f"run-{month}")
+        with self.log.open("w") as log:
+            return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+
+
+class RunHistory:
+    """What Airflow's database knows of the runs that come after this was made."""
+
+    def __init__(self) -> None:
+        from airflow.models.dagrun import DagRun
+
+        with _session() as session:
+            newest = session.query(DagRun).where(DagRun.dag_id == DAG_ID).order_by(DagRun.id.desc()).first()
+            self._last_before = newest.id if newest else 0
+
+    def task_states(self, month: str) -> dict[str, TaskState]:
+        """The tasks of the month's run; none before Airflow made it."""
+        with _session() as session:
+            run = self._run_of(session, month)
+            instances = run.get_task_instances(session=session) if run else []
+            return {instance.task_id: _task_state(instance) for instance in instances}
+
+    def results(self, month: str) -> dict[str, Any]:
+        """What the month's tasks returned, by task."""
+        from airflow.models.xcom import XComModel
+
+        with _session() as session:
+            run = self._run_of(session, month)
+            if run is None:
+                return {}
+            rows = session.scalars(XComModel.get_many(run_id=run.run_id, dag_ids=DAG_ID, key="return_value"))
+            return {row.task_id: XComModel.deserialize_value(row) for row in rows}
+
+    def _run_of(self, session: Any, month: str) -> Any:
+        from airflow.models.dagrun import DagRun
+
+        runs = session.query(DagRun).where(DagRun.dag_id == DAG_ID, DagRun.id > self._last_before)
+        return next((run for run in runs if (run.conf or {}).get("month") == month), None)
+
+
+def tasks_in_order() -> list[str]:
+    """The DAG's tasks, each after those that it waits for."""
+    from flights import dag
+
+    return [node.node_id for node in dag.task_group.topological_sort()]
+
+
+def _session() -> AbstractContextManager[Any]:
+    from airflow.utils.session import create_session
+
+    return create_session()
+
+
+def _task_state(instance: Any) -> TaskState:
+    return TaskState(
+        task=instance.task_id,
+        state=str(instance.state or "waiting"),
+        started=instance.start_date,
+        ended=instance.end_date,
+        tries=instance.try_number,
+    )

@@ -1,0 +1,77 @@
+"""Listing and describing, beside bare Thrift and beside the peer, in a database of 2,000 tables."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.namespace import Hive2Namespace
+from tests.benchmarks.namespace.conftest import TABLES
+from tests.benchmarks.namespace.raw import LANCE_FILTER, describe
+from tests.benchmarks.namespace.timing import interleaved, timed
+from tests.servers.peer import Peer
+from tests.servers.proxy import Proxy
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
+
+TABLE = "t01001"
+
+
+def test_a_list_is_a_few_calls_and_as_fast_as_bare_thrift(
+    ours: Hive2Namespace, bare: Any, crowded: str, show: Callable[..., None]
+) -> None:
+    candidates = {
+        "ours": timed(lambda: ours.list_tables({"id": [crowded]})),
+        "bare": timed(lambda: bare.get_table_names_by_filter(crowded, LANCE_FILTER, -1)),
+    }
+    times = interleaved(30, candidates)
+    show(f"list {TABLES} tables, half Lance", times)
+    assert times.ratio("ours", "bare") <= 2
+
+
+def test_a_list_is_many_times_faster_than_the_peers(
+    ours: Hive2Namespace, peer: Peer, crowded: str, show: Callable[..., None]
+) -> None:
+    expected = sorted(peer.list_tables(id=[crowded])["tables"])
+    assert ours.list_tables({"id": [crowded]}).tables == expected
+    assert len(expected) == TABLES / 2
+    candidates = {
+        "peer": lambda: peer.ask("list_tables", id=[crowded]).seconds,
+        "ours": timed(lambda: ours.list_tables({"id": [crowded]})),
+    }
+    times = interleaved(5, candidates, warm_up=1)
+    show(f"list {TABLES} tables, half Lance", times)
+    assert times.ratio("peer", "ours") >= 20
+
+
+def test_a_description_is_as_fast_as_bare_thrift_and_twice_as_fast_as_the_peers(
+    ours: Hive2Namespace, bare: Any, peer: Peer, crowded: str, show: Callable[..., None]
+) -> None:
+    candidates = {
+        "ours": timed(lambda: ours.describe_table({"id": [crowded, TABLE]})),
+        "bare": timed(lambda: describe(bare, crowded, TABLE)),
+        "peer": lambda: peer.ask("describe_table", id=[crowded, TABLE]).seconds,
+    }
+    times = interleaved(300, candidates, warm_up=50)
+    show("describe a table", times)
+    assert times.ratio("ours", "bare") <= 1.3
+    assert times.ratio("ours", "peer") <= 0.5
+
+
+def test_reads_take_few_calls_and_no_new_connection(
+    metastore: EmbeddedMetastore, root: Any, crowded: str
+) -> None:
+    with Proxy(metastore.uri) as proxy, Hive2Namespace(uri=proxy.uri, root=str(root)) as namespace:
+        namespace.namespace_exists({"id": [crowded]})
+        for operation, request, calls in (
+            ("list_tables", [crowded], 1),
+            ("describe_table", [crowded, TABLE], 1),
+            ("table_exists", [crowded, TABLE], 1),
+            ("describe_namespace", [crowded], 1),
+            ("list_namespaces", [], 1),
+        ):
+            before = len(proxy.calls)
+            getattr(namespace, operation)({"id": request})
+            assert len(proxy.calls) - before == calls, operation
+        assert proxy.connections == 1

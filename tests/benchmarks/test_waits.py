@@ -1,0 +1,54 @@
+"""Waiting for many tables costs next to nothing: 200 in every run, ten thousand in the long one."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TREE = Path(__file__).parents[2]
+MOST_STALL = 0.1
+MOST_BYTES = 10 * 1024
+
+
+def run(folder: Path, waits: int, databases: int, tick: float, ticks: int) -> dict[str, Any]:
+    arguments = [str(folder), str(waits), str(databases), str(tick), str(ticks)]
+    # Compiled modules, as a running Airflow has them: what compiles one holds up every thread.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment["PYTHONPYCACHEPREFIX"] = str(folder / "pycache")
+    imports = "import tests.benchmarks.waits, lance_namespace, airflow_provider_lancens.namespace.hive.hive2"
+    for command in (["-c", imports], ["-m", "tests.benchmarks.waits", *arguments]):
+        done = subprocess.run(
+            [sys.executable, *command], env=environment, cwd=TREE, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def check(found: dict[str, Any]) -> None:
+    for phase in ("cold", "warm"):
+        cost = found[phase]
+        assert cost["calls_a_tick"] <= found["databases"] + 2, found
+        assert cost["connections"] == 1, found
+        assert cost["stall_starting"]["loop"] <= MOST_STALL, found
+        assert cost["stall_running"]["loop"] <= MOST_STALL, found
+    assert found["bytes_a_wait"] <= MOST_BYTES, found
+
+
+@pytest.mark.slow
+def test_two_hundred_waits_share_one_poll(tmp_path: Path) -> None:
+    found = run(tmp_path, waits=200, databases=10, tick=1, ticks=4)
+    check(found)
+    assert found["naive_ratio"] > 10, found
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_ten_thousand_waits_share_one_poll(tmp_path: Path) -> None:
+    found = run(tmp_path, waits=10_000, databases=100, tick=60, ticks=3)
+    check(found)
+    assert found["naive_ratio"] > 100, found

@@ -1,0 +1,20 @@
+"""A wait with no bound, run after run: each goes on where the run before it ended."""
+
+from airflow.sdk import DAG
+
+from airflow_provider_lancens.operators.versions import LanceReleaseVersionOperator
+from airflow_provider_lancens.sensors.table_version import LanceTableVersionSensor
+
+with DAG("since", schedule=None, params={"table": "", "lance_conn_id": ""}) as dag:
+    given = {"lance_conn_id": "{{ params.lance_conn_id }}"}
+
+    wait = LanceTableVersionSensor(
+        task_id="wait", table="{{ params.table }}", pin=True, poke_interval=0.2, timeout=3, **given
+    )
+    mapped = LanceTableVersionSensor.partial(
+        task_id="mapped", deferrable=False, poke_interval=0.2, timeout=3, **given
+    ).expand(table=["{{ params.table }}"])
+    release = LanceReleaseVersionOperator(
+        task_id="release", table="{{ params.table }}", tag=wait.output["tag"], **given
+    )
+    [wait, mapped] >> release

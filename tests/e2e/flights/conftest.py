@@ -1,0 +1,94 @@
+"""The example DAG in an Airflow home and on a metastore of the tests' own, begun as a newcomer does."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas
+import pytest
+from nycflights.tables import TABLES, newest
+
+from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.namespace import Hive2Namespace
+from quickstart.home import Home
+from tests.e2e.conftest import DagRun
+
+TREE = Path(__file__).parents[3]
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """The DAG's home, and the metastore that serves its tables."""
+
+    home: Home
+    metastore: EmbeddedMetastore
+    said: str
+    """What the quickstart printed."""
+
+    def table(self, name: str, version: int | None = None) -> pandas.DataFrame:
+        """All rows of `flights`, `weather` or `delays`, now or at a version."""
+        with closing(Hive2Namespace(uri=self.metastore.uri)) as namespace:
+            dataset = newest(namespace, TABLES[name])
+            assert dataset is not None
+            pinned = dataset.checkout_version(version) if version else dataset
+            return pinned.to_table().to_pandas()
+
+    def versions(self) -> dict[str, int]:
+        """The tables' versions now."""
+        with closing(Hive2Namespace(uri=self.metastore.uri)) as namespace:
+            datasets = {name: newest(namespace, table) for name, table in TABLES.items()}
+            return {name: dataset.version for name, dataset in datasets.items() if dataset}
+
+    @contextmanager
+    def running(self, month: str | None) -> Iterator[DagRun]:
+        """A run of the DAG, beside the test."""
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "tests.e2e.run_dag",
+                "example_dags/flights.py",
+                json.dumps({"month": month}),
+            ],
+            env={
+                **os.environ,
+                **self.home.environment(self.metastore),
+                "PYTHONPATH": str(TREE / "example_dags"),
+            },
+            cwd=TREE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        try:
+            with process:
+                yield DagRun(process)
+        finally:
+            process.kill()
+
+    def run(self, month: str | None) -> dict[str, Any]:
+        """A run of the DAG to its end: each task's state and XCom."""
+        with self.running(month) as run:
+            return run.result()
+
+
+@pytest.fixture(scope="session")
+def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
+    """After the quickstart has brought the first two months."""
+    home = Home(tmp_path_factory.mktemp("flights") / "a home")
+    started = subprocess.run(
+        [sys.executable, "-m", "quickstart"],
+        env={**os.environ, "LANCENS_HOME": str(home.folder)},
+        cwd=TREE,
+        capture_output=True,
+        text=True,
+    )
+    assert started.returncode == 0, started.stdout + started.stderr
+    with home.metastore() as metastore:
+        yield Pipeline(home, metastore, started.stdout)

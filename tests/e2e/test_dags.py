@@ -1,0 +1,67 @@
+"""DAGs run by Airflow itself, on a real metastore."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.integration.airflow.tables import Table
+
+Start = Callable[..., Any]
+
+pytestmark = pytest.mark.slow
+
+
+def test_waits_in_every_mode_see_the_version_that_comes_meanwhile(
+    start: Start, lake: str, table: Table
+) -> None:
+    run = start("waits", table=str(table), lance_conn_id=lake)
+    run.wait_for("is at no version yet; waiting for any version")
+    location = table.declare()
+    table.advance()
+    for version in (1, 2, 3):
+        run.wait_for(f"waiting for a version greater than {version}")
+        table.advance()
+
+    tasks = run.result()
+
+    assert {task["state"] for task in tasks.values()} == {"success"}
+    assert [tasks[task_id]["xcom"] for task_id in ("missing", "poke", "reschedule", "deferrable")] == [
+        {"table": str(table), "version": version, "previous_version": previous, "location": location}
+        for previous, version in ((None, 1), (1, 2), (2, 3), (3, 4))
+    ]
+    assert "running trigger in line" in run.log
+
+
+def test_waits_without_a_version_end_as_asked(start: Start, lake: str, table: Table) -> None:
+    run = start("endings", table=str(table), lance_conn_id=lake)
+
+    tasks = run.result()
+
+    assert {task_id: task["state"] for task_id, task in tasks.items()} == {
+        "poke_times_out": "failed",
+        "reschedule_times_out": "failed",
+        "poke_is_skipped": "skipped",
+        "reschedule_is_skipped": "skipped",
+        "poke_is_impossible": "failed",
+        "deferrable_is_impossible": "failed",
+        "deferrable_is_impossible_and_skipped": "skipped",
+    }
+
+
+def test_namespaces_and_tables_come_and_go_once_each(
+    start: Start, lake: str, database: str, tmp_path: Any
+) -> None:
+    tasks = start("tables", database=database, lance_conn_id=lake).result()
+
+    table, location = f"{database}$orders", str(tmp_path / f"{database}.db" / "orders.lance")
+    assert {task_id: task["xcom"] for task_id, task in tasks.items()} == {
+        "create": {"namespace": database, "created": True},
+        "create_again": {"namespace": database, "created": False},
+        "declare": {"table": table, "location": location, "created": True},
+        "declare_again": {"table": table, "location": location, "created": False},
+        "deregister": {"table": table, "location": location, "deregistered": True},
+        "deregister_again": {"table": table, "location": None, "deregistered": False},
+        "drop": {"namespace": database, "dropped": True},
+        "drop_again": {"namespace": database, "dropped": False},
+    }

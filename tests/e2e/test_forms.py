@@ -1,0 +1,188 @@
+"""The connection forms in a browser: filled, saved, and tested, once green and once red.
+
+Screenshots are left in the folder that LANCENS_SCREENSHOTS names, else in the test's own.
+"""
+
+import os
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_lancens.embedded import EmbeddedMetastore, MetastoreServer
+from tests.e2e.ui import ApiServer
+from tests.servers.glue_double import REGION, GlueDouble
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is missing: install the package chromium"),
+]
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A form as somebody fills it: values by the field's name."""
+
+    conn_type: str
+    label: str
+    """The type's, as the dropdown shows it."""
+    standard: dict[str, str] = field(default_factory=dict)
+    extra: dict[str, str] = field(default_factory=dict)
+    says: str = ""
+    """What the Test button answers."""
+
+
+@pytest.fixture(scope="module")
+def ui(airflow_home: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a real Airflow's UI."""
+    with ApiServer(airflow_home, tmp_path_factory.mktemp("ui") / "api-server.log") as server:
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox", "--no-proxy-server"]
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def page(ui: str, browser: Any) -> Iterator[Any]:
+    """The list of connections."""
+    opened = browser.new_page(viewport={"width": 1100, "height": 900})
+    # Airflow 3.3.2's UI sends the port 0 where a connection has none, which its server takes for another
+    # one and refuses. Delete this line once it sends none.
+    opened.route("**/connections/test", without_port_0)
+    opened.goto(f"{ui}/connections")
+    yield opened
+    opened.close()
+
+
+def without_port_0(route: Any) -> None:
+    sent = route.request.post_data_json
+    route.continue_(post_data={**sent, "port": sent.get("port") or None})
+
+
+@pytest.fixture
+def shoot(page: Any, tmp_path: Path) -> Callable[[str], None]:
+    folder = Path(os.environ.get("LANCENS_SCREENSHOTS") or tmp_path)
+    return lambda name: page.screenshot(path=folder / f"{name}.png")
+
+
+@pytest.fixture
+def silent_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def green(metastore: EmbeddedMetastore, hms4: MetastoreServer, glue: GlueDouble) -> dict[str, Filled]:
+    """Forms that lead to a server, by connection type."""
+    keys = {"login": glue.properties["access_key_id"], "password": glue.properties["secret_access_key"]}
+    there = {"region": REGION, "endpoint": glue.endpoint, "root": "s3://bucket/lake"}
+    return {
+        "lance_hive2": Filled(
+            "lance_hive2",
+            "Lance (Hive Metastore 2.x)",
+            at(metastore.uri),
+            {"root": "/lake", "storage.secret_access_key": "hush-hush"},
+            "Hive Metastore, API version 3.0, compare-and-set not probed",
+        ),
+        "lance_hive3": Filled(
+            "lance_hive3",
+            "Lance (Hive Metastore 3.x, 4.x)",
+            at(hms4.uri),
+            {"root": "/lake"},
+            "catalog any: an identifier begins with it",
+        ),
+        "lance_glue": Filled("lance_glue", "Lance (AWS Glue)", keys, there, "AWS Glue Data Catalog, catalog"),
+    }
+
+
+@pytest.fixture
+def red(silent_port: int, metastore: EmbeddedMetastore) -> dict[str, Filled]:
+    """Forms that lead nowhere, or elsewhere, by connection type."""
+    nowhere = f"127.0.0.1:{silent_port}"
+    there = {"region": REGION, "endpoint": f"http://{nowhere}", "root": "s3://bucket/lake"}
+    keys = {"login": "AKIDEXAMPLE", "password": "hush-hush"}
+    return {
+        "lance_hive2": Filled(
+            "lance_hive2", "Lance (Hive Metastore 2.x)", at(f"thrift://{nowhere}"), says="SERVICE_UNAVAILABLE"
+        ),
+        "lance_hive3": Filled(
+            "lance_hive3",
+            "Lance (Hive Metastore 3.x, 4.x)",
+            at(metastore.uri),
+            says="connection type lance_hive2",
+        ),
+        "lance_glue": Filled("lance_glue", "Lance (AWS Glue)", keys, there, "SERVICE_UNAVAILABLE"),
+    }
+
+
+def at(uri: str) -> dict[str, str]:
+    """The fields that lead to a server."""
+    host, _, port = uri.removeprefix("thrift://").partition(":")
+    return {"host": host, "port": port}
+
+
+def fill(page: Any, conn_id: str, form: Filled) -> Any:
+    """Open the form, fill it, and return it."""
+    page.get_by_role("button", name="Add Connection").click()
+    dialog = page.get_by_role("dialog")
+    dialog.locator("[name=connection_id]").fill(conn_id)
+    dialog.get_by_role("combobox").first.fill(form.label)
+    page.get_by_role("option", name=form.label, exact=True).click()
+    for name, value in form.standard.items():
+        dialog.locator(f"[name={name}]").fill(value)
+    if form.extra:
+        dialog.get_by_role("button", name="Extra Fields", exact=True).click()
+    for name, value in form.extra.items():
+        dialog.locator(f"[name='element_{name}']").fill(value)
+    return dialog
+
+
+def press_test(page: Any, conn_id: str) -> dict[str, Any]:
+    """Press a saved connection's Test button; what the server answers."""
+    row = page.get_by_role("row").filter(has_text=conn_id)
+    with page.expect_response("**/connections/test", timeout=60_000) as answered:
+        row.get_by_role("button", name="Test Connection").click()
+    page.wait_for_timeout(500)  # the message slides in
+    assert answered.value.ok, answered.value.text()
+    answer: dict[str, Any] = answered.value.json()
+    return answer
+
+
+@pytest.mark.parametrize("conn_type", ["lance_hive2", "lance_hive3", "lance_glue"])
+@pytest.mark.parametrize("color", ["green", "red"])
+def test_a_form_is_filled_saved_and_tested(
+    page: Any, shoot: Callable[[str], None], request: pytest.FixtureRequest, conn_type: str, color: str
+) -> None:
+    form: Filled = request.getfixturevalue(color)[conn_type]
+    conn_id = f"{conn_type}_{color}"
+    dialog = fill(page, conn_id, form)
+    for name in ("url_schema", *(["host", "port"] if conn_type == "lance_glue" else [])):
+        assert dialog.locator(f"[name={name}]").count() == 0
+    for secret in ("password", "element_storage.secret_access_key"):
+        assert dialog.locator(f"[name='{secret}']").get_attribute("type") == "password"
+    shoot(f"{conn_id}-form")
+
+    dialog.get_by_role("button", name="Save").click()
+    dialog.wait_for(state="hidden")
+    answer = press_test(page, conn_id)
+    shoot(f"{conn_id}-tested")
+
+    assert answer["status"] is (color == "green"), answer
+    assert form.says in answer["message"]
+    assert "hush-hush" not in answer["message"]

@@ -1,0 +1,34 @@
+"""A table whose version a test moves."""
+
+from dataclasses import dataclass
+
+import lance
+import pyarrow as pa
+from lance_namespace import CreateNamespaceRequest, DeclareTableRequest, LanceNamespace
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that a test makes and moves forward, without Airflow."""
+
+    namespace: LanceNamespace
+    database: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.database}${self.name}"
+
+    @property
+    def id(self) -> list[str]:
+        return [self.database, self.name]
+
+    def declare(self) -> str:
+        """Make its database and its entry, and return its location."""
+        self.namespace.create_namespace(CreateNamespaceRequest(id=[self.database], mode="exist_ok"))
+        return str(self.namespace.declare_table(DeclareTableRequest(id=self.id)).location)
+
+    def advance(self) -> int:
+        """Commit one more row, and return the version that this makes."""
+        row = pa.table({"n": [1]})
+        data = lance.write_dataset(row, namespace_client=self.namespace, table_id=self.id, mode="append")
+        return int(data.version)

@@ -1,0 +1,67 @@
+"""Dropping a namespace with all it holds: nothing goes that isn't in the plan and allowed."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.operators.namespaces import LanceDropNamespaceOperator
+from tests.conformance.conftest import Backend
+from tests.conformance.foreign import make_foreign_table
+from tests.integration.airflow.lifecycle import Attempt
+from tests.integration.airflow.tables import Table
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def foreign(metastore: EmbeddedMetastore, table: Table, tmp_path: Path) -> str:
+    """The id of a table that isn't Lance, beside one that is."""
+    table.declare()
+    server = Backend("a metastore", "Hive2Namespace", {"uri": metastore.uri, "root": str(tmp_path)})
+    make_foreign_table(server, [table.database], "others")
+    return f"{table.database}$others"
+
+
+def plan(table: Table, *foreign: str) -> dict[str, Any]:
+    return {
+        "namespaces": [table.database],
+        "lance_tables": [str(table)],
+        "foreign_tables": list(foreign),
+        "lance_table_count": 1,
+        "foreign_table_count": len(foreign),
+    }
+
+
+def test_a_dry_run_only_plans(run: Run, table: Table, foreign: str, attempt: Attempt) -> None:
+    found = run(LanceDropNamespaceOperator, namespace=table.database, behavior="cascade", dry_run=True)
+    assert found == {"namespace": table.database, "dropped": False, "plan": plan(table, foreign)}
+    assert attempt.pushed["plan"] == found["plan"]
+    table.namespace.table_exists({"id": table.id})
+
+
+def test_a_dry_run_of_a_missing_namespace_plans_nothing(run: Run, database: str) -> None:
+    found = run(LanceDropNamespaceOperator, namespace=database, dry_run=True)
+    assert found == {"namespace": database, "dropped": False}
+
+
+def test_a_foreign_table_stops_a_cascade_whose_plan_is_told_all_the_same(
+    run: Run, table: Table, foreign: str, attempt: Attempt
+) -> None:
+    with pytest.raises(AirflowFailException, match=f"not Lance.*{re.escape(foreign)}"):
+        run(LanceDropNamespaceOperator, namespace=table.database, behavior="cascade")
+    assert attempt.pushed["plan"] == plan(table, foreign)
+    table.namespace.table_exists({"id": table.id})
+
+
+@pytest.mark.parametrize("allowed", ["by name", "any"])
+def test_foreign_tables_go_where_they_are_allowed(run: Run, table: Table, foreign: str, allowed: str) -> None:
+    named = [foreign] if allowed == "by name" else ["*"]
+    dropped = run(
+        LanceDropNamespaceOperator, namespace=table.database, behavior="cascade", foreign_tables=named
+    )
+    assert dropped == {"namespace": table.database, "dropped": True, "plan": plan(table, foreign)}

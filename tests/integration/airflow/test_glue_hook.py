@@ -1,0 +1,98 @@
+"""The Glue hook against the double: with keys of its own, and with an assumed role that runs out."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_lancens.hooks.base import LanceHook
+from airflow_provider_lancens.hooks.glue import LanceGlueHook
+from tests.servers.glue_double import REGION, GlueDouble
+from tests.servers.glue_faults import DENIED
+
+Connect = Callable[..., str]
+ROLE = "arn:aws:iam::123456789012:role/reader"
+
+
+@pytest.fixture
+def own_keys(glue: GlueDouble, connect: Connect, tmp_path: Path) -> LanceHook:
+    """A hook whose connection holds everything itself."""
+    given = glue.properties
+    extra = {"endpoint": glue.endpoint, "region": REGION, "root": str(tmp_path)}
+    login, password = given["access_key_id"], given["secret_access_key"]
+    return LanceHook.for_connection(
+        connect("glue", "lance_glue", login=login, password=password, extra=extra)
+    )
+
+
+@pytest.fixture
+def assumed_role(glue: GlueDouble, connect: Connect, tmp_path: Path) -> str:
+    """The id of a connection that takes its credentials from an `aws` one with a role."""
+    services = {name: {"endpoint_url": glue.endpoint} for name in ("glue", "s3", "sts")}
+    extra = {"region_name": REGION, "role_arn": ROLE, "service_config": services}
+    connect("aws", "aws", login="AKIDEXAMPLE", password="a-secret-of-the-tests", extra=extra)
+    return connect("glue", "lance_glue", extra={"aws_conn_id": "aws", "root": str(tmp_path)})
+
+
+def test_the_test_button_tells_what_it_reached(own_keys: LanceHook, database: str) -> None:
+    own_keys.get_conn().create_namespace({"id": [database]})
+    reached, message = own_keys.test_connection()
+    assert reached, message
+    assert "AWS Glue Data Catalog, catalog the account's own, compare-and-set not probed" in message
+    assert f"region={REGION}" in message
+    assert "a-secret-of-the-tests" not in message
+
+
+def test_the_test_button_tells_why_not(own_keys: LanceHook, glue: GlueDouble) -> None:
+    with glue.faults.on("GetDatabases", DENIED):
+        reached, message = own_keys.test_connection()
+    assert not reached
+    assert "PERMISSION_DENIED" in message
+    assert "grant it to these credentials" in message
+
+
+def test_an_assumed_role_signs_the_requests(assumed_role: str, glue: GlueDouble) -> None:
+    reached, message = LanceHook.for_connection(assumed_role).test_connection()
+    assert reached, message
+    headers = glue.requests[-1].headers
+    assert "AKIDEXAMPLE" not in headers["AUTHORIZATION"]
+    assert headers["X_AMZ_SECURITY_TOKEN"]
+
+
+async def test_an_assumed_role_is_there_before_a_trigger_looks(assumed_role: str, glue: GlueDouble) -> None:
+    hook = await LanceHook.afor_connection(assumed_role)
+    assert hook.namespace_properties()["session_token"]
+
+
+def test_credentials_that_run_out_are_renewed_and_the_namespace_made_anew(
+    assumed_role: str, glue: GlueDouble
+) -> None:
+    hook = LanceHook.for_connection(assumed_role)
+    assert isinstance(hook, LanceGlueHook)
+    first = hook.get_conn()
+    first.list_namespaces({"id": []})
+    token = glue.requests[-1].headers["X_AMZ_SECURITY_TOKEN"]
+    assert hook.get_conn() is first
+
+    # STS gives no session shorter than 15 minutes: so it is told that this one is nearly over.
+    hook._session.get_credentials()._expiry_time = datetime.now(UTC) + timedelta(minutes=1)
+
+    second = hook.get_conn()
+    assert second is not first
+    second.list_namespaces({"id": []})
+    assert glue.requests[-1].headers["X_AMZ_SECURITY_TOKEN"] != token
+
+
+def test_a_role_that_nobody_gives_is_told_with_the_connection(
+    assumed_role: str, connect: Connect, free_ports: list[int]
+) -> None:
+    nowhere = {"sts": {"endpoint_url": f"http://127.0.0.1:{free_ports[0]}"}}
+    extra: dict[str, Any] = {"region_name": REGION, "role_arn": ROLE, "service_config": nowhere}
+    connect("aws", "aws", login="A", password="hush-hush", extra=extra)
+    reached, message = LanceHook.for_connection(assumed_role).test_connection()
+    assert not reached
+    assert "taking credentials for connection 'glue'" in message
+    assert "aws connection 'aws'" in message
+    assert "hush-hush" not in message

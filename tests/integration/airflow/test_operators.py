@@ -1,0 +1,166 @@
+"""The operators, each run against a real metastore; a second run changes nothing."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lance
+import pytest
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
+
+from airflow_provider_lancens.hooks.errors import LanceRetryableError
+from airflow_provider_lancens.operators.managed import LanceCompareTableOperator, LanceConvertTableOperator
+from airflow_provider_lancens.operators.namespaces import (
+    LanceCreateNamespaceOperator,
+    LanceDropNamespaceOperator,
+)
+from airflow_provider_lancens.operators.tables import (
+    LanceDeclareTableOperator,
+    LanceDeregisterTableOperator,
+    LanceDropTableOperator,
+    LanceRegisterTableOperator,
+)
+from airflow_provider_lancens.operators.versions import (
+    LanceAdvanceTableVersionOperator,
+    LanceReleaseVersionOperator,
+    LanceTagVersionOperator,
+)
+from tests.integration.airflow.tables import Table
+
+Run = Callable[..., Any]
+
+
+def test_a_namespace_is_created_once(run: Run, database: str, tmp_path: Path) -> None:
+    properties = {"owner_team": "sales", "database.location-uri": str(tmp_path / "sales")}
+    arguments = {"namespace": database, "properties": properties}
+    assert run(LanceCreateNamespaceOperator, **arguments) == {"namespace": database, "created": True}
+    assert run(LanceCreateNamespaceOperator, **arguments) == {"namespace": database, "created": False}
+
+
+def test_an_existing_namespace_fails_for_good_where_asked(run: Run, database: str) -> None:
+    run(LanceCreateNamespaceOperator, namespace=database)
+    with pytest.raises(AirflowFailException, match=f"creating namespace '{database}' through .*'lake'"):
+        run(LanceCreateNamespaceOperator, namespace=database, if_exists="fail")
+
+
+def test_a_namespace_is_dropped_once(run: Run, database: str) -> None:
+    run(LanceCreateNamespaceOperator, namespace=database)
+    assert run(LanceDropNamespaceOperator, namespace=database) == {"namespace": database, "dropped": True}
+    assert run(LanceDropNamespaceOperator, namespace=database) == {"namespace": database, "dropped": False}
+
+
+def test_a_missing_namespace_fails_for_good_where_asked(run: Run, database: str) -> None:
+    with pytest.raises(AirflowFailException, match="NAMESPACE_NOT_FOUND"):
+        run(LanceDropNamespaceOperator, namespace=database, if_missing="fail")
+
+
+def test_a_namespace_that_holds_a_table_is_dropped_by_cascade_only_and_its_data_stays(
+    run: Run, table: Table
+) -> None:
+    location = table.declare()
+    table.advance()
+    with pytest.raises(AirflowFailException, match=r"\(restrict\).*NAMESPACE_NOT_EMPTY"):
+        run(LanceDropNamespaceOperator, namespace=table.database)
+    assert run(LanceDropNamespaceOperator, namespace=table.database, behavior="cascade")["dropped"]
+    assert lance.dataset(location).count_rows() == 1
+
+
+def test_a_table_is_declared_once_and_where_asked(run: Run, database: str, tmp_path: Path) -> None:
+    run(LanceCreateNamespaceOperator, namespace=database)
+    location = str(tmp_path / "elsewhere")
+    arguments = {"table": f"{database}$orders", "location": location, "properties": {"team": "sales"}}
+    declared = {"table": f"{database}$orders", "location": location}
+    assert run(LanceDeclareTableOperator, **arguments) == {**declared, "created": True}
+    assert run(LanceDeclareTableOperator, **arguments) == {**declared, "created": False}
+
+
+def test_an_existing_table_fails_for_good_where_asked(run: Run, table: Table) -> None:
+    table.declare()
+    with pytest.raises(AirflowFailException, match="TABLE_ALREADY_EXISTS"):
+        run(LanceDeclareTableOperator, table=str(table), if_exists="fail")
+
+
+def test_a_table_in_a_missing_namespace_fails_for_good(run: Run, database: str) -> None:
+    with pytest.raises(AirflowFailException, match="NAMESPACE_NOT_FOUND"):
+        run(LanceDeclareTableOperator, table=f"{database}$orders")
+
+
+def test_a_table_is_deregistered_once_and_its_data_stays(run: Run, table: Table) -> None:
+    location = table.declare()
+    table.advance()
+    gone = {"table": str(table), "deregistered": True, "location": location}
+    assert run(LanceDeregisterTableOperator, table=str(table)) == gone
+    assert run(LanceDeregisterTableOperator, table=str(table))["deregistered"] is False
+    assert lance.dataset(location).count_rows() == 1
+
+
+def test_a_missing_table_fails_for_good_where_asked(run: Run, database: str) -> None:
+    with pytest.raises(AirflowFailException, match="NOT_FOUND"):
+        run(LanceDeregisterTableOperator, table=f"{database}$orders", if_missing="fail")
+
+
+def test_a_data_set_is_registered_once(run: Run, table: Table) -> None:
+    location = table.declare()
+    table.advance()
+    run(LanceDeregisterTableOperator, table=str(table))
+    arguments = {"table": str(table), "location": location}
+    assert run(LanceRegisterTableOperator, **arguments) == {**arguments, "created": True}
+    assert run(LanceRegisterTableOperator, **arguments) == {**arguments, "created": False}
+
+
+def test_a_table_registered_elsewhere_fails_for_good_and_is_replaced_where_asked(
+    run: Run, table: Table, tmp_path: Path
+) -> None:
+    old = table.declare()
+    table.advance()
+    new = {"table": str(table), "location": str(tmp_path / "new.lance")}
+    with pytest.raises(AirflowFailException, match=rf"lies at '{old}', not at .*if_exists='replace'"):
+        run(LanceRegisterTableOperator, **new)
+    assert run(LanceRegisterTableOperator, **new, if_exists="replace") == {**new, "created": True}
+    assert lance.dataset(old).count_rows() == 1
+
+
+def test_a_table_is_dropped_once_with_its_data(run: Run, table: Table) -> None:
+    location = table.declare()
+    table.advance()
+    gone = {"table": str(table), "dropped": True, "location": location}
+    assert run(LanceDropTableOperator, table=str(table)) == gone
+    assert run(LanceDropTableOperator, table=str(table))["dropped"] is False
+    assert not Path(location).exists()
+
+
+def test_a_missing_table_that_is_to_be_dropped_fails_for_good_where_asked(run: Run, database: str) -> None:
+    with pytest.raises(AirflowFailException, match="NOT_FOUND"):
+        run(LanceDropTableOperator, table=f"{database}$orders", if_missing="fail")
+
+
+@pytest.mark.parametrize(
+    ("operator", "arguments"),
+    [
+        (LanceCreateNamespaceOperator, {"namespace": "sales"}),
+        (LanceDropNamespaceOperator, {"namespace": "sales"}),
+        (LanceDeclareTableOperator, {"table": "sales$orders"}),
+        (LanceRegisterTableOperator, {"table": "sales$orders", "location": "/lake/orders"}),
+        (LanceDeregisterTableOperator, {"table": "sales$orders"}),
+        (LanceDropTableOperator, {"table": "sales$orders"}),
+        (
+            LanceAdvanceTableVersionOperator,
+            {"table": "sales$orders", "expected_version": "1", "new_version": "2"},
+        ),
+        (LanceConvertTableOperator, {"table": "sales$orders", "managed_by": "impl"}),
+        (LanceCompareTableOperator, {"table": "sales$orders"}),
+        (LanceTagVersionOperator, {"table": "sales$orders", "version": "1", "tag": "run"}),
+        (LanceReleaseVersionOperator, {"table": "sales$orders", "tag": "run"}),
+    ],
+)
+def test_a_metastore_that_does_not_answer_lets_airflow_try_again(
+    operator: type[Any],
+    arguments: dict[str, str],
+    connect: Callable[..., str],
+    free_ports: list[int],
+) -> None:
+    silent = connect(host=f"127.0.0.1:{free_ports[0]}")
+    with pytest.raises(LanceRetryableError) as raised:
+        operator(task_id="task", lance_conn_id=silent, **arguments).execute({})
+    assert isinstance(raised.value, AirflowException)
+    assert raised.value.__cause__ is not None

@@ -1,0 +1,107 @@
+"""One behavior of the sensor in every mode: the same suite as poke, reschedule and deferrable."""
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import (
+    AirflowFailException,
+    AirflowSensorTimeout,
+    AirflowSkipException,
+)
+
+from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.namespace import Hive2Namespace
+from tests.integration.airflow.tables import Table
+
+Wait = Callable[..., Any]
+
+
+def test_a_version_that_is_there_ends_the_wait_at_once(wait: Wait, table: Table) -> None:
+    location = table.declare()
+    table.advance()
+    assert wait() == {"table": str(table), "version": 1, "previous_version": None, "location": location}
+
+
+def test_a_version_that_comes_meanwhile_ends_the_wait(wait: Wait, table: Table, meanwhile: Any) -> None:
+    location = table.declare()
+    table.advance()
+    waiting = meanwhile(wait, after_version="1")
+    table.advance()
+    assert waiting.result(60) == {
+        "table": str(table),
+        "version": 2,
+        "previous_version": 1,
+        "location": location,
+    }
+
+
+def test_a_table_that_nobody_declared_yet_is_waited_for(wait: Wait, table: Table, meanwhile: Any) -> None:
+    waiting = meanwhile(wait)
+    table.declare()
+    assert not waiting.done()
+    table.advance()
+    assert waiting.result(60)["version"] == 1
+
+
+def test_a_least_version_is_waited_for(wait: Wait, table: Table, meanwhile: Any) -> None:
+    table.declare()
+    table.advance()
+    waiting = meanwhile(wait, min_version=3)
+    table.advance()
+    table.advance()
+    assert waiting.result(60)["version"] == 3
+
+
+def test_the_newest_version_is_returned_when_several_came(wait: Wait, table: Table) -> None:
+    table.declare()
+    for _ in range(3):
+        table.advance()
+    assert wait(after_version=1)["version"] == 3
+
+
+def test_a_wait_that_takes_too_long_fails_as_every_sensor_does(wait: Wait, table: Table) -> None:
+    table.declare()
+    with pytest.raises(AirflowSensorTimeout):
+        wait(timeout=0.5)
+
+
+def test_a_wait_that_takes_too_long_is_skipped_where_asked(wait: Wait, table: Table) -> None:
+    table.declare()
+    with pytest.raises(AirflowSkipException):
+        wait(timeout=0.5, soft_fail=True)
+
+
+def test_what_can_never_come_fails_for_good(wait: Wait) -> None:
+    with pytest.raises(AirflowFailException, match=r"looking at table 'orders'.*needed here: 2"):
+        wait(table="orders")
+
+
+def test_what_can_never_come_is_skipped_where_asked(wait: Wait) -> None:
+    with pytest.raises(AirflowSkipException):
+        wait(table="orders", soft_fail=True)
+
+
+def test_a_silent_metastore_means_wait(
+    wait: Wait, connect: Callable[..., str], free_ports: list[int]
+) -> None:
+    silent = connect("silent", host=f"127.0.0.1:{free_ports[0]}")
+    with pytest.raises(AirflowSensorTimeout):
+        wait(lance_conn_id=silent, timeout=0.5)
+
+
+@pytest.mark.slow
+def test_a_wait_outlives_an_outage_of_the_metastore(
+    wait: Wait, connect: Callable[..., str], free_ports: list[int], meanwhile: Any, tmp_path: Path
+) -> None:
+    port = free_ports[0]
+    late = connect("late", host=f"127.0.0.1:{port}")
+    waiting = meanwhile(wait, lance_conn_id=late, table="sales$orders")
+    with EmbeddedMetastore(tmp_path / "metastore", port=port) as metastore:
+        with closing(Hive2Namespace(uri=metastore.uri, root=str(tmp_path))) as namespace:
+            table = Table(namespace, "sales", "orders")
+            table.declare()
+            table.advance()
+        assert waiting.result(60)["version"] == 1

@@ -1,0 +1,179 @@
+"""All waits on one connection share one poll; what goes over the wire is counted there."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lance_namespace import DeclareTableRequest, LanceNamespace
+from lance_namespace.errors import ServiceUnavailableError
+
+from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.namespace import storage
+from airflow_provider_lancens.triggers.table_version import LanceTableVersionTrigger
+from tests.integration.airflow.tables import Table
+from tests.servers.proxy import Proxy
+
+BATCH = "get_table_objects_by_name_req"
+TICK = 0.2
+
+
+@pytest.fixture
+def wire(metastore: EmbeddedMetastore) -> Iterator[Proxy]:
+    """The way to the metastore, where calls and connections are counted and lost."""
+    with Proxy(metastore.uri) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def lake(wire: Proxy, connect: Callable[..., str], tmp_path: Path) -> str:
+    return connect(host=wire.uri, extra={"root": str(tmp_path)})
+
+
+@pytest.fixture
+def tables(namespace: LanceNamespace, database: str) -> Sequence[Table]:
+    """Managed tables without data, in one database."""
+    made = [Table(namespace, database, f"t_{number}") for number in range(5)]
+    made[0].declare()
+    for table in made[1:]:
+        namespace.declare_table(DeclareTableRequest(id=table.id, properties={"managed_by": "impl"}))
+    return made
+
+
+async def event(lake: str, table: object, **arguments: Any) -> Any:
+    trigger = LanceTableVersionTrigger(
+        table=str(table), lance_conn_id=lake, **{"poll_interval": TICK, **arguments}
+    )
+    async with asyncio.timeout(60):
+        return (await anext(aiter(trigger.run()))).payload
+
+
+@asynccontextmanager
+async def waiting(lake: str, tables: Sequence[object], **arguments: Any) -> AsyncIterator[list[Any]]:
+    tasks = [asyncio.create_task(event(lake, table, **arguments)) for table in tables]
+    yield tasks
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def calls(wire: Proxy, name: str, count: int) -> None:
+    """Return once the server was called so often from now on."""
+    before = wire.calls.count(name)
+    async with asyncio.timeout(30):
+        while wire.calls.count(name) < before + count:  # noqa: ASYNC110 - another thread counts
+            await asyncio.sleep(0.01)
+
+
+async def test_a_tick_is_one_call_a_database_through_one_connection(
+    lake: str, wire: Proxy, tables: Sequence[Table]
+) -> None:
+    async with waiting(lake, [table for table in tables for _ in range(20)]) as tasks:
+        await calls(wire, BATCH, 3)
+        assert not any(task.done() for task in tasks)
+    assert set(wire.calls) - {"get_catalogs"} == {BATCH}
+    assert wire.connections == 1
+
+
+async def test_waits_with_another_tick_have_a_poll_of_their_own(
+    lake: str, wire: Proxy, tables: Sequence[Table]
+) -> None:
+    async with waiting(lake, tables[:1]), waiting(lake, tables[1:2], poll_interval=TICK * 1.5):
+        await calls(wire, BATCH, 4)
+    assert wire.connections == 2
+
+
+async def test_the_last_wait_out_ends_the_poll_and_its_connection(
+    lake: str, wire: Proxy, tables: Sequence[Table]
+) -> None:
+    async with waiting(lake, tables):
+        await calls(wire, BATCH, 1)
+    await asyncio.sleep(2 * TICK)  # a call that was under way may end
+    before = len(wire.calls)
+    await asyncio.sleep(3 * TICK)
+    assert len(wire.calls) == before
+
+
+async def test_a_wait_that_comes_when_the_last_one_left_is_served(lake: str, tables: Sequence[Table]) -> None:
+    async with waiting(lake, tables[1:]):
+        pass
+    await asyncio.to_thread(tables[1].advance)
+    assert (await event(lake, tables[1]))["version"] == 1
+
+
+async def test_waits_come_and_go_while_others_stay(lake: str, wire: Proxy, tables: Sequence[Table]) -> None:
+    async with waiting(lake, tables[1:2]) as (staying,):
+        async with waiting(lake, tables[2:]):
+            await calls(wire, BATCH, 1)
+        await asyncio.to_thread(tables[1].advance)
+        assert (await staying)["version"] == 1
+    assert wire.connections == 1
+
+
+async def test_a_table_that_fails_leaves_its_neighbors_alone(
+    lake: str, namespace: LanceNamespace, tables: Sequence[Table]
+) -> None:
+    names = [str(tables[1]), "no such name", f"{tables[1].database}$not_there", "no_such_database$t"]
+    async with waiting(lake, names) as (good, impossible, missing, homeless):
+        assert (await impossible)["status"] == "failed"
+        await asyncio.to_thread(tables[1].advance)
+        assert (await good)["version"] == 1
+        assert not missing.done()
+        assert not homeless.done()
+
+
+async def test_a_storage_that_fails_leaves_its_neighbors_alone(
+    lake: str, namespace: LanceNamespace, tables: Sequence[Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far = Table(namespace, tables[0].database, "far")
+    failing_location = await asyncio.to_thread(far.declare)
+    reading = storage.latest_version
+
+    def failing(location: str, options: Mapping[str, str]) -> int | None:  # a local disk has no such fault
+        if location == failing_location:
+            raise ServiceUnavailableError("storage did not answer")
+        return reading(location, options)
+
+    monkeypatch.setattr(storage, "latest_version", failing)
+    async with waiting(lake, [far, tables[0]]) as (unlucky, good):
+        await asyncio.to_thread(tables[0].advance)
+        assert (await good)["version"] == 1
+        assert not unlucky.done()
+        monkeypatch.setattr(storage, "latest_version", reading)
+        await asyncio.to_thread(far.advance)
+        assert (await unlucky)["version"] == 1
+
+
+async def test_a_lost_server_is_complained_of_once_and_the_waits_go_on(
+    lake: str, wire: Proxy, tables: Sequence[Table], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    async with waiting(lake, tables[1:3]) as (one, other):
+        await calls(wire, BATCH, 1)
+        wire.lose_reply(BATCH, times=4)
+        await calls(wire, BATCH, 5)
+        await asyncio.to_thread(tables[1].advance)
+        assert (await one)["version"] == 1
+        assert not other.done()
+    complaints = [r for r in caplog.records if r.name.endswith("triggers.polling")]
+    assert len(complaints) == 2  # one a wait
+
+
+async def test_a_changed_connection_is_picked_up_without_any_failure(
+    lake: str,
+    wire: Proxy,
+    metastore: EmbeddedMetastore,
+    connect: Callable[..., str],
+    tables: Sequence[Table],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("airflow_provider_lancens.triggers.poller._REREAD_SECONDS", 0.0)
+    with Proxy(metastore.uri) as moved:
+        async with waiting(lake, tables[1:]):
+            await calls(wire, BATCH, 1)
+            assert connect(host=moved.uri) == lake
+            await calls(moved, BATCH, 2)
+        assert moved.connections == 1

@@ -1,0 +1,105 @@
+"""What can stand in the way of a start: it fails with words, and leaves nothing running."""
+
+import socket
+from pathlib import Path
+
+import psutil
+import pytest
+
+from airflow_provider_lancens.embedded import (
+    EmbeddedMetastore,
+    EmbeddedMetastoreError,
+    JavaUnsuitableError,
+    MetastoreServer,
+    MetastoreStartError,
+)
+from airflow_provider_lancens.embedded.pyspark_jars import pyspark_distribution
+from tests.integration.embedded.calls import list_databases
+from tests.integration.embedded.processes import listening_addresses
+
+ODD_ENVIRONMENT = {
+    "SPARK_HOME": "/nowhere",
+    "SPARK_CONF_DIR": "/nowhere",
+    "SPARK_SUBMIT_OPTS": "-Xbogus",
+    "PYSPARK_PYTHON": "/nowhere/python",
+    "PYSPARK_SUBMIT_ARGS": "bogus",
+    "HIVE_CONF_DIR": "/nowhere",
+    "HADOOP_CONF_DIR": "/nowhere",
+    "JAVA_TOOL_OPTIONS": "-Xbogus",
+    "CLASSPATH": "/nowhere",
+}
+
+
+def children() -> set[psutil.Process]:
+    return set(psutil.Process().children())
+
+
+def test_it_listens_on_loopback_alone(metastore: EmbeddedMetastore) -> None:
+    addresses = {address.removeprefix("::ffff:") for address in listening_addresses(metastore.pid)}
+    assert addresses == {"127.0.0.1"}
+
+
+def test_an_odd_environment_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in ODD_ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    with EmbeddedMetastore(tmp_path) as server:
+        assert list_databases(server.uri) == ["default"]
+
+
+def test_a_failed_start_shows_the_end_of_the_log(tmp_path: Path) -> None:
+    (tmp_path / "metastore_db").write_text("not a database")
+    before = children()
+
+    with pytest.raises(MetastoreStartError) as failure:
+        EmbeddedMetastore(tmp_path).start()
+
+    message = str(failure.value)
+    assert f"Hive Metastore 2.3.10 did not start in {tmp_path}" in message
+    assert "Caused by: " in message
+    assert children() == before
+
+
+def test_a_start_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    before = children()
+    server = MetastoreServer(pyspark_distribution(), tmp_path, start_timeout=0.5)
+
+    with pytest.raises(MetastoreStartError, match=r"it wasn't ready within 0.5 seconds"):
+        server.start()
+
+    assert children() == before
+
+
+def test_java_options_that_java_refuses_are_shown(tmp_path: Path) -> None:
+    with pytest.raises(MetastoreStartError, match="Invalid maximum heap size: -Xmxmuch"):
+        EmbeddedMetastore(tmp_path, heap="much").start()
+
+
+def test_a_taken_port_is_said_before_anything_starts(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(MetastoreStartError, match=f"Port {port} on 127.0.0.1 can't be opened"):
+            EmbeddedMetastore(tmp_path, port).start()
+    assert not (tmp_path / "metastore.log").exists()
+
+
+def test_without_java_nothing_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    folder = tmp_path / "untouched"
+
+    with pytest.raises(JavaUnsuitableError):
+        EmbeddedMetastore(folder).start()
+
+    assert not folder.exists()
+
+
+def test_a_folder_that_derby_could_not_reopen_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(EmbeddedMetastoreError, match="Choose a folder without it"):
+        EmbeddedMetastore(tmp_path / "a:b")
+
+
+def test_a_server_never_started_has_no_uri_yet(tmp_path: Path) -> None:
+    server = EmbeddedMetastore(tmp_path)
+    for ask in (lambda: server.uri, lambda: server.pid, server.kill, server.wait):
+        with pytest.raises(EmbeddedMetastoreError, match=r"start|started"):
+            ask()
+    server.stop()

@@ -1,0 +1,66 @@
+"""The server's life: it answers, keeps what it was told, and is gone when it has to be."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_lancens.embedded import EmbeddedMetastore, FolderInUseError, MetastoreStartError
+from tests.integration.embedded.calls import create_database, list_databases
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A path that needs quoting wherever quoting could be forgotten."""
+    return tmp_path / "my data $HOME"
+
+
+def test_a_started_server_answers(metastore: EmbeddedMetastore) -> None:
+    assert "default" in list_databases(metastore.uri)
+
+
+def test_a_database_survives_a_restart_on_another_port(folder: Path, database: str) -> None:
+    with EmbeddedMetastore(folder) as first:
+        create_database(first.uri, database)
+    with EmbeddedMetastore(folder) as second:
+        assert database in list_databases(second.uri)
+
+
+def test_a_killed_server_comes_back_on_its_port_with_its_data(folder: Path, database: str) -> None:
+    with EmbeddedMetastore(folder) as server:
+        create_database(server.uri, database)
+        uri, pid = server.uri, server.pid
+        server.kill()
+        assert not server.running
+        assert server.uri == uri
+
+        server.start()
+
+        assert server.uri == uri
+        assert server.pid != pid
+        assert database in list_databases(uri)
+
+
+def test_a_second_server_on_the_folder_is_told_who_holds_it(metastore: EmbeddedMetastore) -> None:
+    with pytest.raises(FolderInUseError) as refusal:
+        EmbeddedMetastore(metastore.folder).start()
+
+    message = str(refusal.value)
+    assert metastore.uri in message
+    assert f"pid {metastore.pid}, started by pid {os.getpid()}" in message
+
+
+def test_a_running_server_is_not_started_again(metastore: EmbeddedMetastore) -> None:
+    with pytest.raises(MetastoreStartError, match="already serving thrift://"):
+        metastore.start()
+    assert metastore.running
+
+
+def test_nothing_is_left_of_a_stopped_server(folder: Path) -> None:
+    with EmbeddedMetastore(folder) as server:
+        pid = server.pid
+
+    assert not server.running
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    server.stop()

@@ -1,0 +1,78 @@
+"""Dropping: Glue drops a full database without a word, so the namespace looks first."""
+
+import pytest
+from lance_namespace.errors import ErrorCode, LanceNamespaceError, NamespaceNotEmptyError
+
+from airflow_provider_lancens.identifiers import NamespaceId
+from airflow_provider_lancens.namespace import GlueNamespace
+from airflow_provider_lancens.namespace.glue.metastore import GlueMetastore
+from airflow_provider_lancens.namespace.metastore import Table
+from tests.servers.glue_double import GlueDouble
+from tests.servers.glue_faults import DENIED
+
+
+@pytest.fixture
+def names(glue: GlueDouble, db: NamespaceId) -> list[str]:
+    """More tables than a batch holds."""
+    client, made = glue.client("glue"), [f"t{number:03}" for number in range(230)]
+    for name in made:
+        entry = {"Name": name, "Parameters": {"table_type": "lance"}}
+        client.create_table(DatabaseName=db.name, TableInput=entry)
+    return made
+
+
+def test_restrict_never_sends_the_drop_of_a_database_that_holds_a_table(
+    glue: GlueDouble, catalog: GlueMetastore, table: Table
+) -> None:
+    with pytest.raises(NamespaceNotEmptyError, match="'t'"):
+        catalog.drop_namespace(table.id.namespace)
+    dropped = [request.body["Name"] for request in glue.requests if request.operation == "DeleteDatabase"]
+    assert table.id.namespace.name not in dropped
+
+
+def test_tables_are_dropped_in_batches_of_a_hundred(
+    glue: GlueDouble, namespace: GlueNamespace, db: NamespaceId, names: list[str]
+) -> None:
+    namespace.drop_namespace({"id": [db.name], "behavior": "cascade"})
+    batches = [body["TablesToDelete"] for body in glue.sent("BatchDeleteTable", db.name)]
+    assert [len(batch) for batch in batches] == [100, 100, 30]
+    assert sorted(name for batch in batches for name in batch) == names
+
+
+def test_what_stays_of_a_batch_is_named_with_its_reason(
+    glue: GlueDouble, catalog: GlueMetastore, db: NamespaceId, names: list[str]
+) -> None:
+    kept = {"t007": "AccessDeniedException", "t150": "ConcurrentModificationException"}
+    with glue.faults.keeping(kept):
+        failed = catalog.drop_tables(db, [*names, "gone already"])
+    assert {name: error.code for name, error in failed.items()} == {
+        "t007": ErrorCode.PERMISSION_DENIED,
+        "t150": ErrorCode.CONCURRENT_MODIFICATION,
+    }
+    assert sorted(catalog.list_tables(db)) == sorted(kept)
+
+
+def test_a_batch_that_fails_as_a_whole_stays_with_all_that_follow(
+    glue: GlueDouble, catalog: GlueMetastore, db: NamespaceId, names: list[str]
+) -> None:
+    with glue.faults.on("BatchDeleteTable", None, DENIED):
+        failed = catalog.drop_tables(db, names)
+    assert list(failed) == names[100:]
+    assert {error.code for error in failed.values()} == {ErrorCode.PERMISSION_DENIED}
+    assert sorted(catalog.list_tables(db)) == names[100:]
+
+
+def test_a_cascade_that_could_not_drop_all_keeps_the_database_and_can_be_run_again(
+    glue: GlueDouble, namespace: GlueNamespace, catalog: GlueMetastore, table: Table
+) -> None:
+    drop = {"id": [table.id.namespace.name], "behavior": "cascade"}
+    with glue.faults.keeping({"t": "AccessDeniedException"}), pytest.raises(LanceNamespaceError) as stopped:
+        namespace.drop_namespace(drop)
+    assert stopped.value.code == ErrorCode.PERMISSION_DENIED
+    assert str(table.id) in str(stopped.value)
+    assert catalog.list_tables(table.id.namespace) == ["t"]
+    namespace.drop_namespace(drop)
+
+
+def test_tables_of_a_database_that_is_gone_are_gone(catalog: GlueMetastore, database: str) -> None:
+    assert catalog.drop_tables(NamespaceId.of([database]), ["t"]) == {}

@@ -1,0 +1,101 @@
+"""What users meet when Glue refuses, is slow, or isn't there: the right code, soon, and words that help."""
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from lance_namespace.errors import ErrorCode, LanceNamespaceError
+
+from airflow_provider_lancens.namespace import GlueNamespace
+from tests.conformance.codes import refused_with
+from tests.servers.glue_double import GlueDouble
+from tests.servers.glue_faults import BROKEN, DENIED, EXPIRED, FULL, THROTTLED, UNKNOWN_KEY, Refusal
+
+ATTEMPTS = 4
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """A port that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.fixture
+def closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("refusal", "times", "code", "words"),
+    [
+        (DENIED, 1, ErrorCode.PERMISSION_DENIED, "Lake Formation"),
+        (EXPIRED, 1, ErrorCode.UNAUTHENTICATED, "session_token"),
+        (UNKNOWN_KEY, 1, ErrorCode.UNAUTHENTICATED, "access_key_id"),
+        (BROKEN, ATTEMPTS, ErrorCode.SERVICE_UNAVAILABLE, "endpoint"),
+        (FULL, 1, ErrorCode.INVALID_INPUT, "limit"),
+        (Refusal("GlueEncryptionException"), 1, ErrorCode.INTERNAL, "GlueEncryptionException"),
+    ],
+    ids=lambda value: value.code if isinstance(value, Refusal) else "",
+)
+def test_a_refusal_is_told_by_its_code_and_what_to_do(
+    glue: GlueDouble, namespace: GlueNamespace, refusal: Refusal, times: int, code: ErrorCode, words: str
+) -> None:
+    with (
+        glue.faults.on("GetTable", *[refusal] * times),
+        refused_with(code, "read table d$t", glue.endpoint, words),
+    ):
+        namespace.describe_table({"id": ["d", "t"]})
+
+
+def test_what_is_throttled_now_and_then_goes_through(glue: GlueDouble, namespace: GlueNamespace) -> None:
+    with glue.faults.on("GetDatabases", THROTTLED, THROTTLED):
+        namespace.list_namespaces({"id": []})
+
+
+def test_what_is_throttled_for_long_says_so(
+    glue: GlueDouble, connect_glue: Callable[..., GlueNamespace]
+) -> None:
+    with (
+        connect_glue(**{"client.max-attempts": "2"}) as impatient,
+        glue.faults.on("GetDatabases", THROTTLED, THROTTLED),
+        refused_with(ErrorCode.THROTTLING, "client.max-attempts"),
+    ):
+        impatient.list_namespaces({"id": []})
+
+
+def test_a_secret_stays_out_of_every_error(glue: GlueDouble, namespace: GlueNamespace) -> None:
+    for refusal in (DENIED, EXPIRED, UNKNOWN_KEY):
+        with glue.faults.on("GetTable", refusal), pytest.raises(LanceNamespaceError) as caught:
+            namespace.describe_table({"id": ["d", "t"]})
+        assert glue.properties["secret_access_key"] not in str(caught.value)
+        assert glue.properties["access_key_id"] not in str(caught.value)
+
+
+def test_an_unreachable_endpoint_is_told_in_under_ten_seconds(
+    connect_glue: Callable[..., GlueNamespace], closed_port: int
+) -> None:
+    endpoint, started = f"http://127.0.0.1:{closed_port}", time.monotonic()
+    with connect_glue(endpoint=endpoint) as lost, refused_with(ErrorCode.SERVICE_UNAVAILABLE, endpoint):
+        lost.list_namespaces({"id": []})
+    assert time.monotonic() - started < 10
+
+
+def test_a_silent_endpoint_is_given_up(connect_glue: Callable[..., GlueNamespace], silent_port: int) -> None:
+    impatience = {"client.read-timeout": "0.2", "client.max-attempts": "2"}
+    with (
+        connect_glue(endpoint=f"http://127.0.0.1:{silent_port}", **impatience) as silent,
+        refused_with(ErrorCode.SERVICE_UNAVAILABLE, "list namespaces"),
+    ):
+        silent.list_namespaces({"id": []})
+
+
+def test_an_endpoint_that_is_something_else_is_told(
+    glue: GlueDouble, connect_glue: Callable[..., GlueNamespace]
+) -> None:
+    path_of_s3 = f"{glue.endpoint}/a-bucket"
+    with connect_glue(endpoint=path_of_s3) as other, pytest.raises(LanceNamespaceError) as caught:
+        other.list_namespaces({"id": []})
+    assert path_of_s3 in str(caught.value)

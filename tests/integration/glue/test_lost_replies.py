@@ -1,0 +1,97 @@
+"""A reply that never comes: the SDK sends the request again, and meets what the first one did."""
+
+import pytest
+from lance_namespace.errors import (
+    NamespaceAlreadyExistsError,
+    NamespaceNotFoundError,
+    ServiceUnavailableError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
+
+from airflow_provider_lancens.identifiers import NamespaceId
+from airflow_provider_lancens.namespace.glue.metastore import GlueMetastore
+from airflow_provider_lancens.namespace.metastore import Namespace, Table
+from tests.servers.glue_double import GlueDouble
+from tests.servers.glue_faults import BROKEN, LOST_REPLY, LOST_REQUEST
+
+FAULTS = pytest.mark.parametrize(
+    "fault", [LOST_REPLY, LOST_REQUEST, BROKEN], ids=["reply", "request", "broken"]
+)
+
+
+@FAULTS
+def test_a_namespace_is_created_and_dropped_all_the_same(
+    glue: GlueDouble, catalog: GlueMetastore, database: str, fault: object
+) -> None:
+    namespace = Namespace(NamespaceId.of([database]), description="clicks", properties={"team": "search"})
+    with glue.faults.on("CreateDatabase", fault):
+        catalog.create_namespace(namespace)
+    assert catalog.get_namespace(namespace.id) == namespace
+    with glue.faults.on("DeleteDatabase", fault):
+        catalog.drop_namespace(namespace.id)
+    with pytest.raises(NamespaceNotFoundError):
+        catalog.get_namespace(namespace.id)
+
+
+@FAULTS
+def test_a_table_is_created_and_dropped_all_the_same(
+    glue: GlueDouble, catalog: GlueMetastore, db: NamespaceId, fault: object
+) -> None:
+    table = Table(db.table("t"), "s3://bucket/t.lance", {"table_type": "lance"})
+    with glue.faults.on("CreateTable", fault):
+        catalog.create_table(table)
+    assert catalog.get_table(table.id) == table
+    with glue.faults.on("DeleteTable", fault):
+        catalog.drop_table(table.id)
+    with pytest.raises(TableNotFoundError):
+        catalog.get_table(table.id)
+
+
+@FAULTS
+def test_a_batch_is_dropped_all_the_same(
+    glue: GlueDouble, catalog: GlueMetastore, table: Table, fault: object
+) -> None:
+    with glue.faults.on("BatchDeleteTable", fault):
+        assert catalog.drop_tables(table.id.namespace, ["t"]) == {}
+    assert catalog.list_tables(table.id.namespace) == []
+
+
+@FAULTS
+def test_what_another_has_made_is_not_taken_for_ones_own(
+    glue: GlueDouble, catalog: GlueMetastore, table: Table, fault: object
+) -> None:
+    elsewhere = Table(table.id, "s3://bucket/elsewhere.lance", table.parameters)
+    with glue.faults.on("CreateTable", fault), pytest.raises(TableAlreadyExistsError):
+        catalog.create_table(elsewhere)
+    other = Namespace(table.id.namespace, description="another")
+    with glue.faults.on("CreateDatabase", fault), pytest.raises(NamespaceAlreadyExistsError):
+        catalog.create_namespace(other)
+
+
+def test_an_existing_equal_table_is_refused_where_no_reply_was_lost(
+    catalog: GlueMetastore, table: Table
+) -> None:
+    with pytest.raises(TableAlreadyExistsError):
+        catalog.create_table(table)
+    catalog.drop_table(table.id)
+    with pytest.raises(TableNotFoundError):
+        catalog.drop_table(table.id)
+
+
+def test_where_every_reply_is_lost_the_server_is_asked(
+    glue: GlueDouble, catalog: GlueMetastore, db: NamespaceId
+) -> None:
+    table = Table(db.table("t"), "s3://bucket/t.lance")
+    with glue.faults.on("CreateTable", *[LOST_REPLY] * 4):
+        catalog.create_table(table)
+    assert catalog.get_table(table.id) == table
+
+
+def test_where_every_request_is_lost_it_is_an_error(
+    glue: GlueDouble, catalog: GlueMetastore, db: NamespaceId
+) -> None:
+    table = Table(db.table("t"), "s3://bucket/t.lance")
+    with glue.faults.on("CreateTable", *[LOST_REQUEST] * 4), pytest.raises(ServiceUnavailableError):
+        catalog.create_table(table)
+    assert catalog.list_tables(db) == []

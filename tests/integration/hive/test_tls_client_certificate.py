@@ -1,0 +1,94 @@
+"""A server that asks for the client's certificate: HMS itself never does, a proxy before it may."""
+
+import asyncio
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from lance_namespace.errors import InvalidInputError, ServiceUnavailableError
+
+from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.namespace import Hive2Namespace
+from tests.servers.certificates import authority, certificate
+
+ROOT = {"id": []}
+
+
+@contextmanager
+def tls_in_front_of(uri: str, context: ssl.SSLContext) -> Iterator[int]:
+    """A proxy that ends TLS; its port on loopback."""
+    target = urlsplit(uri)
+    loop = asyncio.new_event_loop()
+
+    async def copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        while data := await source.read(1 << 16):
+            sink.write(data)
+            await sink.drain()
+        sink.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from_server, to_server = await asyncio.open_connection(target.hostname, target.port)
+        await asyncio.gather(copy(reader, to_server), copy(from_server, writer), return_exceptions=True)
+
+    server = loop.run_until_complete(asyncio.start_server(serve, "127.0.0.1", 0, ssl=context))
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        server.close()
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+        loop.run_until_complete(asyncio.sleep(0))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, str]:
+    ours = authority()
+    server, server_key = certificate(ours, "127.0.0.1").write(tmp_path, "server")
+    client, client_key = certificate(ours, "client").write(tmp_path, "client")
+    return {
+        "authority": ours.write(tmp_path, "authority")[0],
+        "server": server,
+        "server key": server_key,
+        "client": client,
+        "client key": client_key,
+    }
+
+
+@pytest.fixture
+def port(metastore: EmbeddedMetastore, files: dict[str, str]) -> Iterator[int]:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=files["authority"])
+    context.load_cert_chain(files["server"], files["server key"])
+    context.verify_mode = ssl.CERT_REQUIRED
+    with tls_in_front_of(metastore.uri, context) as found:
+        yield found
+
+
+def connect(port: int, files: dict[str, str], **more: str) -> Hive2Namespace:
+    trust = {"client.tls": "true", "client.tls.ca-file": files["authority"]}
+    return Hive2Namespace(uri=f"thrift://127.0.0.1:{port}", root="/nowhere", **trust, **more)
+
+
+def test_a_certificate_is_shown_where_it_is_asked_for(port: int, files: dict[str, str]) -> None:
+    ours = {"client.tls.cert-file": files["client"], "client.tls.key-file": files["client key"]}
+    with connect(port, files, **ours) as namespace:
+        assert "default" in namespace.list_namespaces(ROOT).namespaces
+
+
+def test_without_one_the_server_is_out_of_reach(port: int, files: dict[str, str]) -> None:
+    with pytest.raises(ServiceUnavailableError, match="cannot reach"):
+        connect(port, files).list_namespaces(ROOT)
+
+
+def test_a_key_that_is_missing_is_said(port: int, files: dict[str, str]) -> None:
+    with pytest.raises(InvalidInputError, match=r"'client\.tls\.cert-file'"):
+        connect(port, files, **{"client.tls.cert-file": files["client"]}).list_namespaces(ROOT)

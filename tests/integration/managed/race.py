@@ -1,0 +1,109 @@
+"""Many writers of one table at once, and what must hold when they are done."""
+
+import multiprocessing
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from typing import Self
+
+from tests.integration.managed.conftest import Lake
+from tests.integration.managed.table import ManagedTable
+from tests.integration.managed.writer import ACKNOWLEDGED, TRIED, Job, work
+
+FIRST, LAST = 1, 2
+"""The rows before and after the race."""
+_SPAWN = multiprocessing.get_context("spawn")  # neither Lance nor obstore survives a fork
+
+
+@dataclass
+class Race:
+    """Writers of one table; a context manager, which leaves none of them behind."""
+
+    lake: Lake
+    table: ManagedTable
+    folder: Path
+    commits: int
+    deadline: float = 240
+    """Seconds."""
+    writers: list[SpawnProcess] = field(default_factory=list, init=False)
+
+    def __enter__(self) -> Self:
+        self.folder.mkdir()
+        # Of appends that find no data set, each makes one, and pylance lets the last one win: also by path.
+        self.table.append(FIRST)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for writer in self.writers:
+            writer.kill()
+            writer.join()
+
+    def start(self, deaths: Iterable[str | None]) -> None:
+        """Start a writer for each, which dies at that point of a commit, or goes on to its end."""
+        for dies_at in deaths:
+            number = len(self.writers)
+            job = Job(
+                self.lake.impl,
+                self.lake.properties,
+                self.table.id,
+                self.lake.storage_options,
+                number,
+                self.commits,
+                self._log(number),
+                dies_at,
+            )
+            writer = _SPAWN.Process(target=work, args=(job,), daemon=True)
+            writer.start()
+            self.writers.append(writer)
+
+    def wait_for(self, acknowledged: int) -> None:
+        """Return when so many commits were acknowledged in all."""
+        until = time.monotonic() + self.deadline
+        while len(self.noted(ACKNOWLEDGED)) < acknowledged:
+            assert time.monotonic() < until, f"only {len(self.noted(ACKNOWLEDGED))} commits came through"
+            assert any(writer.is_alive() for writer in self.writers)
+            time.sleep(0.05)
+
+    def finish(self) -> Sequence[int]:
+        """Wait until all writers are done or dead; answers how each ended, 0 or a negative signal."""
+        until = time.monotonic() + self.deadline
+        for writer in self.writers:
+            writer.join(max(0, until - time.monotonic()))
+        assert not any(writer.is_alive() for writer in self.writers), "a writer is stuck"
+        return [writer.exitcode or 0 for writer in self.writers]
+
+    def noted(self, what: str) -> Sequence[int]:
+        """The rows that were tried or acknowledged, of all writers."""
+        logs = [self._log(number) for number in range(len(self.writers))]
+        lines = [line.split() for log in logs if log.exists() for line in log.read_text().splitlines()]
+        return [int(words[1]) for words in lines if words[0] == what and len(words) > 1]
+
+    def check(self) -> None:
+        """No commit is lost, none doubled; metastore, storage and readers agree; and it goes on."""
+        rows = Counter(self.table.rows())
+        acknowledged, tried = set(self.noted(ACKNOWLEDGED)), set(self.noted(TRIED))
+        assert acknowledged - set(rows) == set(), "acknowledged, and lost"
+        assert [row for row, times in rows.items() if times > 1] == [], "doubled"
+        assert set(rows) - tried == {FIRST}
+        assert self.table.version == self.table.open().version == len(rows)
+        assert self.table.rows_by_path() == sorted(rows)
+        assert self.table.namespace.compare_table(self.table.parts).verdict == "consistent"
+        assert self.table.append(LAST) == len(rows) + 1
+        self._check_versions()
+
+    def _check_versions(self) -> None:
+        version_of_row: Mapping[int, int] = dict(self._acknowledgments())
+        assert len(set(version_of_row.values())) == len(version_of_row), "one version for two commits"
+
+    def _acknowledgments(self) -> Iterable[tuple[int, int]]:
+        for number in range(len(self.writers)):
+            for line in self._log(number).read_text().splitlines():
+                what, *numbers = line.split()
+                if what == ACKNOWLEDGED:
+                    yield int(numbers[0]), int(numbers[1])
+
+    def _log(self, number: int) -> Path:
+        return self.folder / f"writer-{number}.log"

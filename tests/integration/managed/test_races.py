@@ -1,0 +1,72 @@
+"""Writers in many processes at once: what was acknowledged is there, once, whoever is killed meanwhile."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_lancens.embedded import EmbeddedMetastore, MetastoreServer
+from tests.integration.managed.conftest import Lake, bucket_of, glue_lake, hive_lake
+from tests.integration.managed.deaths import POINTS
+from tests.integration.managed.race import Race
+from tests.servers.glue_double import GlueDouble
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+WRITERS, COMMITS = 4, 10
+
+
+@pytest.fixture
+def glue_s3(glue: GlueDouble, database: str) -> Lake:
+    return glue_lake(glue, bucket_of(glue, database))
+
+
+@pytest.fixture
+def hive_4(hms4: MetastoreServer, tmp_path: Path) -> Lake:
+    return hive_lake(hms4, tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["hive", "hive_4", "glue_s3"])
+def test_every_commit_of_many_writers_is_there_once(
+    kind: str, request: pytest.FixtureRequest, database: str, tmp_path: Path
+) -> None:
+    lake: Lake = request.getfixturevalue(kind)
+    with Race(lake, lake.declare(database), tmp_path / "race", COMMITS) as race:
+        race.start([None] * WRITERS)
+        assert race.finish() == [0] * WRITERS
+        assert race.table.version == WRITERS * COMMITS + 1
+        race.check()
+
+
+def test_writers_that_are_killed_at_each_point_of_a_commit_lose_and_double_nothing(
+    hive: Lake, database: str, tmp_path: Path
+) -> None:
+    with Race(hive, hive.declare(database), tmp_path / "race", COMMITS) as race:
+        race.start([*POINTS, None])
+        assert race.finish() == [-signal.SIGKILL] * len(POINTS) + [0]
+        race.check()
+
+
+def test_writers_that_are_killed_whenever_lose_and_double_nothing(
+    glue_s3: Lake, database: str, tmp_path: Path
+) -> None:
+    with Race(glue_s3, glue_s3.declare(database), tmp_path / "race", COMMITS) as race:
+        race.start([None] * WRITERS)
+        for number in range(WRITERS - 1):
+            race.wait_for(3 * (number + 1))
+            race.writers[number].kill()
+        race.finish()
+        race.check()
+
+
+def test_a_metastore_that_is_killed_and_comes_back_loses_and_doubles_nothing(
+    database: str, tmp_path: Path
+) -> None:
+    with EmbeddedMetastore(tmp_path / "metastore") as server:
+        lake = hive_lake(server, tmp_path)
+        with Race(lake, lake.declare(database), tmp_path / "race", COMMITS) as race:
+            race.start([None] * WRITERS)
+            race.wait_for(WRITERS)
+            server.kill()
+            server.start()
+            assert race.finish() == [0] * WRITERS
+            race.check()

@@ -1,0 +1,5 @@
+"""The namespaces as others use them, on the conformance suite's backends."""
+
+from tests.conformance.conftest import backend, db, namespace
+
+__all__ = ["backend", "db", "namespace"]

@@ -1,0 +1,69 @@
+"""Spark tasks that fail and are run again: files may stay behind, rows never double."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from lance_namespace import DescribeTableRequest
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from airflow_provider_lancens.spark import NamespaceSpec, write_table
+from tests.integration.spark.conftest import ATTEMPTS_OF_A_TASK
+
+pytestmark = pytest.mark.slow
+
+Failure = Callable[[], None]
+
+
+def raise_error() -> None:
+    raise RuntimeError("this attempt fails")
+
+
+def kill_worker() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def failing(fail: Failure, attempts: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """A step that hands all its rows on and then fails, in its first attempts."""
+
+    def step(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+        context = TaskContext.get()
+        if context is not None and context.attemptNumber() < attempts:
+            fail()
+
+    return step
+
+
+@pytest.mark.parametrize("fail", [raise_error, kill_worker])
+def test_a_task_that_fails_and_is_run_again_doubles_nothing(
+    spark: SparkSession,
+    spec: NamespaceSpec,
+    table: str,
+    ids: Callable[..., list[int]],
+    fail: Failure,
+) -> None:
+    step = failing(fail, attempts=ATTEMPTS_OF_A_TASK - 1)
+    df = spark.range(0, 1000, 1, 4).mapInArrow(step, "id long")
+
+    result = write_table(df, spec, table)
+
+    assert (result.version, result.rows, result.files) == (1, 1000, 4)
+    assert ids() == list(range(1000))
+
+
+def test_a_job_that_fails_for_good_commits_nothing(
+    spark: SparkSession, spec: NamespaceSpec, table: str
+) -> None:
+    df = spark.range(0, 1000, 1, 4).mapInArrow(failing(raise_error, ATTEMPTS_OF_A_TASK), "id long")
+
+    with pytest.raises(PySparkException, match="this attempt fails"):
+        write_table(df, spec, table)
+
+    location = spec.connect().describe_table(DescribeTableRequest(id=[table])).location
+    assert not Path(location, "_versions").exists()

@@ -1,0 +1,119 @@
+"""The main path where it matters: through a real Hive Metastore, and on an object store by credentials."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import boto3
+import lance
+import pytest
+from lance_namespace import CreateNamespaceRequest, DeclareTableRequest, DescribeTableRequest
+from moto.server import ThreadedMotoServer
+from pyspark.sql import SparkSession
+
+from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.spark import NamespaceSpec, read_table, write_table
+
+HIVE = "airflow_provider_lancens.namespace.Hive2Namespace"
+SECRET = "not-to-be-shown"  # the double takes any
+
+
+@pytest.fixture
+def on_hive(metastore: EmbeddedMetastore, tmp_path: Path) -> NamespaceSpec:
+    return NamespaceSpec(HIVE, {"uri": metastore.uri, "root": str(tmp_path)})
+
+
+@pytest.fixture
+def on_s3() -> Iterator[NamespaceSpec]:
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        options = {
+            "aws_endpoint": f"http://{host}:{port}",
+            "aws_region": "us-east-1",
+            "aws_access_key_id": "reader",
+            "aws_secret_access_key": SECRET,
+            "allow_http": "true",
+        }
+        create_bucket("lake", options)
+        storage = {f"storage.{key}": value for key, value in options.items()}
+        # Lance's own namespace, since the metastore out of Spark's jars has no S3 file system.
+        yield NamespaceSpec("dir", {"root": "s3://lake/tables", **storage})
+    finally:
+        server.stop()
+
+
+def create_bucket(name: str, options: dict[str, str]) -> None:
+    boto3.client(
+        "s3",
+        endpoint_url=options["aws_endpoint"],
+        region_name=options["aws_region"],
+        aws_access_key_id=options["aws_access_key_id"],
+        aws_secret_access_key=options["aws_secret_access_key"],
+    ).create_bucket(Bucket=name)
+
+
+@pytest.fixture(params=["on_hive", "on_s3"])
+def spec(request: pytest.FixtureRequest) -> NamespaceSpec:
+    described: NamespaceSpec = request.getfixturevalue(request.param)
+    return described
+
+
+@pytest.fixture
+def declare(spec: NamespaceSpec, database: str) -> Callable[..., str]:
+    """Declare a table with these properties, and return its identifier."""
+
+    def declare(**properties: str) -> str:
+        namespace = spec.connect()
+        namespace.create_namespace(CreateNamespaceRequest(id=[database]))
+        namespace.declare_table(DeclareTableRequest(id=[database, "orders"], properties=properties))
+        return f"{database}$orders"
+
+    return declare
+
+
+@pytest.mark.parametrize(
+    ("spec", "properties"),
+    [("on_hive", {}), ("on_hive", {"managed_by": "impl"}), ("on_s3", {})],
+    ids=["hive", "hive-managed", "s3"],
+    indirect=["spec"],
+)
+def test_rows_go_in_once_and_come_out_at_each_version(
+    spark: SparkSession, spec: NamespaceSpec, declare: Callable[..., str], properties: dict[str, str]
+) -> None:
+    table = declare(**properties)
+    january = spark.range(0, 10, 1, 2).selectExpr("id", "cast(id as decimal(10, 2)) AS amount")
+    february = spark.range(10, 15).selectExpr("id", "cast(id as decimal(10, 2)) AS amount")
+
+    results = [
+        write_table(january, spec, table, idempotency_key="january"),
+        write_table(february, spec, table, idempotency_key="february"),
+        write_table(january, spec, table, idempotency_key="january"),
+    ]
+
+    assert [(r.table, r.version, r.rows, r.committed) for r in results] == [
+        (table, 1, 10, True),
+        (table, 2, 5, True),
+        (table, 1, 10, False),
+    ]
+    counts = [read_table(spark, spec, table, version=version).count() for version in (1, 2)]
+    assert counts == [10, 15]
+
+
+@pytest.mark.parametrize("managed_by", ["storage", "impl"])
+@pytest.mark.parametrize("spec", ["on_hive"], indirect=True)
+def test_lance_itself_reads_the_table_through_the_metastore(
+    spark: SparkSession, spec: NamespaceSpec, declare: Callable[..., str], managed_by: str
+) -> None:
+    table = declare(managed_by=managed_by)
+    write_table(spark.range(15), spec, table)
+
+    if managed_by == "impl":
+        described = spec.connect().describe_table(DescribeTableRequest(id=table.split("$")))
+        assert described.version == 1
+    assert lance.dataset(namespace_client=spec.connect(), table_id=table.split("$")).count_rows() == 15
+
+
+def test_secrets_do_not_show(on_s3: NamespaceSpec) -> None:
+    assert SECRET not in repr(on_s3)
+    assert SECRET not in str(on_s3)

@@ -1,0 +1,152 @@
+"""Ingestion as an Airflow task against a real metastore, in the session of the test run."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+from lance_namespace import CreateNamespaceRequest, DeclareTableRequest
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.hooks.base import LanceHook
+from airflow_provider_lancens.operators.spark_ingest import LanceSparkIngestOperator
+from airflow_provider_lancens.spark import read_table
+
+Ingest = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def lake(metastore: EmbeddedMetastore, connect: Callable[..., str], tmp_path: Path) -> str:
+    return connect(host=metastore.uri, extra={"root": str(tmp_path)})
+
+
+@pytest.fixture
+def tables(lake: str, database: str) -> list[str]:
+    namespace = LanceHook.for_connection(lake).get_conn()
+    namespace.create_namespace(CreateNamespaceRequest(id=[database]))
+    for name in ("flights", "delays"):
+        namespace.declare_table(DeclareTableRequest(id=[database, name]))
+    return [f"{database}${name}" for name in ("flights", "delays")]
+
+
+@pytest.fixture
+def ingest(spark: SparkSession, lake: str) -> Ingest:
+    """Run an ingestion as a worker does, once its templates are rendered."""
+
+    def run(run_id: str = "manual__1", **arguments: Any) -> dict[str, Any]:
+        task = LanceSparkIngestOperator(**{"task_id": "ingest", "lance_conn_id": lake, **arguments})
+        instance = SimpleNamespace(dag_id="dag", task_id="ingest", map_index=-1)
+        context: Any = {"ti": instance, "run_id": run_id}
+        return task.execute(context)
+
+    return run
+
+
+def some_flights(spark: SparkSession, count: int) -> DataFrame:
+    return spark.range(count).selectExpr("id", "id * 2 AS delay")
+
+
+def late_ones(spark: SparkSession, flights: DataFrame, than: int) -> DataFrame:
+    return flights.where(f"delay > {than}")
+
+
+def test_it_answers_what_it_committed(ingest: Ingest, tables: list[str]) -> None:
+    answer = ingest(table=tables[0], source=some_flights, op_kwargs={"count": 10})
+
+    assert answer.pop("bytes") > 0
+    assert answer.pop("seconds") > 0
+    assert answer == {
+        "table": tables[0],
+        "version": 1,
+        "previous_version": None,
+        "rows": 10,
+        "files": 2,
+        "committed": True,
+    }
+
+
+def test_the_same_task_again_changes_nothing_and_calls_nothing(ingest: Ingest, tables: list[str]) -> None:
+    calls = []
+
+    def counted(spark: SparkSession) -> DataFrame:
+        calls.append(1)
+        return some_flights(spark, 10)
+
+    first = ingest(table=tables[0], source=counted)
+    again = ingest(table=tables[0], source=counted)
+    other_run = ingest(table=tables[0], source=counted, run_id="manual__2")
+
+    assert (first["version"], again["version"], other_run["version"]) == (1, 1, 2)
+    assert (again["committed"], again["rows"]) == (False, 10)
+    assert len(calls) == 2
+
+
+def test_one_key_is_one_commit_whatever_the_run(ingest: Ingest, tables: list[str]) -> None:
+    answers = [
+        ingest(
+            table=tables[0],
+            source=some_flights,
+            op_kwargs={"count": 10},
+            idempotency_key="2013-01",
+            run_id=run_id,
+        )
+        for run_id in ("scheduled__1", "manual__2", "backfill__3")
+    ]
+
+    assert [answer["version"] for answer in answers] == [1, 1, 1]
+
+
+def test_an_input_is_read_at_exactly_the_version_it_was_given(
+    ingest: Ingest, tables: list[str], spark: SparkSession, lake: str
+) -> None:
+    flights, delays = tables
+    pinned = ingest(table=flights, source=some_flights, op_kwargs={"count": 10})
+    ingest(table=flights, source=some_flights, op_kwargs={"count": 1000}, run_id="later")
+
+    answer = ingest(table=delays, source=late_ones, inputs={"flights": pinned}, op_kwargs={"than": 15})
+
+    assert answer["rows"] == 2
+    rows = read_table(spark, LanceHook.for_connection(lake).get_conn(), delays).collect()
+    assert sorted(row["delay"] for row in rows) == [16, 18]
+
+
+def test_the_session_that_was_there_is_not_stopped(
+    ingest: Ingest, tables: list[str], spark: SparkSession
+) -> None:
+    ingest(table=tables[0], source=some_flights, op_kwargs={"count": 10})
+
+    assert spark.range(3).count() == 3
+
+
+def test_options_reach_the_data_set(ingest: Ingest, tables: list[str]) -> None:
+    answer = ingest(
+        table=tables[0], source=some_flights, op_kwargs={"count": 10}, options={"max_rows_per_file": 1}
+    )
+
+    assert answer["files"] == 10
+
+
+def test_a_source_that_returns_no_data_frame_is_named(ingest: Ingest, tables: list[str]) -> None:
+    def careless(spark: SparkSession) -> None:
+        some_flights(spark, 1)
+
+    with pytest.raises(AirflowFailException, match="careless: it returned NoneType"):
+        ingest(table=tables[0], source=careless)
+
+
+def test_a_table_that_is_not_declared_fails_the_task_for_good(ingest: Ingest, database: str) -> None:
+    with pytest.raises(AirflowFailException, match=f"ingesting into table '{database}.nowhere'"):
+        ingest(table=f"{database}$nowhere", source=some_flights, op_kwargs={"count": 1})
+
+
+def test_rows_and_time_are_logged(
+    ingest: Ingest, tables: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        ingest(table=tables[0], source=some_flights, op_kwargs={"count": 10})
+
+    assert f"table {tables[0]}: committed version 1 with 10 rows, 2 files" in caplog.text

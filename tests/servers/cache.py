@@ -1,0 +1,27 @@
+"""What is brought onto this machine once, for all test runs."""
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+
+def made_once(name: str, make: Callable[[Path], None]) -> Path:
+    """Return a folder in the user's cache; `make` fills it, whole or not at all, where it is missing."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(base, "airflow-provider-lancens", "servers", name)
+    if not folder.is_dir():
+        _fill(folder, make)
+    return folder
+
+
+def _fill(folder: Path, make: Callable[[Path], None]) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix="making-") as scratch:
+        made = Path(scratch, "made")
+        make(made)
+        try:
+            made.rename(folder)  # whatever ends us in between
+        except OSError:
+            if not folder.is_dir():  # else another test run was faster
+                raise

@@ -1,0 +1,61 @@
+"""The releases of the Hive Metastore that the tests run besides PySpark's 2.3.10."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from airflow_provider_lancens.embedded import Distribution
+from airflow_provider_lancens.embedded.java import JavaVersions
+from airflow_provider_lancens.embedded.pyspark_jars import jars_folder, pyspark_distribution
+from tests.servers.maven import jars_of
+
+HERE = Path(__file__).parent
+
+# Their Hadoop asks Java for what Java 23 took away (the security manager's subject).
+JAVA = JavaVersions(oldest=8, newest=22)
+
+PARTITIONS_WITHOUT_HIVE = {
+    # The default one lives in Hive's own jar, which a standalone metastore hasn't.
+    "metastore.expression.proxy": "org.apache.hadoop.hive.metastore.DefaultPartitionExpressionProxy",
+}
+
+
+def hms_2() -> Distribution:
+    """2.3.10 as the embedded metastore runs it, with PostgreSQL's driver."""
+    plain = pyspark_distribution()
+    driver = next(jars_of(HERE / "hms-3.1.3.xml").glob("postgresql-*.jar"))
+    return replace(plain, class_path=(*plain.class_path, str(driver)))
+
+
+def hms_3() -> Distribution:
+    return Distribution(
+        name="Hive Metastore 3.1.3",
+        class_path=_class_path("hms-3.1.3.xml"),
+        java=JAVA,
+        configuration="metastore.conf.MetastoreConf.newMetastoreConf",
+        handler="metastore.HiveMetaStore.HMSHandler",
+        handler_arguments=(False,),
+        handler_proxy="metastore.RetryingHMSHandler",
+        settings={
+            **PARTITIONS_WITHOUT_HIVE,
+            # The default list names tasks of Hive's own jar.
+            "metastore.task.threads.always": "org.apache.hadoop.hive.metastore.events.EventCleanerTask",
+        },
+    )
+
+
+def hms_4() -> Distribution:
+    return Distribution(
+        name="Hive Metastore 4.0.1",
+        class_path=_class_path("hms-4.0.1.xml"),
+        java=JAVA,
+        configuration="metastore.conf.MetastoreConf.newMetastoreConf",
+        handler="metastore.HMSHandler",
+        handler_arguments=(),
+        handler_proxy="metastore.HMSHandlerProxyFactory",
+        settings=PARTITIONS_WITHOUT_HIVE,
+    )
+
+
+def _class_path(pom: str) -> tuple[str, ...]:
+    py4j = next(jars_folder().glob("py4j-*.jar"))
+    return (f"{jars_of(HERE / pom)}/*", str(py4j))

@@ -1,0 +1,36 @@
+"""What a task's asset updates carry."""
+
+from typing import Any
+
+from airflow.sdk import Asset, AssetAlias
+from airflow.sdk.execution_time.context import OutletEventAccessors
+
+from airflow_provider_lancens.assets.events import note_version
+from airflow_provider_lancens.assets.table import LanceTable, lance_table
+
+TABLE = LanceTable.of("lake", "sales$orders")
+NOTE = {"table": "sales$orders", "previous_version": 6, "version": 7}
+
+
+def noted(*outlets: Any) -> OutletEventAccessors:
+    events = OutletEventAccessors()
+    note_version({"outlet_events": events}, outlets, TABLE, 7, 6)  # type: ignore[typeddict-item]
+    return events
+
+
+def test_the_tables_asset_carries_the_version() -> None:
+    outlet = lance_table("sales$orders", "lake")
+    assert noted(outlet)[outlet].extra == NOTE
+
+
+def test_other_outlets_carry_nothing_of_it() -> None:
+    others = [lance_table("sales$items", "lake"), lance_table("sales$orders", "other"), Asset("s3://b/k")]
+    events = noted(*others)
+    assert [events[other].extra for other in others] == [{}, {}, {}]
+
+
+def test_an_alias_is_given_the_tables_asset() -> None:
+    alias = AssetAlias("whatever was written")
+    (event,) = noted(alias)[alias].asset_alias_events
+    assert event.dest_asset_key.uri == TABLE.uri
+    assert event.extra == NOTE

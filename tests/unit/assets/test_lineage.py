@@ -1,0 +1,50 @@
+"""The names by which other tools' lineage knows a Lance table (OpenLineage: Naming)."""
+
+from collections.abc import Callable
+
+import pytest
+
+from airflow_provider_lancens.assets.lineage import convert_asset_to_openlineage
+from airflow_provider_lancens.assets.table import lance_table
+
+facets = pytest.importorskip("openlineage.client.event_v2")
+
+Connect = Callable[..., str]
+
+
+@pytest.mark.parametrize(
+    ("table", "name"),
+    [
+        ("sales$orders", "sales.orders"),
+        ("hive$sales$orders", "sales.orders"),
+        ("spark$sales$orders", "spark.sales.orders"),
+    ],
+)
+def test_a_table_in_hive_is_named_by_its_metastore(connect: Connect, table: str, name: str) -> None:
+    lake = connect(host="metastore-1,metastore-2:9999")
+    converted = convert_asset_to_openlineage(lance_table(table, lake), None)
+    assert converted == facets.Dataset(namespace="hive://metastore-1:9083", name=name)
+
+
+def test_a_table_in_glue_is_named_by_its_account(connect: Connect) -> None:
+    lake = connect(conn_type="lance_glue", extra={"region": "eu-west-1", "catalog_id": "123456789012"})
+    converted = convert_asset_to_openlineage(lance_table("sales$orders", lake), None)
+    assert converted == facets.Dataset(
+        namespace="arn:aws:glue:eu-west-1:123456789012", name="table/sales/orders"
+    )
+
+
+def test_a_glue_table_of_an_unknown_account_has_no_name(connect: Connect) -> None:
+    lake = connect(conn_type="lance_glue", extra={"region": "eu-west-1"})
+    assert convert_asset_to_openlineage(lance_table("sales$orders", lake), None) is None
+
+
+def test_no_secret_of_the_connection_is_in_the_name(connect: Connect) -> None:
+    lake = connect(host="metastore", login="me", password="hush-hush")
+    assert "hush" not in str(convert_asset_to_openlineage(lance_table("sales$orders", lake), None))
+
+
+def test_airflow_finds_the_converter_by_the_scheme() -> None:
+    from airflow.providers_manager import ProvidersManager
+
+    assert ProvidersManager().asset_to_openlineage_converters["lance"] is convert_asset_to_openlineage

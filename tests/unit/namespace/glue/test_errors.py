@@ -1,0 +1,90 @@
+"""What the service's and the SDK's errors are in the specification's codes."""
+
+import botocore.exceptions
+import pytest
+from botocore.parsers import ResponseParserError
+from lance_namespace.errors import ErrorCode, LanceNamespaceError
+
+from airflow_provider_lancens.namespace.glue.errors import OF_NEW_TABLE, OF_TABLE, glue_errors
+
+CODES = {
+    "AccessDeniedException": ErrorCode.PERMISSION_DENIED,
+    "UnrecognizedClientException": ErrorCode.UNAUTHENTICATED,
+    "ExpiredTokenException": ErrorCode.UNAUTHENTICATED,
+    "InvalidSignatureException": ErrorCode.UNAUTHENTICATED,
+    "ThrottlingException": ErrorCode.THROTTLING,
+    "RequestLimitExceeded": ErrorCode.THROTTLING,
+    "InternalServiceException": ErrorCode.SERVICE_UNAVAILABLE,
+    "OperationTimeoutException": ErrorCode.SERVICE_UNAVAILABLE,
+    "InvalidInputException": ErrorCode.INVALID_INPUT,
+    "ResourceNumberLimitExceededException": ErrorCode.INVALID_INPUT,
+    "ConcurrentModificationException": ErrorCode.CONCURRENT_MODIFICATION,
+    "EntityNotFoundException": ErrorCode.TABLE_NOT_FOUND,
+    "AlreadyExistsException": ErrorCode.TABLE_ALREADY_EXISTS,
+    "GlueEncryptionException": ErrorCode.INTERNAL,
+}
+
+
+def translated(error: Exception, meanings: object = OF_TABLE) -> LanceNamespaceError:
+    with pytest.raises(LanceNamespaceError) as caught, glue_errors(meanings, "drop table d$t", "Glue"):  # type: ignore[arg-type]
+        raise error
+    assert str(caught.value).startswith("cannot drop table d$t (Glue): ")
+    assert caught.value.__cause__ is error
+    return caught.value
+
+
+def refused(code: str, status: int = 400) -> botocore.exceptions.ClientError:
+    response = {"Error": {"Code": code, "Message": "why"}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return botocore.exceptions.ClientError(response, "DeleteTable")
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_refusal_goes_by_its_code(code: str) -> None:
+    error = translated(refused(code))
+    assert error.code == CODES[code]
+    assert f"{code}: why" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (500, ErrorCode.SERVICE_UNAVAILABLE),
+        (503, ErrorCode.SERVICE_UNAVAILABLE),
+        (401, ErrorCode.UNAUTHENTICATED),
+        (403, ErrorCode.PERMISSION_DENIED),
+        (429, ErrorCode.THROTTLING),
+        (400, ErrorCode.INTERNAL),
+    ],
+)
+def test_an_unknown_refusal_goes_by_its_status(status: int, code: ErrorCode) -> None:
+    assert translated(refused("NeverHeardOf", status)).code == code
+
+
+def test_what_is_not_found_by_a_create_is_its_database() -> None:
+    error = translated(refused("EntityNotFoundException"), OF_NEW_TABLE)
+    assert error.code == ErrorCode.NAMESPACE_NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (botocore.exceptions.NoCredentialsError(), ErrorCode.UNAUTHENTICATED),
+        (
+            botocore.exceptions.PartialCredentialsError(provider="env", cred_var="x"),
+            ErrorCode.UNAUTHENTICATED,
+        ),
+        (botocore.exceptions.UnauthorizedSSOTokenError(), ErrorCode.UNAUTHENTICATED),
+        (botocore.exceptions.NoRegionError(), ErrorCode.INVALID_INPUT),
+        (botocore.exceptions.ProfileNotFound(profile="p"), ErrorCode.INVALID_INPUT),
+        (botocore.exceptions.ParamValidationError(report="r"), ErrorCode.INVALID_INPUT),
+        (botocore.exceptions.EndpointConnectionError(endpoint_url="u"), ErrorCode.SERVICE_UNAVAILABLE),
+        (botocore.exceptions.ConnectTimeoutError(endpoint_url="u"), ErrorCode.SERVICE_UNAVAILABLE),
+        (botocore.exceptions.ReadTimeoutError(endpoint_url="u"), ErrorCode.SERVICE_UNAVAILABLE),
+        (botocore.exceptions.SSLError(endpoint_url="u", error="e"), ErrorCode.SERVICE_UNAVAILABLE),
+        (ResponseParserError("no JSON"), ErrorCode.SERVICE_UNAVAILABLE),
+        (botocore.exceptions.PaginationError(message="the same token twice"), ErrorCode.INTERNAL),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_what_the_sdk_raises_by_itself_goes_by_its_kind(error: Exception, code: ErrorCode) -> None:
+    assert translated(error).code == code

@@ -1,0 +1,61 @@
+"""Pages are sorted, and their token survives what happens between them."""
+
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lance_namespace.errors import InvalidInputError
+
+from airflow_provider_lancens.namespace.paging import page_of
+
+NAMES = st.sets(st.text(min_size=1, max_size=8), max_size=30)
+
+
+def test_names_come_sorted_and_once() -> None:
+    page = page_of(["b", "a", "b"], None, None)
+    assert page.names == ["a", "b"]
+    assert page.token is None
+
+
+def test_a_page_that_holds_the_rest_has_no_token() -> None:
+    assert page_of(["a", "b"], None, 2).token is None
+
+
+def test_an_empty_token_means_the_first_page() -> None:
+    assert page_of(["a", "b"], "", 1).names == ["a"]
+
+
+@given(NAMES, st.integers(min_value=1, max_value=7))
+def test_the_pages_together_are_the_whole(names: set[str], limit: int) -> None:
+    seen, token = [], None
+    while True:
+        page = page_of(names, token, limit)
+        assert len(page.names) <= limit
+        seen += page.names
+        token = page.token
+        if token is None:
+            break
+    assert seen == sorted(names)
+
+
+@given(NAMES, NAMES, st.integers(min_value=1, max_value=7))
+def test_what_stayed_is_neither_skipped_nor_doubled(before: set[str], after: set[str], limit: int) -> None:
+    first = page_of(before, None, limit)
+    second = page_of(after, first.token, None) if first.token else page_of((), None, None)
+    seen = first.names + second.names
+    assert len(seen) == len(set(seen))
+    if first.token:
+        assert before & after <= set(seen)
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_below_one_is_refused(limit: int) -> None:
+    with pytest.raises(InvalidInputError, match="limit"):
+        page_of(["a"], None, limit)
+
+
+@pytest.mark.parametrize("token", ["17", "a", "é", base64.urlsafe_b64encode(b"17").decode(), "/w=="])
+def test_a_token_of_somebody_else_is_refused(token: str) -> None:
+    with pytest.raises(InvalidInputError, match="page_token"):
+        page_of(["a"], token, 1)

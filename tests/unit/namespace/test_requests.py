@@ -1,0 +1,85 @@
+"""Requests come as models or as dicts, and every field is honored or refused."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
+from lance_namespace_urllib3_client import models
+
+from airflow_provider_lancens.namespace import requests
+from airflow_provider_lancens.namespace.hive.databases import Databases
+
+TWO_LEVELS: Any = SimpleNamespace(
+    namespace_levels=1, check_name=lambda name: Databases.check_name(TWO_LEVELS, name)
+)
+
+
+class RustDict(dict[str, Any]):
+    """What pylance's core passes: a dict of its own kind, without attributes."""
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        models.DescribeTableRequest(id=["db", "t"]),
+        {"id": ["db", "t"]},
+        RustDict(id=["db", "t"], vend_credentials=True),
+    ],
+    ids=["model", "dict", "dict of another kind"],
+)
+def test_a_request_is_a_model_or_a_dict(request_: Any) -> None:
+    assert requests.as_model(models.DescribeTableRequest, request_).id == ["db", "t"]
+
+
+@pytest.mark.parametrize("request_", [None, "db$t", 7, ["db", "t"]])
+def test_anything_else_is_refused(request_: Any) -> None:
+    with pytest.raises(InvalidInputError, match="DescribeTableRequest or a dict"):
+        requests.as_model(models.DescribeTableRequest, request_)
+
+
+def test_a_field_of_the_wrong_type_is_refused_by_name() -> None:
+    with pytest.raises(InvalidInputError, match="limit"):
+        requests.as_model(models.ListTablesRequest, {"limit": "ten"})
+
+
+def test_an_identity_of_its_own_is_refused() -> None:
+    with pytest.raises(UnsupportedOperationError, match="identity"):
+        requests.as_model(models.DescribeTableRequest, {"id": ["db", "t"], "identity": {"api_key": "hush"}})
+
+
+@pytest.mark.parametrize("word", ["exist_ok", "ExistOk", "EXIST_OK", "existok", "Exist_Ok"])
+def test_modes_are_read_in_any_case_and_style(word: str) -> None:
+    assert requests.choice(word, ("create", "exist_ok"), "create", "mode") == "exist_ok"
+
+
+def test_no_mode_means_the_default() -> None:
+    assert requests.choice(None, ("create", "exist_ok"), "create", "mode") == "create"
+
+
+@pytest.mark.parametrize("word", ["", "replace", "exist ok"])
+def test_an_unknown_mode_is_refused_with_what_is_allowed(word: str) -> None:
+    with pytest.raises(InvalidInputError, match="mode: expected one of create, exist_ok"):
+        requests.choice(word, ("create", "exist_ok"), "create", "mode")
+
+
+def test_no_id_is_the_root_of_namespaces_but_no_table() -> None:
+    assert requests.namespace_id(None, TWO_LEVELS).is_root
+    with pytest.raises(InvalidInputError, match="id is missing"):
+        requests.table_id(None, TWO_LEVELS)
+
+
+@pytest.mark.parametrize("parts", [["t"], ["a", "b", "t"]])
+def test_a_table_lies_at_a_fixed_depth(parts: list[str]) -> None:
+    with pytest.raises(InvalidInputError, match="needed here: 2"):
+        requests.table_id(parts, TWO_LEVELS)
+
+
+@pytest.mark.parametrize("name", ["a$b", "", " ", "../x", "a*", "a|b", "a%", "@a#b", "a.b", "é", "x" * 129])
+def test_what_the_server_cannot_hold_is_refused_before_anything_is_sent(name: str) -> None:
+    with pytest.raises(InvalidInputError):
+        requests.table_id(["db", name], TWO_LEVELS)
+
+
+def test_capitals_mean_the_same_object() -> None:
+    assert requests.table_id(["DB", "T"], TWO_LEVELS) == requests.table_id(["db", "t"], TWO_LEVELS)

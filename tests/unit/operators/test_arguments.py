@@ -1,0 +1,68 @@
+"""A mistake in an operator's arguments shows when the DAG is parsed."""
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_lancens.operators.managed import LanceCompareTableOperator, LanceConvertTableOperator
+from airflow_provider_lancens.operators.namespaces import (
+    LanceCreateNamespaceOperator,
+    LanceDropNamespaceOperator,
+)
+from airflow_provider_lancens.operators.tables import (
+    LanceDeclareTableOperator,
+    LanceDeregisterTableOperator,
+    LanceDropTableOperator,
+    LanceRegisterTableOperator,
+)
+from airflow_provider_lancens.operators.versions import (
+    LanceAdvanceTableVersionOperator,
+    LanceReleaseVersionOperator,
+    LanceTagVersionOperator,
+)
+
+
+@pytest.mark.parametrize(
+    ("operator", "arguments", "message"),
+    [
+        (LanceCreateNamespaceOperator, {"namespace": "a", "if_exists": "ignore"}, "if_exists='ignore'"),
+        (LanceDropNamespaceOperator, {"namespace": "a", "if_missing": "x"}, "if_missing='x'"),
+        (LanceDropNamespaceOperator, {"namespace": "a", "behavior": "CASCADE"}, "restrict, cascade"),
+        (LanceDeclareTableOperator, {"table": "a$b", "if_exists": "replace"}, "allowed: skip, fail"),
+        (LanceDeregisterTableOperator, {"table": "a$b", "if_missing": ""}, "allowed: skip, fail"),
+        (
+            LanceRegisterTableOperator,
+            {"table": "a$b", "location": "/a/b", "if_exists": "overwrite"},
+            "allowed: skip, fail, replace",
+        ),
+        (LanceDropTableOperator, {"table": "a$b", "if_missing": "x"}, "allowed: skip, fail"),
+        (LanceCompareTableOperator, {"table": "a$b", "if_inconsistent": "x"}, "report, adopt, fail"),
+        (LanceReleaseVersionOperator, {"table": "a$b", "tag": "t", "if_missing": "x"}, "skip, fail"),
+    ],
+)
+def test_a_word_that_is_no_choice_is_refused_with_those_that_are(
+    operator: type[Any], arguments: dict[str, str], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        operator(task_id="task", **arguments)
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        LanceCreateNamespaceOperator,
+        LanceDropNamespaceOperator,
+        LanceDeclareTableOperator,
+        LanceRegisterTableOperator,
+        LanceDeregisterTableOperator,
+        LanceDropTableOperator,
+        LanceAdvanceTableVersionOperator,
+        LanceConvertTableOperator,
+        LanceCompareTableOperator,
+        LanceTagVersionOperator,
+        LanceReleaseVersionOperator,
+    ],
+)
+def test_what_names_things_is_templated(operator: type[Any]) -> None:
+    assert {"lance_conn_id"} < set(operator.template_fields)
+    assert {"namespace", "table"} & set(operator.template_fields)

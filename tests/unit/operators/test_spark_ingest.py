@@ -1,0 +1,98 @@
+"""What an ingestion's arguments may be, told before Spark is started."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pendulum
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_lancens.operators.spark_ingest import (
+    LanceSparkIngestOperator,
+    PinnedTable,
+    default_idempotency_key,
+)
+
+
+def source(spark: Any, flights: Any, month: int = 1) -> Any:
+    raise AssertionError("no Spark here")
+
+
+def operator(**arguments: Any) -> LanceSparkIngestOperator:
+    return LanceSparkIngestOperator(**{"task_id": "ingest", "table": "db$t", "source": source, **arguments})
+
+
+def context(**more: Any) -> Any:
+    instance = SimpleNamespace(dag_id="dag", task_id="ingest", map_index=-1)
+    return {"ti": instance, "run_id": "manual__1", **more}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"mode": "upsert"}, "mode='upsert'; allowed: append, overwrite, create"),
+        ({"source": "module.function"}, "source='module.function'"),
+        ({"options": {"max_rows_per_file": 0}}, "options=.*max_rows_per_file: .*at least 1"),
+        ({"options": {"rows": 1}}, "options=.*'rows'"),
+    ],
+)
+def test_a_wrong_argument_shows_when_the_dag_is_parsed(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        operator(**arguments)
+
+
+PINNED = {"table": "db$flights", "version": 3}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"table": "db$$t"}, "table='db"),
+        ({"inputs": {"flights": None}}, r"inputs\['flights'\]=None; allowed: a mapping"),
+        ({"inputs": {"flights": {"table": "db$flights"}}}, "with 'table' and 'version'"),
+        ({"inputs": {"flights": {**PINNED, "version": "latest"}}}, r"inputs\['flights'\]\['version'\]"),
+        ({"inputs": {"flights": {**PINNED, "version": None}}}, "pin it by a number"),
+        ({"inputs": {"weather": PINNED}}, "can't be called with.*weather"),
+        ({"inputs": {}}, "missing a required argument: 'flights'"),
+        ({"inputs": {"flights": PINNED}, "op_kwargs": {"year": 1}}, "unexpected keyword argument 'year'"),
+        ({"inputs": {"flights": PINNED}, "op_kwargs": {"flights": 1}}, "both give flights"),
+    ],
+)
+def test_what_a_template_made_wrong_fails_the_task_for_good(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(AirflowFailException, match=message):
+        operator(**arguments).execute(context())
+
+
+@pytest.mark.parametrize("version", [3, "3"])
+def test_an_input_is_whatever_names_a_table_and_a_version(version: object) -> None:
+    xcom_of_a_sensor = {"table": "db$flights", "version": version, "previous_version": 2, "location": "/x"}
+
+    assert PinnedTable.parse("inputs['flights']", xcom_of_a_sensor) == PinnedTable("db$flights", 3)
+
+
+def test_the_default_key_is_the_task_and_its_data_interval() -> None:
+    interval = {
+        "data_interval_start": pendulum.datetime(2013, 1, 1),
+        "data_interval_end": pendulum.datetime(2013, 2, 1),
+    }
+
+    first = default_idempotency_key(context(**interval))
+    again = default_idempotency_key(context(**interval, run_id="backfill__2"))
+
+    assert first == again == "dag/ingest/2013-01-01T00:00:00+00:00/2013-02-01T00:00:00+00:00"
+
+
+def test_without_a_data_interval_the_default_key_is_the_run() -> None:
+    assert default_idempotency_key(context()) == "dag/ingest/manual__1"
+
+
+def test_each_mapped_task_has_a_key_of_its_own() -> None:
+    mapped = context(ti=SimpleNamespace(dag_id="dag", task_id="ingest", map_index=4))
+
+    assert default_idempotency_key(mapped) == "dag/ingest/[4]/manual__1"
+
+
+def test_what_names_data_is_templated() -> None:
+    fields = {"table", "inputs", "op_kwargs", "idempotency_key", "spark_conf", "lance_conn_id"}
+
+    assert fields == set(LanceSparkIngestOperator.template_fields)

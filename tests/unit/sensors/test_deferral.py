@@ -1,0 +1,55 @@
+"""Sensors defer as Airflow was told, and where nobody told it anything."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ASK = """
+import json
+from airflow_provider_lancens.sensors.deferral import default_deferrable
+print(json.dumps(default_deferrable()))
+"""
+
+
+def ask(home: Path, **environment: str) -> bool:
+    """Ask a fresh Python, since Airflow reads its configuration once."""
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("AIRFLOW__")}
+    done = subprocess.run(
+        [sys.executable, "-c", ASK],
+        env={**inherited, "AIRFLOW_HOME": str(home), **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return bool(json.loads(done.stdout.splitlines()[-1]))
+
+
+def written_by_airflow(home: Path) -> Path:
+    """The configuration file that Airflow's command line leaves in a home without one."""
+    command = [sys.executable, "-m", "airflow", "config", "get-value", "core", "executor"]
+    subprocess.run(command, env={**os.environ, "AIRFLOW_HOME": str(home)}, check=True, capture_output=True)
+    return home / "airflow.cfg"
+
+
+def test_they_defer_where_nobody_says_otherwise(tmp_path: Path) -> None:
+    assert ask(tmp_path)
+
+
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_the_environment_decides(tmp_path: Path, value: str) -> None:
+    assert ask(tmp_path, AIRFLOW__OPERATORS__DEFAULT_DEFERRABLE=value) is (value == "true")
+
+
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_a_configuration_file_decides(tmp_path: Path, value: str) -> None:
+    (tmp_path / "airflow.cfg").write_text(f"[operators]\ndefault_deferrable = {value}\n")
+    assert ask(tmp_path) is (value == "true")
+
+
+def test_the_file_that_airflow_writes_itself_says_nothing(tmp_path: Path) -> None:
+    assert "default_deferrable = false" in written_by_airflow(tmp_path).read_text().lower()
+    assert ask(tmp_path)

@@ -1,0 +1,46 @@
+"""Identifiers parse and print ``a$b$c``, and reject what can't be one."""
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_lancens.identifiers import InvalidIdentifierError, NamespaceId, TableId
+
+PART = st.text("abcdefghij_0123456789", min_size=1, max_size=12)
+
+
+@given(st.lists(PART, min_size=1, max_size=4))
+def test_what_is_printed_is_parsed_back(parts: list[str]) -> None:
+    table = TableId.of(parts)
+    assert TableId.parse(str(table)) == table
+    assert table.namespace.table(table.name) == table
+
+
+def test_capitals_are_lowered_as_the_servers_do() -> None:
+    assert TableId.parse("DB$Clicks").parts == ("db", "clicks")
+
+
+def test_a_namespace_without_levels_is_the_root() -> None:
+    root = NamespaceId.parse("")
+    assert root.is_root
+    assert root.parent == root
+    assert root.child("db").parent == root
+
+
+@pytest.mark.parametrize("parts", [[""], ["a", " "], ["a$b"], ["a", 7], [None]])
+def test_what_can_be_no_level_is_refused(parts: list[str]) -> None:
+    with pytest.raises(InvalidIdentifierError, match="identifier"):
+        TableId.of(parts)
+
+
+def test_a_table_needs_a_name() -> None:
+    with pytest.raises(InvalidIdentifierError, match="needs a name"):
+        TableId.parse("")
+
+
+def test_identifiers_are_values() -> None:
+    table = TableId.parse("db$t")
+    assert pickle.loads(pickle.dumps(table)) == table
+    assert len({table, TableId.parse("db$t")}) == 1
