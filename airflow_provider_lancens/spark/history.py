@@ -20,6 +20,7 @@ _ROWS, _FILES, _BYTES = "lancens.rows", "lancens.files", "lancens.bytes"
 
 _READ_AHEAD = 16
 _MAINTENANCE = frozenset({"Rewrite", "CreateIndex", "UpdateConfig", "BaseOperation", "UpdateMemWalState"})
+_UNREADABLE = "RewrittenIndex"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,17 @@ def _read(dataset: LanceDataset, version: int) -> Transaction | None:
         if version in _kept_versions(dataset):
             raise
         return None  # a clean-up removed it while we were reading
+    except TypeError as error:
+        if _UNREADABLE not in str(error):
+            raise
+        return _compaction_at(version)
+
+
+def _compaction_at(version: int) -> Transaction:
+    # It says which indices it carried along, and there pylance 14 fails; no key of ours is in it.
+    from lance import LanceOperation, Transaction
+
+    return Transaction(version - 1, LanceOperation.Rewrite([], []))
 
 
 def _restored_version(transaction: Transaction) -> int | None:

@@ -101,3 +101,19 @@ def test_maintenance_changes_no_data(target: Target, write: Callable[..., object
     assert latest.version > 4
     assert not data_changed(latest, since=2)
     assert data_changed(latest, since=1)
+
+
+def test_a_compaction_that_carried_an_index_along_is_no_change_of_data(
+    target: Target, write: Callable[..., object]
+) -> None:
+    for key in ("january", "february"):
+        write("append", key)
+    dataset = lance.dataset(location(target))
+    dataset.create_scalar_index("n", "BTREE")
+    dataset.optimize.compact_files()
+
+    latest = target.open_latest()
+
+    assert latest is not None
+    assert not data_changed(latest, since=2)
+    assert getattr(find(target, "january"), "version", None) == 1
