@@ -177,7 +177,7 @@ class PinnedTable:
 
 
 def _found(namespace: LanceNamespace, table: str, key: str) -> WriteResult | None:
-    from airflow_provider_lancens.spark.writer import find_write
+    from airflow_provider_lancens.spark.once import find_write
 
     return find_write(namespace, table, key)
 

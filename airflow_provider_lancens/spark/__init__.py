@@ -9,10 +9,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from airflow_provider_lancens.spark.once import find_write
     from airflow_provider_lancens.spark.options import WriteOptions, WriteResult
     from airflow_provider_lancens.spark.reader import read_table
     from airflow_provider_lancens.spark.target import NamespaceSpec
-    from airflow_provider_lancens.spark.writer import find_write, write_table
+    from airflow_provider_lancens.spark.writer import write_table
 
 __all__ = ["NamespaceSpec", "WriteOptions", "WriteResult", "find_write", "read_table", "write_table"]
 
@@ -20,7 +21,7 @@ _HOMES = {
     "NamespaceSpec": "target",
     "WriteOptions": "options",
     "WriteResult": "options",
-    "find_write": "writer",
+    "find_write": "once",
     "read_table": "reader",
     "write_table": "writer",
 }

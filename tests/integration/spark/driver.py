@@ -10,7 +10,7 @@ from typing import Any
 
 from lance_namespace.errors import LanceNamespaceError
 
-from airflow_provider_lancens.spark import NamespaceSpec, write_table, writer
+from airflow_provider_lancens.spark import NamespaceSpec, once, write_table
 from airflow_provider_lancens.spark.commit import Committer, Outcome
 from airflow_provider_lancens.spark.session import spark_session
 
@@ -30,7 +30,7 @@ def say(**answer: Any) -> None:
 
 
 def main() -> None:
-    writer.Committer = PausingCommitter  # type: ignore[misc]
+    once.Committer = PausingCommitter  # type: ignore[misc]
     with spark_session("driver", {"spark.master": "local[1]", "spark.driver.memory": "512m"}) as spark:
         say(ready=True)
         for line in sys.stdin:

@@ -1,0 +1,59 @@
+"""The rows of one write: where they come from, and how the executors make fragments of them.
+
+A write needs no more of them than this; how the fragments are committed under a key is `once`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from airflow_provider_lancens.spark.history import Counts
+from airflow_provider_lancens.spark.tasks import WRITTEN_COLUMNS, WriteTask
+from airflow_provider_lancens.spark.types import arrow_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+
+class Written(NamedTuple):
+    """Fragments that belong to no version yet, as JSON, and what is in them."""
+
+    fragments: list[str]
+    counts: Counts
+
+
+class Rows(Protocol):
+    """Rows that executors can write side by side."""
+
+    def schema(self, vectors: Mapping[str, int] | None = None) -> pa.Schema:
+        """The columns as a data set holds them.
+
+        Args:
+            vectors: array columns to hold as fixed-size lists, with their dimension.
+
+        Raises:
+            InvalidInputError: (13) a column can't be stored as it is.
+        """
+
+    def write(self, task: WriteTask) -> Written:
+        """Have the executors write all rows, and bring what they answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameRows:
+    """The rows of a DataFrame: Spark hands each partition over as Arrow."""
+
+    frame: DataFrame
+
+    def schema(self, vectors: Mapping[str, int] | None = None) -> pa.Schema:
+        """See `Rows.schema`."""
+        return arrow_schema(self.frame.schema, vectors)
+
+    def write(self, task: WriteTask) -> Written:
+        """See `Rows.write`: the DataFrame is computed here, once."""
+        answers = self.frame.mapInArrow(task.run, WRITTEN_COLUMNS).collect()
+        counts = sum((Counts(row["rows"], row["files"], row["bytes"]) for row in answers), Counts())
+        return Written([row["fragment"] for row in answers], counts)
