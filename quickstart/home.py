@@ -14,7 +14,8 @@ from airflow_provider_lancens.embedded import EmbeddedMetastore
 TREE = Path(__file__).parents[1]
 DAGS = TREE / "example_dags"
 DAG_ID = "lance_flights"
-CONNECTION_ID = "lance_flights"
+CONNECTION_IDS = ("lance_flights", "lake")
+"""The quickstart's own, and the one that the other examples name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Home:
             "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
-            f"AIRFLOW_CONN_{CONNECTION_ID.upper()}": json.dumps(connection),
+            **{f"AIRFLOW_CONN_{name.upper()}": json.dumps(connection) for name in CONNECTION_IDS},
             "AIRFLOW_VAR_LANCE_FLIGHTS_LANDING": str(self.landing),
             # Airflow's processes speak HTTP to each other on loopback: that is no business of a proxy.
             "NO_PROXY": "127.0.0.1,localhost",

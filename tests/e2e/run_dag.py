@@ -1,6 +1,7 @@
-"""Run one DAG of this Airflow home with `dag.test()`, and print how each task ended as the last line.
+"""Run DAGs of this Airflow home with `dag.test()`, and print how each task ended, a line for each DAG.
 
-Its own process, since Airflow reads its home once, when it is first imported.
+Its own process, since Airflow reads its home once, when it is first imported. Its arguments are, for each
+DAG, the file and the run's parameters.
 """
 
 import json
@@ -32,4 +33,5 @@ def main(file: str, conf: str) -> None:
     sys.stdout.write(json.dumps(outcome) + "\n")
 
 
-main(*sys.argv[1:])
+for dag in zip(sys.argv[1::2], sys.argv[2::2], strict=True):
+    main(*dag)

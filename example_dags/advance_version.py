@@ -1,0 +1,65 @@
+"""Advance a version from another writer: the metastore decides the version, the writer knows only the path.
+
+Such writers are Lance's Java namespaces, Trino, or a job that was given nothing but the location.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import DAG, task
+
+from airflow_provider_lancens.assets.table import lance_table
+from airflow_provider_lancens.operators.managed import LanceCompareTableOperator
+from airflow_provider_lancens.operators.namespaces import LanceCreateNamespaceOperator
+from airflow_provider_lancens.operators.tables import LanceDeclareTableOperator
+from airflow_provider_lancens.operators.versions import LanceAdvanceTableVersionOperator
+
+CONNECTION = "lake"
+TABLE = "returns$parcels"
+
+
+@task(retries=0)  # as it stands, a second try would write its rows a second time
+def write_by_path(location: str) -> dict[str, Any]:
+    """The other writer; it tells which version it made."""
+    import lance
+    import pyarrow as pa
+
+    written = lance.write_dataset(pa.table({"parcel": [1, 2, 3]}), location, mode="append")
+    return {"previous_version": written.version - 1, "version": written.version}
+
+
+with DAG(
+    dag_id="lance_advance_version",
+    schedule=None,
+    max_active_runs=1,
+    default_args={"lance_conn_id": CONNECTION, "retries": 2, "retry_delay": timedelta(seconds=30)},
+    tags=["lance", "example"],
+    doc_md=__doc__,
+) as dag:
+    # [START howto_create_namespace]
+    create = LanceCreateNamespaceOperator(
+        task_id="create",
+        namespace="returns",
+        properties={"database.description": "What came back", "team": "logistics"},
+    )
+    # [END howto_create_namespace]
+    # [START howto_declare_managed]
+    declare = LanceDeclareTableOperator(task_id="declare", table=TABLE, properties={"managed_by": "impl"})
+    # [END howto_declare_managed]
+    written = write_by_path(declare.output["location"])
+    # [START howto_advance]
+    advance = LanceAdvanceTableVersionOperator(
+        task_id="advance",
+        table=TABLE,
+        expected_version="{{ ti.xcom_pull('write_by_path')['previous_version'] }}",
+        new_version="{{ ti.xcom_pull('write_by_path')['version'] }}",
+        outlets=[lance_table(TABLE, CONNECTION)],  # DAGs that are scheduled on the table run now
+    )
+    # [END howto_advance]
+    # [START howto_compare]
+    compare = LanceCompareTableOperator(task_id="compare", table=TABLE, if_inconsistent="fail")
+    # [END howto_compare]
+    create >> declare
+    written >> advance >> compare

@@ -1,0 +1,47 @@
+"""Cascade safely: plan the drop of a namespace, look at the plan, and drop no more than was looked at.
+
+No file is deleted by it. Run again, it finds nothing left to drop.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import DAG, task
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_provider_lancens.operators.namespaces import LanceDropNamespaceOperator
+
+NAMESPACE = "scratch"
+MOST_TABLES = 100
+
+
+# [START howto_approve_plan]
+@task
+def approve(planned: dict[str, Any]) -> list[str]:
+    """Stop a plan that is larger than expected; return the tables that aren't Lance and may go too."""
+    plan = planned.get("plan")
+    if plan is None:  # there is no such namespace
+        return []
+    kept = [table for table in plan["foreign_tables"] if not table.startswith(f"{NAMESPACE}$tmp_")]
+    if kept or plan["lance_table_count"] > MOST_TABLES:
+        raise AirflowFailException(f"{plan['lance_table_count']} Lance tables; not to be dropped: {kept}")
+    return list(plan["foreign_tables"])
+
+
+# [END howto_approve_plan]
+
+
+with DAG(
+    dag_id="lance_cascade_safely",
+    schedule=None,
+    default_args={"lance_conn_id": "lake"},
+    tags=["lance", "example"],
+    doc_md=__doc__,
+) as dag:
+    # [START howto_cascade]
+    plan = LanceDropNamespaceOperator(task_id="plan", namespace=NAMESPACE, behavior="cascade", dry_run=True)
+    LanceDropNamespaceOperator(
+        task_id="drop", namespace=NAMESPACE, behavior="cascade", foreign_tables=approve(plan.output)
+    )
+    # [END howto_cascade]

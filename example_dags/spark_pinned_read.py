@@ -1,0 +1,74 @@
+"""Spark ingestion, then a pinned read: the second job reads exactly the version that was waited for."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from airflow.sdk import DAG
+
+from airflow_provider_lancens.operators.namespaces import LanceCreateNamespaceOperator
+from airflow_provider_lancens.operators.spark_ingest import LanceSparkIngestOperator
+from airflow_provider_lancens.operators.tables import LanceDeclareTableOperator
+from airflow_provider_lancens.sensors.table_version import LanceTableVersionSensor
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+CONNECTION = "lake"
+READINGS, MEANS = "weather$readings", "weather$means"
+POLL_SECONDS = float(os.environ.get("LANCE_EXAMPLE_POLL", "60"))
+SPARK = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
+
+
+# [START howto_spark_sources]
+def readings_of(spark: SparkSession, day: str) -> DataFrame:
+    """A day's readings; here they are made up, elsewhere `spark.read.parquet(...)`."""
+    return spark.range(24).selectExpr(f"'{day}' AS day", "id AS hour", "10 + id % 12 AS celsius")
+
+
+def means(_spark: SparkSession, readings: DataFrame) -> DataFrame:
+    """Each day's mean, of the readings at the version that was handed over."""
+    return readings.groupBy("day").agg({"celsius": "mean"}).toDF("day", "celsius")
+
+
+# [END howto_spark_sources]
+
+
+with DAG(
+    dag_id="lance_spark_pinned_read",
+    schedule=None,
+    default_args={"lance_conn_id": CONNECTION, "retries": 2, "retry_delay": timedelta(seconds=30)},
+    tags=["lance", "example"],
+    doc_md=__doc__,
+) as dag:
+    create = LanceCreateNamespaceOperator(task_id="create", namespace="weather")
+    declared = [
+        LanceDeclareTableOperator(task_id=f"declare_{name}", table=f"weather${name}")
+        for name in ("readings", "means")
+    ]
+    # [START howto_spark_ingest]
+    ingest = LanceSparkIngestOperator(
+        task_id="ingest",
+        table=READINGS,
+        source=readings_of,
+        op_kwargs={"day": "{{ dag_run.run_after | ds }}"},
+        spark_conf=SPARK,
+    )
+    wait = LanceTableVersionSensor(
+        task_id="wait",
+        table=READINGS,
+        after_version=ingest.output["previous_version"],
+        poke_interval=POLL_SECONDS,
+    )
+    LanceSparkIngestOperator(
+        task_id="summarize",
+        table=MEANS,
+        source=means,
+        inputs={"readings": wait.output},
+        mode="overwrite",
+        spark_conf=SPARK,
+    )
+    # [END howto_spark_ingest]
+    create >> declared >> ingest

@@ -1,0 +1,78 @@
+"""Wait for a version: for a table that somebody else fills, and then for what comes next.
+
+Start it before anything was written to the table. Both waits lie in the triggerer and cost no worker.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import DAG, task
+
+from airflow_provider_lancens.operators.versions import LanceReleaseVersionOperator
+from airflow_provider_lancens.sensors.table_version import LanceTableVersionSensor
+
+CONNECTION = "lake"
+TABLE = "sales$orders"
+POLL_SECONDS = float(os.environ.get("LANCE_EXAMPLE_POLL", "60"))
+
+
+# [START howto_read_version]
+@task
+def count_rows(arrived: dict[str, Any]) -> int:
+    """Read exactly the version that a wait handed on, whatever is committed meanwhile."""
+    import lance
+
+    from airflow_provider_lancens.hooks.base import LanceHook
+
+    namespace = LanceHook.for_connection(CONNECTION).get_conn()
+    name, version = arrived["table"].split("$"), arrived["version"]
+    return lance.dataset(namespace_client=namespace, table_id=name, version=version).count_rows()
+
+
+# [END howto_read_version]
+
+
+with DAG(
+    dag_id="lance_wait_for_version",
+    schedule=None,
+    default_args={"lance_conn_id": CONNECTION, "retries": 2, "retry_delay": timedelta(seconds=30)},
+    tags=["lance", "example"],
+    doc_md=__doc__,
+) as dag:
+    # [START howto_wait_min_version]
+    filled = LanceTableVersionSensor(
+        task_id="wait_until_filled",
+        table=TABLE,
+        min_version=1,
+        poke_interval=POLL_SECONDS,
+        timeout=timedelta(days=1).total_seconds(),
+    )
+    # [END howto_wait_min_version]
+
+    # [START howto_wait_for_any]
+    either = LanceTableVersionSensor(
+        task_id="wait_for_any",
+        table=[TABLE, "sales$items"],
+        wait_for="any",
+        poke_interval=POLL_SECONDS,
+        timeout=timedelta(days=1).total_seconds(),
+    )
+    # [END howto_wait_for_any]
+    filled >> either
+
+    # [START howto_wait_after_version]
+    arrived = LanceTableVersionSensor(
+        task_id="wait_for_more",
+        table=TABLE,
+        after_version=filled.output["version"],
+        data_only=True,  # a compaction or a new index is no news
+        pin=True,  # no clean-up takes the version away while it is read
+        poke_interval=POLL_SECONDS,
+        timeout=timedelta(days=1).total_seconds(),
+    )
+    release = LanceReleaseVersionOperator(task_id="release", table=TABLE, tag=arrived.output["tag"])
+    count_rows(arrived.output) >> release.as_teardown(setups=arrived)
+    # [END howto_wait_after_version]

@@ -1,0 +1,146 @@
+"""The example DAGs that the pages quote, run by Airflow one after the other in one process."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import lance
+import pytest
+
+from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.namespace import Hive2Namespace
+from tests.conformance.conftest import Backend
+from tests.conformance.foreign import make_foreign_table
+from tests.e2e.conftest import TREE, DagRun
+from tests.integration.airflow.tables import Table
+from tests.servers.glue_double import REGION, GlueDouble
+
+EXAMPLES = TREE / "example_dags"
+NAMES = ("wait_for_version", "cascade_safely", "advance_version", "glue_assumed_role", "spark_pinned_read")
+ROLE = "arn:aws:iam::123456789012:role/lake"
+BUCKET = "lake"
+
+Outcome = dict[str, Any]
+"""Each task's state and XCom, by its id."""
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("lake")
+
+
+@pytest.fixture(scope="module")
+def namespace(metastore: EmbeddedMetastore, root: Path) -> Iterator[Hive2Namespace]:
+    with closing(Hive2Namespace(uri=metastore.uri, root=str(root))) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def connections(metastore: EmbeddedMetastore, glue: GlueDouble, root: Path) -> dict[str, str]:
+    """The connections that the examples name, as Airflow's environment holds them."""
+    services = {name: {"endpoint_url": glue.endpoint} for name in ("glue", "s3", "sts")}
+    keys = {"login": glue.properties["access_key_id"], "password": glue.properties["secret_access_key"]}
+    role = {"role_arn": ROLE, "region_name": REGION, "service_config": services}
+    on_glue = {"aws_conn_id": "aws", "root": f"s3://{BUCKET}", "storage.allow_http": "true"}
+    given: dict[str, dict[str, Any]] = {
+        "LAKE": {"conn_type": "lance_hive2", "host": metastore.uri, "extra": {"root": str(root)}},
+        "AWS": {"conn_type": "aws", **keys, "extra": role},
+        "LAKE_ON_GLUE": {"conn_type": "lance_glue", "extra": on_glue},
+    }
+    return {f"AIRFLOW_CONN_{name}": json.dumps(fields) for name, fields in given.items()}
+
+
+@pytest.fixture(scope="module")
+def scratch(metastore: EmbeddedMetastore, namespace: Hive2Namespace, root: Path) -> str:
+    """The namespace that one example drops: it holds a Lance table and one that isn't."""
+    server = Backend("a metastore", "Hive2Namespace", {"uri": metastore.uri, "root": str(root)})
+    Table(namespace, "scratch", "orders").declare()
+    make_foreign_table(server, ["scratch"], "tmp_rows")
+    return "scratch"
+
+
+@pytest.fixture(scope="module")
+def outcomes(
+    airflow_home: dict[str, str], connections: dict[str, str], glue: GlueDouble, namespace: Any, scratch: str
+) -> dict[str, Outcome]:
+    """What became of each example's tasks, by the example's file."""
+    glue.client("s3").create_bucket(Bucket=BUCKET)
+    files = [part for name in NAMES for part in (str(EXAMPLES / f"{name}.py"), "{}")]
+    settings = {"AIRFLOW__CORE__DAGS_FOLDER": str(EXAMPLES), "LANCE_EXAMPLE_POLL": "0.2"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.e2e.run_dag", *files],
+        env={**os.environ, **airflow_home, **connections, **settings},
+        cwd=TREE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        run = DagRun(process)
+        _write_while_somebody_waits(run, Table(namespace, "sales", "orders"))
+        run.result()
+    found = [json.loads(line) for line in run.log.splitlines() if line.startswith("{")]
+    return dict(zip(NAMES, found, strict=True))
+
+
+def _write_while_somebody_waits(run: DagRun, orders: Table) -> None:
+    run.wait_for("is at no version yet; waiting for a version of at least 1")
+    location = orders.declare()
+    orders.advance()
+    run.wait_for("is at version 1; waiting for a version greater than 1")
+    lance.dataset(location).update_config({"note": "no data"})
+    run.wait_for("is at version 2; waiting for a version greater than 1")
+    orders.advance()
+
+
+def xcom(outcome: Outcome, task: str) -> Any:
+    assert outcome[task]["state"] == "success", outcome
+    return outcome[task]["xcom"]
+
+
+def test_a_reader_gets_the_version_that_brought_data(outcomes: dict[str, Outcome]) -> None:
+    outcome = outcomes["wait_for_version"]
+    assert xcom(outcome, "wait_until_filled")["version"] == 1
+    assert (xcom(outcome, "wait_for_more")["version"], xcom(outcome, "count_rows")) == (3, 2)
+    assert xcom(outcome, "release")["released"]
+    assert list(xcom(outcome, "wait_for_any")) == ["sales$orders"]
+
+
+def test_a_namespace_is_dropped_as_planned(outcomes: dict[str, Outcome], namespace: Hive2Namespace) -> None:
+    outcome = outcomes["cascade_safely"]
+    planned, dropped = xcom(outcome, "plan"), xcom(outcome, "drop")
+    assert planned["plan"]["lance_tables"] == ["scratch$orders"]
+    assert xcom(outcome, "approve") == planned["plan"]["foreign_tables"] == ["scratch$tmp_rows"]
+    assert (planned["dropped"], dropped["dropped"]) == (False, True)
+    assert "scratch" not in namespace.list_namespaces({"id": []}).namespaces
+
+
+def test_a_version_is_advanced_to_what_another_writer_made(
+    outcomes: dict[str, Outcome], namespace: Hive2Namespace
+) -> None:
+    outcome = outcomes["advance_version"]
+    moved = {"table": "returns$parcels", "version": 1, "previous_version": 0, "advanced": True}
+    assert xcom(outcome, "advance") == moved
+    assert xcom(outcome, "compare")["verdict"] == "consistent"
+    assert namespace.describe_table({"id": ["returns", "parcels"]}).version == 1
+
+
+def test_glue_and_s3_are_asked_by_the_role(outcomes: dict[str, Outcome], glue: GlueDouble) -> None:
+    outcome = outcomes["glue_assumed_role"]
+    assert xcom(outcome, "declare")["location"].startswith(f"s3://{BUCKET}/")
+    assert xcom(outcome, "wait")["version"] == xcom(outcome, "write") == 1
+    created = next(request for request in glue.requests if request.body.get("DatabaseName") == "sales")
+    assert created.headers["X_AMZ_SECURITY_TOKEN"]
+    assert glue.properties["access_key_id"] not in created.headers["AUTHORIZATION"]
+
+
+def test_spark_reads_the_version_that_was_waited_for(outcomes: dict[str, Outcome]) -> None:
+    outcome = outcomes["spark_pinned_read"]
+    assert (xcom(outcome, "ingest")["rows"], xcom(outcome, "wait")["version"]) == (24, 1)
+    assert xcom(outcome, "summarize")["rows"] == 1
