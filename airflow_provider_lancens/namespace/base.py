@@ -6,9 +6,10 @@ from airflow_provider_lancens.namespace.interface.namespaces import NamespaceReq
 from airflow_provider_lancens.namespace.interface.sightings import SightingRequests
 from airflow_provider_lancens.namespace.interface.tables import TableRequests
 from airflow_provider_lancens.namespace.interface.versions import VersionRequests
+from airflow_provider_lancens.namespace.interface.writes import WriteRequests
 
 
-class MetastoreNamespace(NamespaceRequests, TableRequests, VersionRequests, SightingRequests):
+class MetastoreNamespace(NamespaceRequests, TableRequests, VersionRequests, SightingRequests, WriteRequests):
     """A `lance_namespace.LanceNamespace` whose operations run over a `Metastore`.
 
     Instances are thread-safe, and pickle as their class and properties: the copy opens its own

@@ -23,6 +23,8 @@ EMPTY = "0"
 """The version of a table that is declared and holds no data set yet."""
 COMMIT = "lancens.commit"
 """Which manifest made the version of a managed table: see `managed`."""
+WRITES = "lancens.writes"
+"""The newest writes and their idempotency keys: see `writes`."""
 _LONGEST_VERSION = 20
 """Digits of 2^64, above which Lance can't count."""
 PURGE = "external.table.purge"
@@ -108,9 +110,8 @@ def entry_parameters(properties: Mapping[str, str]) -> dict[str, str]:
             f"got {properties[MANAGED_BY]!r}"
         )
     version = {VERSION: EMPTY} if manager == BY_IMPLEMENTATION else {}
-    own = {
-        key: value for key, value in properties.items() if key != COMMIT
-    }  # another entry's: it made nothing here
+    # Another entry's: nothing of it was made here.
+    own = {key: value for key, value in properties.items() if key not in (COMMIT, WRITES)}
     return {**own, **version, TABLE_TYPE: LANCE, EXTERNAL: "TRUE", MANAGED_BY: manager}
 
 

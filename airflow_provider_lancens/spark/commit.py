@@ -14,9 +14,11 @@ from dataclasses import dataclass
 
 from lance_namespace.errors import ConcurrentModificationError
 
+from airflow_provider_lancens.namespace.writes import Write
+from airflow_provider_lancens.spark import ledger
 from airflow_provider_lancens.spark.changes import Change, Step
 from airflow_provider_lancens.spark.fence import CommitFence
-from airflow_provider_lancens.spark.history import Commit, Counts, find_commit
+from airflow_provider_lancens.spark.history import Commit, Counts
 from airflow_provider_lancens.spark.target import Target
 
 _ATTEMPTS = 100
@@ -42,7 +44,7 @@ class Committer:
     stable_row_ids: bool = False
 
     def commit(self, change: Change, looked_up_to: int = 0) -> Outcome:
-        """Bring a change into the table.
+        """Bring a change into the table, and let the table's entry remember it.
 
         Args:
             change: what to commit.
@@ -54,19 +56,25 @@ class Committer:
             TableAlreadyExistsError: (5) `change` was to create the data set, and it exists.
             ServiceUnavailableError: (17) the storage or the metastore failed, and the commit isn't there.
         """
+        outcome = self._settled(change, looked_up_to)
+        ledger.remember(self.target, self.key, outcome.commit)
+        return outcome
+
+    def _settled(self, change: Change, looked_up_to: int) -> Outcome:
         own_uuid = str(uuid.uuid4())
         trouble: Exception | None = None
         for attempt in range(_ATTEMPTS):
             latest = self.target.open_latest()
-            found = find_commit(latest, self.key, after=looked_up_to)
+            found = ledger.find(self.target, latest, self.key, after=looked_up_to)
             if found is not None:
                 return Outcome(found, made_here=found.uuid == own_uuid)
             if trouble is not None:
                 raise trouble
             looked_up_to = 0 if latest is None else latest.version
-            fence = CommitFence(self.target, seen=looked_up_to)
+            commit = Commit(looked_up_to + 1, own_uuid, self.counts)
+            fence = CommitFence(self.target, seen=looked_up_to, write=self._to_remember(commit))
             if self._attempt(change.onto(latest), own_uuid, fence):
-                return Outcome(Commit(looked_up_to + 1, own_uuid, self.counts), made_here=True)
+                return Outcome(commit, made_here=True)
             trouble = fence.failure
             _pause(attempt)
         raise ConcurrentModificationError(
@@ -99,6 +107,9 @@ class Committer:
                 return False
             raise self._refusal(error) from error
         return True
+
+    def _to_remember(self, commit: Commit) -> Write | None:
+        return ledger.as_write(self.key, commit) if self.target.memory else None
 
     def _refusal(self, error: Exception) -> Exception:
         from lance.commit import CommitConflictError

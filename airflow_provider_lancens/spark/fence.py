@@ -14,7 +14,9 @@ from lance_namespace.errors import ConcurrentModificationError
 from lance_namespace_urllib3_client import models
 
 from airflow_provider_lancens.namespace.manifests import Manifests, staged_name
+from airflow_provider_lancens.namespace.marks import WRITES
 from airflow_provider_lancens.namespace.storage import VERSIONS
+from airflow_provider_lancens.namespace.writes import Write
 from airflow_provider_lancens.spark.target import Target
 
 
@@ -25,16 +27,18 @@ class CommitFence(LanceNamespace):
     fence, not the exception, what happened.
     """
 
-    def __init__(self, target: Target, seen: int) -> None:
+    def __init__(self, target: Target, seen: int, write: Write | None = None) -> None:
         """Guard the versions of a table.
 
         Args:
             target: the table.
             seen: its newest version when the driver looked, 0 where there was none.
+            write: what a managed table's entry is to remember with the commit.
         """
         self._versions = target.versions
         self._manifests = Manifests(target.dataset.location, target.dataset.storage_options)
         self._table_id = target.parts
+        self._write = write
         self.seen = seen
         """The newest version that Lance is shown."""
         self.asked = False
@@ -76,9 +80,12 @@ class CommitFence(LanceNamespace):
                 f"version {self.seen + 1} was to be made, but Lance asked for {request['version']}"
             )
         try:
-            return self._versions.create_table_version(request)
+            return self._versions.create_table_version(self._remembered(request))
         except ConcurrentModificationError:
             raise
         except Exception as error:  # whatever it is, the driver must learn that the outcome is open
             self.failure = error
             raise
+
+    def _remembered(self, request: Any) -> dict[str, Any]:
+        return {**request, "metadata": {WRITES: self._write.as_text()}} if self._write else request

@@ -55,8 +55,10 @@ class Commit:
 
     version: int
     uuid: str
-    """The transaction's own: tells two commits under one key apart."""
+    """The transaction's own: tells two commits under one key apart. Empty where only an entry knows it."""
     counts: Counts
+    fingerprint: str = ""
+    """The digest of what was written; empty where nobody said."""
 
     @property
     def previous_version(self) -> int | None:
@@ -82,6 +84,21 @@ def find_commit(dataset: LanceDataset | None, key: str, after: int = 0) -> Commi
         if properties.get(IDEMPOTENCY_KEY) == key:
             return Commit(version, transaction.uuid, Counts.from_properties(properties))
     return None
+
+
+def came_through(dataset: LanceDataset, version: int) -> bool:
+    """Whether a data set, as it is, came from a version that was cleaned up.
+
+    A version that is kept speaks for itself, one beyond the newest was another data set's, and one that
+    a Restore went back behind isn't in the table.
+    """
+    if version > dataset.version or version in _kept_versions(dataset):
+        return False
+    for later, transaction in _transactions(dataset, after=version):
+        restored = _restored_version(transaction)
+        if restored is not None and restored < version < later:
+            return False
+    return True
 
 
 def data_changed(dataset: LanceDataset, since: int) -> bool:

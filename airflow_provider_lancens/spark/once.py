@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 from lance_namespace.errors import InvalidInputError
 
 from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.spark import ledger
 from airflow_provider_lancens.spark.changes import KINDS, Change, already_there
 from airflow_provider_lancens.spark.commit import Committer, Outcome
 from airflow_provider_lancens.spark.fit import check_fit
-from airflow_provider_lancens.spark.history import Commit, find_commit
+from airflow_provider_lancens.spark.history import Commit
 from airflow_provider_lancens.spark.options import Mode, WriteOptions, WriteResult
 from airflow_provider_lancens.spark.target import NamespaceSpec, Target, described
 from airflow_provider_lancens.spark.tasks import WriteTask
@@ -68,9 +69,10 @@ def find_write(
     """
     started = time.monotonic()
     with described(namespace, table) as target:
-        commit = find_commit(target.open_latest(), idempotency_key)
-    if commit is None:
-        return None
+        commit = ledger.find(target, target.open_latest(), idempotency_key)
+        if commit is None:
+            return None
+        ledger.remember(target, idempotency_key, commit)
     return _answer(target.id, Outcome(commit, made_here=False), started)
 
 
@@ -82,8 +84,9 @@ class _Write:
 
     def run(self, rows: Rows, options: WriteOptions) -> Outcome:
         base = self.target.open_latest()
-        found = find_commit(base, self.key)
+        found = ledger.find(self.target, base, self.key)
         if found is not None:
+            ledger.remember(self.target, self.key, found)
             return Outcome(found, made_here=False)
         task = self._plan(rows, base, options)
         fragments, counts = rows.write(task)

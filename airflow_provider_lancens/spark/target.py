@@ -18,6 +18,7 @@ from lance_namespace.errors import InvalidInputError, InvalidTableStateError, Ta
 
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
 from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
+from airflow_provider_lancens.namespace.interface.writes import WriteRequests
 from airflow_provider_lancens.namespace.locations import normalize
 from airflow_provider_lancens.spark.dataset import DatasetRef, Decider
 from airflow_provider_lancens.spark.manifests import ManifestFolder
@@ -65,6 +66,8 @@ class Target:
     dataset: DatasetRef
     versions: LanceNamespace = field(repr=False)
     """Who decides which versions there are: the one seam between managed and storage-managed tables."""
+    memory: WriteRequests | None = field(default=None, repr=False)
+    """Who remembers writes whose versions were cleaned up; None where the namespace can't."""
 
     @property
     def parts(self) -> list[str]:
@@ -133,10 +136,12 @@ def _describe(namespace: LanceNamespace, table: TableId, own_options: Mapping[st
         raise InvalidTableStateError(f"table {table}: its namespace answered no location")
     options = {**own_options, **(answer.storage_options or {})}
     location = normalize(answer.location)
+    memory = namespace if isinstance(namespace, WriteRequests) else None
     if answer.managed_versioning is True:
-        return Target(table, DatasetRef(location, options, Decider(namespace, table.parts)), namespace)
+        dataset = DatasetRef(location, options, Decider(namespace, table.parts))
+        return Target(table, dataset, namespace, memory)
     dataset = DatasetRef(location, options)
-    return Target(table, dataset, ManifestFolder(dataset))
+    return Target(table, dataset, ManifestFolder(dataset), memory)
 
 
 def _table_id(table: TableId | str) -> TableId:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lance_namespace.errors import InvalidInputError
 from lance_namespace_urllib3_client import models
@@ -10,9 +10,11 @@ from lance_namespace_urllib3_client import models
 from airflow_provider_lancens.namespace.commits import V2_SCHEME, Commit
 from airflow_provider_lancens.namespace.interface.core import AnyRequest, NamespaceCore
 from airflow_provider_lancens.namespace.manifests import Manifest, staged_name
+from airflow_provider_lancens.namespace.marks import WRITES
 from airflow_provider_lancens.namespace.operations.repair import Comparison
 from airflow_provider_lancens.namespace.paging import page_of
 from airflow_provider_lancens.namespace.requests import as_model, refuse, table_id
+from airflow_provider_lancens.namespace.writes import Write
 
 _NO_BRANCHES = {"branch": "branches are the storage's; open the data set and check the branch out"}
 _DIGITS = 20
@@ -27,7 +29,7 @@ class VersionRequests(NamespaceCore):
         asked = as_model(models.CreateTableVersionRequest, request)
         refuse(asked, _NO_BRANCHES)
         commit = Commit(asked.version, staged_name(asked.manifest_path), asked.naming_scheme or V2_SCHEME)
-        made = self._versions.create(table_id(asked.id, self._metastore), commit)
+        made = self._versions.create(table_id(asked.id, self._metastore), commit, _write_in(asked.metadata))
         return models.CreateTableVersionResponse(version=_answer(made))
 
     def describe_table_version(self, request: AnyRequest) -> models.DescribeTableVersionResponse:
@@ -98,6 +100,14 @@ class VersionRequests(NamespaceCore):
             LanceNamespaceError: 0 no compare-and-set, 4, 13, 14, 19 metastore and storage disagree.
         """
         return self._repair.convert(table_id(table, self._metastore), managed_by)
+
+
+def _write_in(metadata: Mapping[str, str] | None) -> Write | None:
+    text = (metadata or {}).get(WRITES)
+    try:
+        return Write.from_text(text) if text else None
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"metadata[{WRITES!r}]: not a write as text, {error}") from error
 
 
 def _answer(manifest: Manifest) -> models.TableVersion:

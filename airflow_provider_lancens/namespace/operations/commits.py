@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lance_namespace.errors import (
     ConcurrentModificationError,
@@ -19,6 +19,7 @@ from airflow_provider_lancens.namespace.commits import Commit, Publication
 from airflow_provider_lancens.namespace.managed import ManagedVersions
 from airflow_provider_lancens.namespace.manifests import Manifest
 from airflow_provider_lancens.namespace.metastore import Change, Metastore, Table
+from airflow_provider_lancens.namespace.writes import Write, noted
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +32,8 @@ class CommitAttempt:
     table: TableId
     commit: Commit
     versions_of: Callable[[Table], ManagedVersions]
+    write: Write | None = None
+    """What the entry is to remember by the same change: one isn't there without the other."""
     _publication: Publication | None = field(default=None, init=False)
 
     def make(self) -> Manifest:
@@ -60,7 +63,8 @@ class CommitAttempt:
         publication = self._publication or Publication(versions.manifests, self.commit)
         change = versions.next(publication)
         self._publication = publication
-        return change
+        remembered = noted(entry, self.write) if self.write else {}
+        return replace(change, set={**change.set, **remembered})
 
     def _entry_that_has_it(self, refusal: LanceNamespaceError) -> Table:
         """The entry where the commit stands all the same; else the refusal is raised."""

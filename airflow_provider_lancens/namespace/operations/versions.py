@@ -21,6 +21,7 @@ from airflow_provider_lancens.namespace.manifests import Manifest, Manifests
 from airflow_provider_lancens.namespace.metastore import Change, Table
 from airflow_provider_lancens.namespace.operations.commits import CommitAttempt
 from airflow_provider_lancens.namespace.operations.tables import TableOperations, location_of
+from airflow_provider_lancens.namespace.writes import Write
 
 Found = TypeVar("Found")
 
@@ -31,9 +32,9 @@ class VersionOperations:
 
     tables: TableOperations
 
-    def create(self, table: TableId, commit: Commit) -> Manifest:
+    def create(self, table: TableId, commit: Commit, write: Write | None = None) -> Manifest:
         """Make a staged manifest the next version of a managed table; see `CommitAttempt`."""
-        return CommitAttempt(self.tables.metastore, table, commit, self.managed).make()
+        return CommitAttempt(self.tables.metastore, table, commit, self.managed, write).make()
 
     def describe(self, table: TableId, version: int) -> Manifest:
         """One version; 11 where there is none, 19 where metastore and storage disagree."""
