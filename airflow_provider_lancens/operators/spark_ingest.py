@@ -12,7 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow_provider_lancens.assets.events import note_version
 from airflow_provider_lancens.assets.table import LanceTable
 from airflow_provider_lancens.hooks.arguments import check_choice, parse_table, parse_version
-from airflow_provider_lancens.operators.base import LanceOperator
+from airflow_provider_lancens.operators.spark_task import LanceSparkOperator
 from airflow_provider_lancens.spark.options import MODES, Mode, WriteOptions
 
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ Source = Callable[..., Any]
 """A function ``source(spark, **inputs, **op_kwargs)`` that returns a DataFrame."""
 
 
-class LanceSparkIngestOperator(LanceOperator):
+class LanceSparkIngestOperator(LanceSparkOperator):
     """Write what a PySpark function makes into a declared table, exactly once.
 
     The task may be retried, cleared, or run twice at the same time: under one idempotency key the rows
-    are committed once, and a repeated task answers with that commit without starting Spark. Spark runs in
-    the task's process, as ``spark_conf`` says; a session that is there already is used and not stopped.
+    are committed once, and a repeated task answers with that commit without starting Spark. A session that
+    is there already is used and not stopped; one of its own ends with the task, also where that is killed.
 
     Its XCom is ``{"table": str, "version": int, "previous_version": int | None, "rows": int,
     "files": int, "bytes": int, "seconds": float, "committed": bool}``. It fits as another ingestion's
@@ -51,7 +51,10 @@ class LanceSparkIngestOperator(LanceOperator):
             interval, or the run where there is none: a cleared or repeated task changes nothing.
             Templated.
         options: fields of `airflow_provider_lancens.spark.WriteOptions`, such as ``max_rows_per_file``.
-        spark_conf: Spark's configuration; by default ``local[*]`` without a web UI, in UTC. Templated.
+        spark_conn_id: where Spark runs: a connection of type ``spark`` or ``spark_connect``; None is the
+            task's process. Templated.
+        spark_conf: Spark's configuration, over the connection's; by default ``local[*]`` without a web UI,
+            in UTC. Templated.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
@@ -60,10 +63,13 @@ class LanceSparkIngestOperator(LanceOperator):
         "inputs",
         "op_kwargs",
         "idempotency_key",
-        "spark_conf",
-        "lance_conn_id",
+        *LanceSparkOperator.template_fields,
     )
-    template_fields_renderers = {"inputs": "json", "op_kwargs": "json", "spark_conf": "json"}
+    template_fields_renderers = {
+        "inputs": "json",
+        "op_kwargs": "json",
+        **LanceSparkOperator.template_fields_renderers,
+    }
 
     def __init__(
         self,
@@ -75,7 +81,6 @@ class LanceSparkIngestOperator(LanceOperator):
         mode: Mode = "append",
         idempotency_key: str | None = None,
         options: Mapping[str, Any] | None = None,
-        spark_conf: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -89,7 +94,6 @@ class LanceSparkIngestOperator(LanceOperator):
         self.idempotency_key = idempotency_key
         self.options = options or {}
         self._write_options = _write_options(self.options)
-        self.spark_conf = spark_conf or {}
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Find the commit of an earlier run, or make it.
@@ -112,10 +116,9 @@ class LanceSparkIngestOperator(LanceOperator):
         self, namespace: LanceNamespace, table: str, key: str, inputs: Mapping[str, PinnedTable]
     ) -> WriteResult:
         from airflow_provider_lancens.spark.reader import read_table
-        from airflow_provider_lancens.spark.session import spark_session
         from airflow_provider_lancens.spark.writer import write_table
 
-        with spark_session(f"{self.dag_id}.{self.task_id}", self.spark_conf) as spark:
+        with self.spark(self.spark_place()) as spark:
             frames = {
                 name: read_table(spark, namespace, pinned.table, version=pinned.version)
                 for name, pinned in inputs.items()

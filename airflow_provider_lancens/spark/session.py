@@ -9,16 +9,29 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from airflow_provider_lancens.spark import jvm
+from airflow_provider_lancens.spark.opened import (
+    CONNECT_MODE,
+    OpenedSession,
+    OwnSession,
+    RemoteSession,
+    is_remote,
+)
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+MASTER, REMOTE = "spark.master", "spark.remote"
+PYTHON = "spark.pyspark.python"
+
 _DEFAULTS = {
-    "spark.master": "local[*]",
+    MASTER: "local[*]",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
 }
 _LOCAL_DEFAULTS = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+_REMOTE_DEFAULTS = {"spark.sql.session.timeZone": "UTC"}
 
 
 @contextlib.contextmanager
@@ -27,22 +40,49 @@ def spark_session(app_name: str, conf: Mapping[str, str] | None = None) -> Itera
 
     Args:
         app_name: what a new session calls itself.
-        conf: Spark's configuration for a new session, over these defaults: ``local[*]``, no web UI,
-            time zone UTC, and on a local master the loopback address. A session that is there
-            already is used as it is, and never stopped.
+        conf: see `opened_session`.
 
     Raises:
         RuntimeError: there is no Java to start Spark with.
     """
+    with opened_session(app_name, conf) as opened:
+        yield opened.spark
+
+
+@contextlib.contextmanager
+def opened_session(app_name: str, conf: Mapping[str, str] | None = None) -> Iterator[OpenedSession]:
+    """The same as something that can be given up while it runs.
+
+    Where the block ends by an exception, whatever it was, Spark's work ends first.
+
+    Args:
+        app_name: what a new session calls itself.
+        conf: Spark's configuration for a new session, over these defaults: ``local[*]``, no web UI,
+            time zone UTC, and on a local master the loopback address. ``spark.remote`` asks for Spark
+            Connect at that address. A session that is there already is used as it is, and never stopped.
+
+    Raises:
+        RuntimeError: there is no Java to start Spark with, or the session that is there runs elsewhere
+            than `conf` asks for.
+    """
+    opened = _open(app_name, dict(conf or {}))
+    try:
+        opened.begin()
+        yield opened
+    except BaseException:
+        opened.abort()
+        raise
+    opened.close()
+
+
+def _open(app_name: str, conf: dict[str, str]) -> OpenedSession:
     present = _present_session()
     if present is not None:
-        yield present
-        return
-    session = _start(app_name, dict(conf or {}))
-    try:
-        yield session
-    finally:
-        session.stop()
+        _check_place(present, conf)
+        return OpenedSession(present)
+    if REMOTE in conf:
+        return RemoteSession(_connect(conf))
+    return _start(app_name, conf)
 
 
 def _present_session() -> SparkSession | None:
@@ -55,19 +95,43 @@ def _present_session() -> SparkSession | None:
         return None
 
 
-def _start(app_name: str, conf: dict[str, str]) -> SparkSession:
+def _check_place(present: SparkSession, conf: Mapping[str, str]) -> None:
+    here = "Spark Connect" if is_remote(present) else present.sparkContext.master
+    wanted = "Spark Connect" if REMOTE in conf else conf.get(MASTER, here)
+    if wanted != here:
+        raise RuntimeError(
+            f"this process has a Spark session on {here} already, and its work is to run on {wanted}; "
+            "stop that session first, or don't say where to run"
+        )
+
+
+def _connect(conf: dict[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    settings = {**_DEFAULTS, **conf}
-    if settings["spark.master"].startswith("local"):
+    builder = SparkSession.builder.remote(conf[REMOTE])
+    for key, value in {**_REMOTE_DEFAULTS, **conf}.items():
+        if key not in (REMOTE, MASTER):
+            builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except BaseException:
+        os.environ.pop(CONNECT_MODE, None)
+        raise
+
+
+def _start(app_name: str, conf: dict[str, str]) -> OwnSession:
+    from pyspark.sql import SparkSession
+
+    settings = {**_DEFAULTS, "spark.app.name": app_name, **conf}
+    if settings[MASTER].startswith("local"):
         settings = {**_LOCAL_DEFAULTS, **settings}
         # Spark starts workers with whatever `python3` is first in the path, which need not have Lance.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if PYTHON in settings:
+        os.environ["PYSPARK_PYTHON"] = settings[PYTHON]
     _check_java()
-    builder = SparkSession.builder.appName(app_name)
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
+    context = jvm.start_context(settings)
+    return OwnSession(SparkSession.builder.getOrCreate(), process=jvm.process_of(context))
 
 
 def _check_java() -> None:

@@ -93,6 +93,14 @@ def test_each_mapped_task_has_a_key_of_its_own() -> None:
 
 
 def test_what_names_data_is_templated() -> None:
-    fields = {"table", "inputs", "op_kwargs", "idempotency_key", "spark_conf", "lance_conn_id"}
+    fields = {
+        "table",
+        "inputs",
+        "op_kwargs",
+        "idempotency_key",
+        "spark_conn_id",
+        "spark_conf",
+        "lance_conn_id",
+    }
 
     assert fields == set(LanceSparkIngestOperator.template_fields)
