@@ -1,0 +1,155 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    InvalidTableStateError,
+    TableVersionNotFoundError,
+)
+from pyspark.sql import SparkSession
+
+from airflow_provider_lancens.spark import WriteOptions
+from airflow_provider_lancens.spark.maintenance import CompactionOptions, compact, compact_table
+from tests.integration.spark.maintenance.conftest import Maintained, rows
+
+Meanwhile = Callable[[Callable[[], object]], None]
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
+    """Do something when the executors are done, and before the driver commits."""
+
+    def arrange(action: Callable[[], object]) -> None:
+        genuine = compact.side_by_side
+
+        def with_interruption(*arguments: Any) -> list[Any]:
+            answers = genuine(*arguments)
+            action()
+            return answers
+
+        monkeypatch.setattr(compact, "side_by_side", with_interruption)
+
+    return arrange
+
+
+def test_small_fragments_become_one_and_rows_stay(table: Maintained) -> None:
+    table.write_small_files(6)
+
+    result = compact_table(table.spark, table.spec, table.id)
+
+    assert (result.previous_version, result.committed, result.tasks) == (1, True, 1)
+    assert (result.fragments_removed, result.fragments_added) == (6, 1)
+    assert len(table.newest.get_fragments()) == 1
+    assert table.newest.version == table.by_path.version == result.version
+    assert table.ids() == table.ids(1) == list(range(60))
+
+
+def test_with_nothing_to_do_nothing_is_committed(hive: Maintained) -> None:
+    hive.write_small_files(3)
+    first = compact_table(hive.spark, hive.spec, hive.id)
+
+    again = compact_table(hive.spark, hive.spec, hive.id)
+
+    assert (again.version, again.previous_version, again.committed) == (first.version, first.version, False)
+    assert (again.tasks, again.fragments_removed, again.files_added) == (0, 0, 0)
+    assert hive.newest.version == first.version
+
+
+def test_an_append_in_between_survives(table: Maintained, meanwhile: Meanwhile) -> None:
+    table.write_small_files(6)
+    meanwhile(lambda: table.write(rows(table.spark, 100, 110)))
+
+    result = compact_table(table.spark, table.spec, table.id)
+
+    assert table.newest.version == table.by_path.version == result.version
+    assert table.ids() == [*range(60), *range(100, 110)]
+    assert len(table.newest.get_fragments()) == 2
+
+
+def test_a_delete_from_the_same_fragments_in_between_is_not_undone(
+    hive: Maintained, meanwhile: Meanwhile
+) -> None:
+    hive.write_small_files(6)
+    meanwhile(lambda: hive.newest.delete("id < 5"))
+
+    with pytest.raises(ConcurrentModificationError, match="nothing was committed, run it again"):
+        compact_table(hive.spark, hive.spec, hive.id)
+
+    assert hive.ids() == list(range(5, 60))
+    assert compact_table(hive.spark, hive.spec, hive.id).fragments_removed == 6
+    assert hive.ids() == list(range(5, 60))
+
+
+def test_many_fragments_are_shared_out_between_tasks(stored: Maintained) -> None:
+    stored.write_small_files(6)
+
+    result = compact_table(
+        stored.spark, stored.spec, stored.id, options=CompactionOptions(target_rows_per_fragment=20)
+    )
+
+    assert (result.tasks, result.fragments_added) == (3, 3)
+    assert [fragment.count_rows() for fragment in stored.newest.get_fragments()] == [20, 20, 20]
+
+
+def test_one_compaction_takes_no_more_than_it_may(stored: Maintained) -> None:
+    stored.write_small_files(6)
+    few = CompactionOptions(target_rows_per_fragment=20, max_source_fragments=2)
+
+    removed = [
+        compact_table(stored.spark, stored.spec, stored.id, options=few).fragments_removed for _ in range(4)
+    ]
+
+    assert removed == [2, 2, 2, 0]
+
+
+def test_deleted_rows_are_left_behind(stored: Maintained) -> None:
+    stored.write_small_files(1)
+    stored.newest.delete("id < 5")
+
+    result = compact_table(stored.spark, stored.spec, stored.id)
+
+    assert result.committed
+    assert stored.newest.get_fragments()[0].physical_rows == 5
+    assert stored.ids() == list(range(5, 10))
+
+
+def test_an_index_goes_on_answering_and_ingestion_goes_on(hive: Maintained) -> None:
+    hive.write(rows(hive.spark, 0, 60, 6), idempotency_key="january")
+    hive.newest.create_scalar_index("id", "BTREE")
+
+    compact_table(hive.spark, hive.spec, hive.id)
+
+    plan = hive.newest.scanner(filter="id = 42").explain_plan()
+    assert "ScalarIndexQuery" in plan
+    assert hive.newest.to_table(filter="id = 42")["word"].to_pylist() == ["word 42"]
+    again = hive.write(rows(hive.spark, 0, 60, 6), idempotency_key="january")
+    later = hive.write(rows(hive.spark, 60, 70), idempotency_key="february")
+    assert (again, later, hive.ids()) == (1, hive.newest.version, list(range(70)))
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1"])
+def test_a_table_keeps_its_format(stored: Maintained, version: str) -> None:
+    stored.write(rows(stored.spark, 0, 60, 6), options=WriteOptions(data_storage_version=version))
+
+    compact_table(stored.spark, stored.spec, stored.id)
+
+    (fragment,) = stored.newest.get_fragments()
+    file = fragment.metadata.files[0]
+    assert f"{file.file_major_version}.{file.file_minor_version}" == version
+
+
+def test_where_a_writer_bypassed_the_metastore_nothing_is_committed(hive: Maintained) -> None:
+    hive.write_small_files(6)
+    hive.append_by_path(100)
+
+    with pytest.raises(InvalidTableStateError, match="version 2 lies on the storage"):
+        compact_table(hive.spark, hive.spec, hive.id)
+
+    assert hive.described.version == 1
+    assert (hive.ids(), hive.by_path.count_rows()) == (list(range(60)), 61)
+
+
+def test_a_table_that_nothing_was_written_to_is_named(spark: SparkSession, hive: Maintained) -> None:
+    with pytest.raises(TableVersionNotFoundError, match=r"db_\w+.t is declared, but nothing was written"):
+        compact_table(spark, hive.spec, hive.id)
