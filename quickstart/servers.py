@@ -44,14 +44,7 @@ class AirflowServers:
 
     def __enter__(self) -> Self:
         for name in COMPONENTS:
-            with self._home.log(name).open("w") as log:
-                self._children[name] = subprocess.Popen(
-                    [sys.executable, "-m", "airflow", name],
-                    env=self._environment,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,  # its own children end with it, and Ctrl-C is ours to pass on
-                )
+            self.start(name)
         return self
 
     def __exit__(
@@ -65,6 +58,22 @@ class AirflowServers:
                 child.wait(max(0.1, deadline - time.monotonic()))
             _signal_group(child, signal.SIGKILL)
             child.wait()
+
+    def start(self, name: str) -> None:
+        """Start one of them, for the first time or again."""
+        with self._home.log(name).open("a") as log:
+            self._children[name] = subprocess.Popen(
+                [sys.executable, "-m", "airflow", name],
+                env=self._environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # its own children end with it, and Ctrl-C is ours to pass on
+            )
+
+    def kill(self, name: str) -> None:
+        """End one at once and without a word, as a lost machine does."""
+        _signal_group(self._children[name], signal.SIGKILL)
+        self._children[name].wait()
 
     def wait_until_ready(self) -> None:
         """Return when every server is healthy and the DAG can be pressed.

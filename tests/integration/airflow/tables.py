@@ -22,10 +22,11 @@ class Table:
     def id(self) -> list[str]:
         return [self.database, self.name]
 
-    def declare(self) -> str:
+    def declare(self, **properties: str) -> str:
         """Make its database and its entry, and return its location."""
         self.namespace.create_namespace(CreateNamespaceRequest(id=[self.database], mode="exist_ok"))
-        return str(self.namespace.declare_table(DeclareTableRequest(id=self.id)).location)
+        request = DeclareTableRequest(id=self.id, properties=properties)
+        return str(self.namespace.declare_table(request).location)
 
     def advance(self) -> int:
         """Commit one more row, and return the version that this makes."""

@@ -1,0 +1,19 @@
+"""As many waits as a run is told tables, each for the first version of its own."""
+
+import os
+from typing import Any
+
+from airflow.sdk import DAG, task
+
+from airflow_provider_lancens.sensors.table_version import LanceTableVersionSensor
+
+
+@task
+def named(params: dict[str, Any]) -> list[str]:
+    return list(params["tables"])
+
+
+with DAG("many", schedule=None, params={"tables": []}, max_active_tasks=1000) as dag:
+    LanceTableVersionSensor.partial(
+        task_id="wait", lance_conn_id="counted", poke_interval=float(os.environ.get("LANCE_TEST_POLL", "60"))
+    ).expand(table=named())

@@ -1,0 +1,96 @@
+"""One running Airflow, and the lake that its DAGs use."""
+
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.namespace import Hive2Namespace
+from quickstart.home import Home
+from tests.e2e.servers import RunningAirflow
+from tests.integration.airflow.tables import Table
+from tests.servers.proxy import Proxy
+
+TREE = Path(__file__).parents[3]
+DAGS = ["example_dags/schedule_on_commit.py", "tests/e2e/dags/many.py"]
+WATCH_SECONDS = 2
+POLL_SECONDS = 10
+"""Of the waits: ample for whatever a busy machine does between two looks."""
+
+
+@dataclass(frozen=True)
+class Lake:
+    """What the DAGs' connections lead to."""
+
+    namespace: Hive2Namespace
+    uri: str
+    wire: Proxy
+    """Another way to the same metastore, on which calls are counted: that of the waits alone."""
+    root: Path
+    database: str
+
+    def table(self, name: str) -> Table:
+        return Table(self.namespace, self.database, name)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The environment in which Airflow finds it."""
+        return {
+            "AIRFLOW_CONN_LAKE": self._connection(self.uri),
+            "AIRFLOW_CONN_COUNTED": self._connection(self.wire.uri),
+            "LANCE_EXAMPLE_CONNECTION": "lake",
+            "LANCE_EXAMPLE_TABLE": str(self.table("watched")),
+            "LANCE_EXAMPLE_POLL": str(WATCH_SECONDS),
+            "LANCE_TEST_POLL": str(POLL_SECONDS),
+        }
+
+    def _connection(self, uri: str) -> str:
+        return json.dumps({"conn_type": "lance_hive2", "host": uri, "extra": {"root": str(self.root)}})
+
+
+@pytest.fixture(scope="package")
+def lake(metastore: EmbeddedMetastore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    root = tmp_path_factory.mktemp("lake")
+    with Proxy(metastore.uri) as wire, closing(Hive2Namespace(uri=metastore.uri, root=str(root))) as there:
+        yield Lake(there, metastore.uri, wire, root, f"db_{uuid.uuid4().hex[:12]}")
+
+
+@pytest.fixture(scope="package")
+def airflow(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAirflow]:
+    """Started, and maybe not ready yet: whoever asks it asks until it answers."""
+    home = Home(tmp_path_factory.mktemp("running"))
+    settings = {
+        "AIRFLOW_HOME": str(home.airflow),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(copied_dags(home.folder / "dags")),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        # A killed triggerer's waits are taken over once it counts as dead: by default after 30 s.
+        "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
+        "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "8",
+        "NO_PROXY": "127.0.0.1,localhost",
+        "no_proxy": "127.0.0.1,localhost",
+        **lake.settings,
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in settings.items():
+            patch.setenv(name, value)
+        home.migrate()
+        servers = RunningAirflow(home)
+    with servers:
+        yield servers
+    if os.environ.get("LANCENS_KEEP_LOGS"):
+        shutil.copytree(home.logs, os.environ["LANCENS_KEEP_LOGS"], dirs_exist_ok=True)
+
+
+def copied_dags(folder: Path) -> Path:
+    """A folder that holds nothing but the DAGs of these tests: Airflow parses all it finds."""
+    folder.mkdir()
+    for dag in DAGS:
+        shutil.copy(TREE / dag, folder)
+    return folder

@@ -1,0 +1,89 @@
+"""Deferred waits under a real scheduler and triggerer: how soon they resume, and how often.
+
+Time is told by the metastore: the looks of the shared poll are counted on the way to it.
+"""
+
+import pytest
+
+from tests.e2e.running.conftest import Lake
+from tests.e2e.servers import RunningAirflow
+from tests.integration.airflow.tables import Table
+
+DAG = "many"
+LOOK = "get_table_objects_by_name_req"
+"""The poll's call; a task's own look makes others."""
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+class Waits:
+    """A run with one wait a table, begun, and every one of them deferred."""
+
+    def __init__(self, airflow: RunningAirflow, lake: Lake, name: str, count: int) -> None:
+        self._airflow, self._wire = airflow, lake.wire
+        self.tables = [lake.table(f"{name}_{number}") for number in range(count)]
+        for table in self.tables:
+            table.declare(managed_by="impl")
+        self.run_id = airflow.press(DAG, tables=[str(table) for table in self.tables])
+        airflow.until(lambda: self.count("state = 'deferred'") == count, patience=10 * 60)
+        self.look_on()
+
+    def count(self, condition: str) -> int:
+        """How many of the waits are so."""
+        query = f"select count(*) from task_instance where run_id = ? and task_id = 'wait' and {condition}"
+        return int(self._airflow.rows(query, self.run_id)[0][0])
+
+    def look_on(self) -> None:
+        """Return when the poll has looked once more."""
+        before = self.looks
+        self._airflow.until(lambda: self.looks > before)
+
+    @property
+    def looks(self) -> int:
+        return self._wire.calls.count(LOOK)
+
+    def handed_on(self) -> dict[int, int]:
+        """The version in each wait's XCom, by map index."""
+        query = "select map_index, value from xcom where run_id = ? and task_id = 'wait' and key = 'version'"
+        return {index: int(value) for index, value in self._airflow.rows(query, self.run_id)}
+
+    def resumed(self, table: Table) -> int:
+        """How often a task was resumed and found its table, by the tasks' own logs."""
+        logs = self._airflow.task_logs.rglob("attempt=*.log")
+        mine = [log.read_text() for log in logs if self.run_id in str(log)]
+        return sum(text.count(f"Table {table} is at version") for text in mine)
+
+
+def test_a_wait_resumes_within_two_polls_of_the_commit(airflow: RunningAirflow, lake: Lake) -> None:
+    waits = Waits(airflow, lake, "soon", 2)
+    first, second = waits.tables
+    looks = waits.looks
+    first.advance()
+    airflow.until(lambda: waits.count("state = 'success'"))
+    assert waits.looks - looks <= 2
+    assert waits.count("state = 'deferred'") == 1  # so that the poll went on meanwhile
+    second.advance()
+    assert airflow.until(lambda: airflow.ended(DAG, waits.run_id)) == "success"
+
+
+@pytest.mark.parametrize("count", [10, pytest.param(200, marks=pytest.mark.long)])
+def test_a_killed_triggerer_comes_back_and_every_wait_resumes_once(
+    airflow: RunningAirflow, lake: Lake, count: int
+) -> None:
+    waits = Waits(airflow, lake, f"of_{count}", count)
+    airflow.kill("triggerer")
+    for table in waits.tables[::2]:
+        table.advance()
+    airflow.start("triggerer")
+    waits.look_on()
+    for table in waits.tables[1::2]:
+        table.advance()
+
+    assert airflow.until(lambda: airflow.ended(DAG, waits.run_id), patience=10 * 60) == "success"
+
+    assert waits.handed_on() == dict.fromkeys(range(count), 1)
+    assert waits.count("state = 'success' and try_number = 1") == count
+    assert [waits.resumed(table) for table in waits.tables] == [1] * count
+    airflow.until(
+        lambda: airflow.rows("select count(*) from trigger where classpath like '%TableVersion%'")[0] == (0,)
+    )

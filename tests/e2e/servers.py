@@ -1,0 +1,98 @@
+"""A running Airflow as tests use it: pressed and asked as its UI does it, looked into, and broken."""
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote
+from urllib.request import ProxyHandler, Request, build_opener
+
+from quickstart.home import Home
+from quickstart.servers import AirflowServers
+
+PATIENCE = 300
+"""Seconds that a question is asked again; nothing takes so long unless it never comes."""
+
+Answer = TypeVar("Answer")
+
+
+class RunningAirflow(AirflowServers):
+    """Scheduler, triggerer, DAG processor and API server over one home, whose database is migrated."""
+
+    def __init__(self, home: Home) -> None:
+        super().__init__(home)
+        self._database = home.airflow / "airflow.db"
+        self.task_logs: Path = home.airflow / "logs"
+
+    def until(self, asked: Callable[[], Answer], patience: float = PATIENCE) -> Answer:
+        """Ask until the answer is something, and return that."""
+        deadline = time.monotonic() + patience
+        while not (answer := asked()):
+            self.check()
+            assert time.monotonic() < deadline, f"after {patience} s: {answer!r}; logs in {self.task_logs}"
+            time.sleep(0.5)
+        return answer
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Have all servers away meanwhile."""
+        self.__exit__(None, None, None)
+        yield
+        self.__enter__()
+
+    def press(self, dag_id: str, **conf: Any) -> str:
+        """Trigger a run, which unpauses the DAG too; its id."""
+        self.unpause(dag_id)
+        body = {"logical_date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "conf": conf}
+        return str(self.send("POST", f"/api/v2/dags/{dag_id}/dagRuns", body)["dag_run_id"])
+
+    def unpause(self, dag_id: str) -> None:
+        """Let a DAG run, as soon as Airflow knows it."""
+        self.until(lambda: self.get(f"/api/v2/dags/{dag_id}"))
+        self.send("PATCH", f"/api/v2/dags/{dag_id}?update_mask=is_paused", {"is_paused": False})
+
+    def state(self, dag_id: str, run_id: str) -> str:
+        """A run's."""
+        return str(self.get(run_path(dag_id, run_id)).get("state"))
+
+    def ended(self, dag_id: str, run_id: str) -> str:
+        """The state that a run ended in; '' while it goes on."""
+        state = self.state(dag_id, run_id)
+        return state if state in ("success", "failed") else ""
+
+    def task(self, dag_id: str, run_id: str, task_id: str) -> dict[str, Any]:
+        """What the API knows of a task instance."""
+        return self.get(f"{run_path(dag_id, run_id)}/taskInstances/{task_id}")
+
+    def xcom(self, dag_id: str, run_id: str, task_id: str) -> Any:
+        """What a task returned; None where it returned nothing yet."""
+        path = f"{run_path(dag_id, run_id)}/taskInstances/{task_id}/xcomEntries/return_value"
+        value = self.get(f"{path}?deserialize=true").get("value")
+        return json.loads(value) if isinstance(value, str) else value
+
+    def get(self, path: str) -> dict[str, Any]:
+        """What the API answers; nothing where it doesn't."""
+        return self.ask(path, self._token())
+
+    def send(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Tell the API something."""
+        headers = {"Authorization": f"Bearer {self._token()}", "Content-Type": "application/json"}
+        request = Request(self.url + path, json.dumps(body).encode(), headers, method=method)
+        with build_opener(ProxyHandler({})).open(request) as answer:
+            result: dict[str, Any] = json.load(answer)
+            return result
+
+    def rows(self, query: str, *values: str) -> list[tuple[Any, ...]]:
+        """Read Airflow's own database."""
+        with closing(sqlite3.connect(f"file:{self._database}?mode=ro", uri=True, timeout=30)) as database:
+            return database.execute(query, values).fetchall()
+
+    def _token(self) -> str:
+        return str(self.until(lambda: self.ask("/auth/token").get("access_token")))
+
+
+def run_path(dag_id: str, run_id: str) -> str:
+    return f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id)}"
