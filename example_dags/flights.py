@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from airflow.providers.common.compat.sdk import AirflowSkipException
 from airflow.sdk import DAG, Param, task
-from airflow.sdk.exceptions import AirflowSkipException
 from airflow.timetables.events import EventsTimetable
 from nycflights.months import MONTHS, beginning_of, first_missing, month_at
 from nycflights.spark_sources import delays_of_month, landed_file

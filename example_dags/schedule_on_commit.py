@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from airflow.providers.common.compat.sdk import AirflowSkipException
 from airflow.sdk import DAG, task
-from airflow.sdk.exceptions import AirflowSkipException
 
 from airflow_provider_lancens.assets.watch import watched_table
 

@@ -25,6 +25,7 @@ class RunningAirflow(AirflowServers):
     def __init__(self, home: Home) -> None:
         super().__init__(home)
         self._database = home.airflow / "airflow.db"
+        self._scheduler_log = home.log("scheduler")
         self.task_logs: Path = home.airflow / "logs"
 
     def until(self, asked: Callable[[], Answer], patience: float = PATIENCE) -> Answer:
@@ -43,16 +44,22 @@ class RunningAirflow(AirflowServers):
         yield
         self.__enter__()
 
-    def press(self, dag_id: str, **conf: Any) -> str:
-        """Trigger a run, which unpauses the DAG too; its id."""
+    def press(self, dag_id: str, logical_date: str | None = None, **conf: Any) -> str:
+        """Trigger a run, of now where no date is given, which unpauses the DAG too; its id."""
         self.unpause(dag_id)
-        body = {"logical_date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "conf": conf}
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        body = {"logical_date": logical_date or now, "conf": conf}
         return str(self.send("POST", f"/api/v2/dags/{dag_id}/dagRuns", body)["dag_run_id"])
 
     def unpause(self, dag_id: str) -> None:
         """Let a DAG run, as soon as Airflow knows it."""
         self.until(lambda: self.get(f"/api/v2/dags/{dag_id}"))
         self.send("PATCH", f"/api/v2/dags/{dag_id}?update_mask=is_paused", {"is_paused": False})
+
+    def clear(self, dag_id: str, run_id: str, task_id: str) -> None:
+        """Have a task start anew, whatever it is doing."""
+        body = {"dag_run_id": run_id, "task_ids": [task_id], "only_failed": False, "dry_run": False}
+        self.send("POST", f"/api/v2/dags/{dag_id}/clearTaskInstances", body)
 
     def state(self, dag_id: str, run_id: str) -> str:
         """A run's."""
@@ -66,6 +73,15 @@ class RunningAirflow(AirflowServers):
     def task(self, dag_id: str, run_id: str, task_id: str) -> dict[str, Any]:
         """What the API knows of a task instance."""
         return self.get(f"{run_path(dag_id, run_id)}/taskInstances/{task_id}")
+
+    def ended_processes(self, run_id: str) -> int:
+        """How many of a run's task processes the scheduler has heard to have ended.
+
+        Wait for that before a deferred task may resume: Airflow fails a task whose next process runs while
+        the end of the one before it isn't heard of yet.
+        """
+        lines = self._scheduler_log.read_text(errors="replace").splitlines()
+        return sum("Received executor event with state success" in line and run_id in line for line in lines)
 
     def xcom(self, dag_id: str, run_id: str, task_id: str) -> Any:
         """What a task returned; None where it returned nothing yet."""
@@ -85,7 +101,7 @@ class RunningAirflow(AirflowServers):
             result: dict[str, Any] = json.load(answer)
             return result
 
-    def rows(self, query: str, *values: str) -> list[tuple[Any, ...]]:
+    def rows(self, query: str, *values: str | int) -> list[tuple[Any, ...]]:
         """Read Airflow's own database."""
         with closing(sqlite3.connect(f"file:{self._database}?mode=ro", uri=True, timeout=30)) as database:
             return database.execute(query, values).fetchall()

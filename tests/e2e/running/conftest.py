@@ -19,7 +19,7 @@ from tests.integration.airflow.tables import Table
 from tests.servers.proxy import Proxy
 
 TREE = Path(__file__).parents[3]
-DAGS = ["example_dags/schedule_on_commit.py", "tests/e2e/dags/many.py"]
+DAGS = ["example_dags/schedule_on_commit.py", "tests/e2e/dags/many.py", "tests/e2e/dags/overlapping.py"]
 WATCH_SECONDS = 2
 POLL_SECONDS = 10
 """Of the waits: ample for whatever a busy machine does between two looks."""
