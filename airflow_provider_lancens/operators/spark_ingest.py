@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from airflow.providers.common.compat.sdk import AirflowFailException
@@ -12,8 +12,9 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow_provider_lancens.assets.events import note_version
 from airflow_provider_lancens.assets.table import LanceTable
 from airflow_provider_lancens.hooks.arguments import check_choice, parse_table, parse_version
+from airflow_provider_lancens.operators.naming import default_idempotency_key, fingerprint_of
 from airflow_provider_lancens.operators.spark_task import LanceSparkOperator
-from airflow_provider_lancens.spark.options import MODES, Mode, WriteOptions
+from airflow_provider_lancens.spark.options import MODES, ON_CHANGED, Mode, OnChanged, WriteOptions
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -50,6 +51,11 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         idempotency_key: what this write is. By default the DAG, the task, the map index and the data
             interval, or the run where there is none: a cleared or repeated task changes nothing.
             Templated.
+        fingerprint: tells what is written under the key. By default, and where the key is the default
+            one, the pinned inputs and `op_kwargs`; under a key of your own it is for you to say, and a
+            write without one is equal to any. Templated.
+        on_changed: what to do where the key was committed with another fingerprint: ``fail``, or
+            ``replace`` what that commit brought, as `airflow_provider_lancens.spark.write_table` says.
         options: fields of `airflow_provider_lancens.spark.WriteOptions`, such as ``max_rows_per_file``.
         spark_conn_id: where Spark runs: a connection of type ``spark`` or ``spark_connect``; None is the
             task's process. Templated.
@@ -63,6 +69,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         "inputs",
         "op_kwargs",
         "idempotency_key",
+        "fingerprint",
         *LanceSparkOperator.template_fields,
     )
     template_fields_renderers = {
@@ -80,6 +87,8 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         op_kwargs: Mapping[str, Any] | None = None,
         mode: Mode = "append",
         idempotency_key: str | None = None,
+        fingerprint: str | None = None,
+        on_changed: OnChanged = "fail",
         options: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
@@ -92,6 +101,8 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         self.op_kwargs = op_kwargs or {}
         self.mode: Mode = check_choice("mode", mode, MODES)  # type: ignore[assignment]
         self.idempotency_key = idempotency_key
+        self.fingerprint = fingerprint
+        self.on_changed: OnChanged = check_choice("on_changed", on_changed, ON_CHANGED)  # type: ignore[assignment]
         self.options = options or {}
         self._write_options = _write_options(self.options)
 
@@ -102,30 +113,48 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             AirflowFailException: an argument can't be what it is, or the table can't take the rows.
             LanceRetryableError: the metastore or the storage didn't answer, or another commit won.
         """
+        from airflow_provider_lancens.spark.once import find_write
+
         table = str(parse_table(self.table))
         inputs = self._parsed_inputs()
-        key = self.idempotency_key or default_idempotency_key(context)
-        self.log.info("Ingesting into table %s (%s) under key %r", table, self.mode, key)
+        name = self._name(context, inputs)
+        self.log.info("Ingesting into table %s (%s) under key %r", table, self.mode, name["idempotency_key"])
         with self.connected(f"ingesting into table {table!r}") as namespace:
-            result = _found(namespace, table, key) or self._written(namespace, table, key, inputs)
+            found = find_write(namespace, table, **name)
+            result = found or self._written(namespace, table, name, inputs)
         written = LanceTable.of(self.lance_conn_id, table)
         note_version(context, self.outlets, written, result.version, result.previous_version)
         return result.as_dict()
 
+    def _name(self, context: Context, inputs: Mapping[str, PinnedTable]) -> dict[str, Any]:
+        """What the write calls itself, as arguments of `find_write` and `write_table`."""
+        fingerprint = self.fingerprint
+        if not self.idempotency_key and not fingerprint:
+            pinned = {argument: astuple(table) for argument, table in inputs.items()}
+            fingerprint = fingerprint_of(pinned, self.op_kwargs)
+        return {
+            "idempotency_key": self.idempotency_key or default_idempotency_key(context),
+            "fingerprint": fingerprint,
+            "on_changed": self.on_changed,
+        }
+
     def _written(
-        self, namespace: LanceNamespace, table: str, key: str, inputs: Mapping[str, PinnedTable]
+        self,
+        namespace: LanceNamespace,
+        table: str,
+        name: Mapping[str, Any],
+        inputs: Mapping[str, PinnedTable],
     ) -> WriteResult:
         from airflow_provider_lancens.spark.reader import read_table
         from airflow_provider_lancens.spark.writer import write_table
 
         with self.spark(self.spark_place()) as spark:
             frames = {
-                name: read_table(spark, namespace, pinned.table, version=pinned.version)
-                for name, pinned in inputs.items()
+                argument: read_table(spark, namespace, pinned.table, version=pinned.version)
+                for argument, pinned in inputs.items()
             }
             frame = self._call_source(spark, frames)
-            options = self._write_options
-            return write_table(frame, namespace, table, mode=self.mode, idempotency_key=key, options=options)
+            return write_table(frame, namespace, table, mode=self.mode, options=self._write_options, **name)
 
     def _call_source(self, spark: Any, frames: Mapping[str, Any]) -> Any:
         frame = self.source(spark, **frames, **self.op_kwargs)
@@ -177,24 +206,6 @@ class PinnedTable:
         if version is None:
             raise AirflowFailException(f"{argument}: its version is {value['version']!r}; pin it by a number")
         return cls(str(parse_table(str(value["table"]))), version)
-
-
-def _found(namespace: LanceNamespace, table: str, key: str) -> WriteResult | None:
-    from airflow_provider_lancens.spark.once import find_write
-
-    return find_write(namespace, table, key)
-
-
-def default_idempotency_key(context: Context) -> str:
-    """What a task instance writes, in words: the same for each of its tries, clears and reruns."""
-    instance = context["ti"]
-    parts = [instance.dag_id, instance.task_id]
-    if instance.map_index is not None and instance.map_index >= 0:
-        parts.append(f"[{instance.map_index}]")
-    start, end = context.get("data_interval_start"), context.get("data_interval_end")
-    if start is None or end is None:
-        return "/".join([*parts, str(context["run_id"])])
-    return "/".join([*parts, start.isoformat(), end.isoformat()])
 
 
 def _write_options(options: Mapping[str, Any]) -> WriteOptions:

@@ -42,6 +42,7 @@ class Committer:
     key: str
     counts: Counts
     stable_row_ids: bool = False
+    fingerprint: str = ""
 
     def commit(self, change: Change, looked_up_to: int = 0) -> Outcome:
         """Bring a change into the table, and let the table's entry remember it.
@@ -67,11 +68,11 @@ class Committer:
             latest = self.target.open_latest()
             found = ledger.find(self.target, latest, self.key, after=looked_up_to)
             if found is not None:
-                return Outcome(found, made_here=found.uuid == own_uuid)
+                return Outcome(self._checked(found), made_here=found.uuid == own_uuid)
             if trouble is not None:
                 raise trouble
             looked_up_to = 0 if latest is None else latest.version
-            commit = Commit(looked_up_to + 1, own_uuid, self.counts)
+            commit = Commit(looked_up_to + 1, own_uuid, self.counts, self.fingerprint)
             fence = CommitFence(self.target, seen=looked_up_to, write=self._to_remember(commit))
             if self._attempt(change.onto(latest), own_uuid, fence):
                 return Outcome(commit, made_here=True)
@@ -86,7 +87,7 @@ class Committer:
         """Whether the commit was made; where it is false, the fence knows why."""
         from lance import LanceDataset, Transaction
 
-        properties = self.counts.as_properties(self.key)
+        properties = self.counts.as_properties(self.key, self.fingerprint)
         transaction = Transaction(step.read_version, step.operation, own_uuid, properties)
         try:
             LanceDataset.commit(
@@ -107,6 +108,14 @@ class Committer:
                 return False
             raise self._refusal(error) from error
         return True
+
+    def _checked(self, found: Commit) -> Commit:
+        if found.brought(self.fingerprint):
+            return found
+        raise ConcurrentModificationError(
+            f"table {self.target.id}: another driver committed other data under idempotency key {self.key!r} "
+            f"as version {found.version} meanwhile; nothing was committed, run it again"
+        )
 
     def _to_remember(self, commit: Commit) -> Write | None:
         return ledger.as_write(self.key, commit) if self.target.memory else None

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
 
 IDEMPOTENCY_KEY = "lancens.idempotency_key"
+_FINGERPRINT = "lancens.fingerprint"
 _ROWS, _FILES, _BYTES = "lancens.rows", "lancens.files", "lancens.bytes"
 
 _READ_AHEAD = 16
@@ -34,10 +35,11 @@ class Counts:
     def __add__(self, other: Self) -> Counts:
         return Counts(self.rows + other.rows, self.files + other.files, self.bytes + other.bytes)
 
-    def as_properties(self, key: str) -> dict[str, str]:
+    def as_properties(self, key: str, fingerprint: str = "") -> dict[str, str]:
         """The transaction properties of a write under this idempotency key."""
         return {
             IDEMPOTENCY_KEY: key,
+            **({_FINGERPRINT: fingerprint} if fingerprint else {}),
             _ROWS: str(self.rows),
             _FILES: str(self.files),
             _BYTES: str(self.bytes),
@@ -59,6 +61,10 @@ class Commit:
     counts: Counts
     fingerprint: str = ""
     """The digest of what was written; empty where nobody said."""
+
+    def brought(self, fingerprint: str) -> bool:
+        """Whether it brought what has this fingerprint; one that has none is equal to any."""
+        return not self.fingerprint or not fingerprint or self.fingerprint == fingerprint
 
     @property
     def previous_version(self) -> int | None:
@@ -82,7 +88,8 @@ def find_commit(dataset: LanceDataset | None, key: str, after: int = 0) -> Commi
     for version, transaction in _transactions(dataset, after):
         properties = transaction.transaction_properties or {}
         if properties.get(IDEMPOTENCY_KEY) == key:
-            return Commit(version, transaction.uuid, Counts.from_properties(properties))
+            counts, fingerprint = Counts.from_properties(properties), properties.get(_FINGERPRINT, "")
+            return Commit(version, transaction.uuid, counts, fingerprint)
     return None
 
 
@@ -102,11 +109,18 @@ def came_through(dataset: LanceDataset, version: int) -> bool:
 
 
 def data_changed(dataset: LanceDataset, since: int) -> bool:
-    """Whether any version above `since` changed rows or columns; maintenance doesn't."""
+    """Whether any version above `since` changed rows or columns, or might have; maintenance doesn't."""
+    if set(range(since + 1, dataset.version + 1)) - set(_kept_versions(dataset)):
+        return True  # one that was cleaned up can't tell
     return any(
         type(transaction.operation).__name__ not in _MAINTENANCE
         for _, transaction in _transactions(dataset, since)
     )
+
+
+def read_transaction(dataset: LanceDataset, version: int) -> Transaction | None:
+    """The transaction that made a version; None where the version isn't kept."""
+    return _read(dataset, version) if version in _kept_versions(dataset) else None
 
 
 def _transactions(dataset: LanceDataset, after: int) -> Iterator[tuple[int, Transaction]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,11 +15,13 @@ from lance_namespace.errors import InvalidInputError
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark import ledger
-from airflow_provider_lancens.spark.changes import KINDS, Change, already_there
+from airflow_provider_lancens.spark.changes import KINDS, Append, Change, already_there
 from airflow_provider_lancens.spark.commit import Committer, Outcome
 from airflow_provider_lancens.spark.fit import check_fit
 from airflow_provider_lancens.spark.history import Commit
-from airflow_provider_lancens.spark.options import Mode, WriteOptions, WriteResult
+from airflow_provider_lancens.spark.naming import WriteName
+from airflow_provider_lancens.spark.options import Mode, OnChanged, WriteOptions, WriteResult
+from airflow_provider_lancens.spark.replacement import replacing
 from airflow_provider_lancens.spark.target import NamespaceSpec, Target, described
 from airflow_provider_lancens.spark.tasks import WriteTask
 
@@ -40,18 +42,25 @@ def write_once(
     mode: Mode,
     idempotency_key: str | None,
     options: WriteOptions | None,
+    fingerprint: str | None = None,
+    on_changed: OnChanged = "fail",
 ) -> WriteResult:
     """What `writer.write_table` does, for rows of any kind; they are not touched where the key is found."""
     started = time.monotonic()
-    _check(mode, idempotency_key)
+    _check(mode)
+    name = WriteName.of(idempotency_key, fingerprint, on_changed)
     with described(namespace, table) as target:
-        write = _Write(target, mode, idempotency_key or f"once-{uuid.uuid4()}")
-        outcome = write.run(rows, options or WriteOptions())
+        outcome = _Write(target, mode, name).run(rows, options or WriteOptions())
     return _answer(target.id, outcome, started)
 
 
 def find_write(
-    namespace: NamespaceSpec | LanceNamespace, table: TableId | str, idempotency_key: str
+    namespace: NamespaceSpec | LanceNamespace,
+    table: TableId | str,
+    idempotency_key: str,
+    *,
+    fingerprint: str | None = None,
+    on_changed: OnChanged = "fail",
 ) -> WriteResult | None:
     """What an earlier `write_table` under this key committed, without any Spark.
 
@@ -59,20 +68,24 @@ def find_write(
         namespace: the namespace that knows the table, or the words that make one.
         table: its identifier, such as ``db$table``.
         idempotency_key: the key.
+        fingerprint: tells what would be written now; None is equal to any.
+        on_changed: ``fail`` where that call had another fingerprint, or ``replace``.
 
     Returns:
-        What that call answered, with `committed` false; None where it was not committed.
+        What that call answered, with `committed` false; None where it was not committed, or is to be
+        replaced.
 
     Raises:
         TableNotFoundError: (4) the table isn't declared.
-        InvalidInputError: (13) an argument is wrong.
+        InvalidInputError: (13) an argument is wrong, or that call had another fingerprint.
     """
     started = time.monotonic()
+    name = WriteName.of(idempotency_key, fingerprint, on_changed)
     with described(namespace, table) as target:
-        commit = ledger.find(target, target.open_latest(), idempotency_key)
-        if commit is None:
+        commit = ledger.find(target, target.open_latest(), name.key)
+        if commit is None or not name.is_made_by(commit, str(target.id)):
             return None
-        ledger.remember(target, idempotency_key, commit)
+        ledger.remember(target, name.key, commit)
     return _answer(target.id, Outcome(commit, made_here=False), started)
 
 
@@ -80,25 +93,35 @@ def find_write(
 class _Write:
     target: Target
     mode: str
-    key: str
+    name: WriteName
 
     def run(self, rows: Rows, options: WriteOptions) -> Outcome:
         base = self.target.open_latest()
-        found = ledger.find(self.target, base, self.key)
-        if found is not None:
-            ledger.remember(self.target, self.key, found)
+        found = ledger.find(self.target, base, self.name.key)
+        if found is not None and self.name.is_made_by(found, str(self.target.id)):
+            ledger.remember(self.target, self.name.key, found)
             return Outcome(found, made_here=False)
+        kind = self._kind(base, found)
         task = self._plan(rows, base, options)
         fragments, counts = rows.write(task)
-        if base is not None and self.mode == "append" and not fragments:
+        if kind is Append and base is not None and not fragments:
             return Outcome(Commit(base.version, "", counts), made_here=False)
-        change = self._change(base, task, fragments)
-        committer = Committer(self.target, self.key, counts, options.enable_stable_row_ids)
+        change = self._change(kind, base, task, fragments)
+        committer = Committer(
+            self.target, self.name.key, counts, options.enable_stable_row_ids, self.name.fingerprint
+        )
         return committer.commit(change, looked_up_to=change.base or 0)
 
-    def _plan(self, rows: Rows, base: LanceDataset | None, options: WriteOptions) -> WriteTask:
+    def _kind(self, base: LanceDataset | None, found: Commit | None) -> Callable[..., Change]:
+        """What to do to the table, once it is clear that it can be done."""
+        table = str(self.target.id)
+        if base is not None and found is not None:
+            return replacing(self.mode, base, found, table)
         if self.mode == "create" and base is not None:
-            raise already_there(str(self.target.id), base.version)
+            raise already_there(table, base.version)
+        return KINDS[self.mode]
+
+    def _plan(self, rows: Rows, base: LanceDataset | None, options: WriteOptions) -> WriteTask:
         appends_to = base if self.mode == "append" else None
         schema = rows.schema(options.vector_columns if appends_to is None else None)
         if appends_to is not None:
@@ -113,10 +136,12 @@ class _Write:
             data_storage_version=options.data_storage_version if base is None else base.data_storage_version,
         )
 
-    def _change(self, base: LanceDataset | None, task: WriteTask, fragments: list[str]) -> Change:
+    def _change(
+        self, kind: Callable[..., Change], base: LanceDataset | None, task: WriteTask, fragments: list[str]
+    ) -> Change:
         from lance import FragmentMetadata
 
-        return KINDS[self.mode](
+        return kind(
             table=str(self.target.id),
             base=None if base is None else base.version,
             schema=task.schema,
@@ -151,8 +176,6 @@ def _sentence(result: WriteResult) -> str:
     )
 
 
-def _check(mode: str, idempotency_key: str | None) -> None:
+def _check(mode: str) -> None:
     if mode not in KINDS:
         raise InvalidInputError(f"mode: expected one of {', '.join(KINDS)}, got {mode!r}")
-    if idempotency_key is not None and not idempotency_key.strip():
-        raise InvalidInputError("idempotency_key: expected words that name this write, or None; got a blank")

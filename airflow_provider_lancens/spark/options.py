@@ -9,6 +9,9 @@ from typing import Any, Literal, get_args
 Mode = Literal["append", "overwrite", "create"]
 MODES: tuple[str, ...] = get_args(Mode)
 
+OnChanged = Literal["fail", "replace"]
+ON_CHANGED: tuple[str, ...] = get_args(OnChanged)
+
 DEFAULT_ROWS_PER_FILE = 1024 * 1024
 """Lance's own default."""
 

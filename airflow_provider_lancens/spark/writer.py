@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.once import write_once
-from airflow_provider_lancens.spark.options import Mode, WriteOptions, WriteResult
+from airflow_provider_lancens.spark.options import Mode, OnChanged, WriteOptions, WriteResult
 from airflow_provider_lancens.spark.rows import FrameRows
 from airflow_provider_lancens.spark.target import NamespaceSpec
 
@@ -23,6 +23,8 @@ def write_table(
     mode: Mode = "append",
     idempotency_key: str | None = None,
     options: WriteOptions | None = None,
+    fingerprint: str | None = None,
+    on_changed: OnChanged = "fail",
 ) -> WriteResult:
     """Write a DataFrame into a declared table, as one commit.
 
@@ -38,6 +40,12 @@ def write_table(
         idempotency_key: what this write is, such as a DAG, a task and a data interval; None makes
             every call a new write.
         options: how the data set is laid out.
+        fingerprint: tells what is written under the key, such as the versions it is made of. A call
+            without one is equal to any.
+        on_changed: what to do where the key was committed with another fingerprint: ``fail``, or
+            ``replace`` what that commit brought, in one commit. For an append these are its fragments,
+            as long as no compaction and no other change touched them; else the whole table, as long as
+            others changed no row.
 
     Returns:
         The version that holds the rows, and what came with it. An append of no rows to a data set
@@ -46,10 +54,18 @@ def write_table(
     Raises:
         TableNotFoundError: (4) the table isn't declared.
         TableAlreadyExistsError: (5) `create`, and there is a data set.
-        InvalidInputError: (13) an argument is wrong, or a column's type can't be stored.
+        InvalidInputError: (13) an argument is wrong, or a column's type can't be stored; or the key was
+            committed with another fingerprint, and it isn't to be replaced or can't be.
         ConcurrentModificationError: (14) `overwrite`, and rows were changed while it ran.
         TableSchemaValidationError: (20) `append`, and the columns don't fit.
     """
     return write_once(
-        FrameRows(df), namespace, table, mode=mode, idempotency_key=idempotency_key, options=options
+        FrameRows(df),
+        namespace,
+        table,
+        mode=mode,
+        idempotency_key=idempotency_key,
+        options=options,
+        fingerprint=fingerprint,
+        on_changed=on_changed,
     )

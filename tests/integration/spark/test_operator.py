@@ -100,6 +100,43 @@ def test_one_key_is_one_commit_whatever_the_run(ingest: Ingest, tables: list[str
     assert [answer["version"] for answer in answers] == [1, 1, 1]
 
 
+def test_other_arguments_in_a_cleared_task_fail_it_for_good(ingest: Ingest, tables: list[str]) -> None:
+    first = ingest(table=tables[0], source=some_flights, op_kwargs={"count": 10})
+    with pytest.raises(AirflowFailException, match=r"version 1 was committed under .* with other data"):
+        ingest(table=tables[0], source=some_flights, op_kwargs={"count": 12})
+    again = ingest(table=tables[0], source=some_flights, op_kwargs={"count": 10})
+
+    assert (first["version"], again["version"], again["committed"]) == (1, 1, False)
+
+
+def test_corrected_data_replaces_what_the_task_brought_before(
+    ingest: Ingest, tables: list[str], spark: SparkSession, lake: str
+) -> None:
+    ingest(table=tables[0], source=some_flights, op_kwargs={"count": 10})
+    ingest(table=tables[0], source=some_flights, op_kwargs={"count": 1}, run_id="another")
+
+    corrected = {"source": some_flights, "op_kwargs": {"count": 3}, "on_changed": "replace"}
+    answers = [ingest(table=tables[0], **corrected) for _ in range(2)]
+
+    assert [(answer["version"], answer["rows"], answer["committed"]) for answer in answers] == [
+        (3, 3, True),
+        (3, 3, False),
+    ]
+    rows = read_table(spark, LanceHook.for_connection(lake).get_conn(), tables[0]).collect()
+    assert sorted(row["id"] for row in rows) == [0, 0, 1, 2]
+
+
+def test_under_a_key_of_ones_own_the_fingerprint_is_ones_own_too(ingest: Ingest, tables: list[str]) -> None:
+    def of_january(**more: Any) -> dict[str, Any]:
+        return ingest(table=tables[0], source=some_flights, idempotency_key="2013-01", **more)
+
+    of_january(op_kwargs={"count": 10}, fingerprint="v1")
+
+    assert not of_january(op_kwargs={"count": 12})["committed"]
+    with pytest.raises(AirflowFailException, match="other data"):
+        of_january(op_kwargs={"count": 12}, fingerprint="v2")
+
+
 def test_an_input_is_read_at_exactly_the_version_it_was_given(
     ingest: Ingest, tables: list[str], spark: SparkSession, lake: str
 ) -> None:

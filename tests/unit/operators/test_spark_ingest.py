@@ -7,10 +7,10 @@ import pendulum
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_lancens.operators.naming import default_idempotency_key, fingerprint_of
 from airflow_provider_lancens.operators.spark_ingest import (
     LanceSparkIngestOperator,
     PinnedTable,
-    default_idempotency_key,
 )
 
 
@@ -31,6 +31,7 @@ def context(**more: Any) -> Any:
     ("arguments", "message"),
     [
         ({"mode": "upsert"}, "mode='upsert'; allowed: append, overwrite, create"),
+        ({"on_changed": "skip"}, "on_changed='skip'; allowed: fail, replace"),
         ({"source": "module.function"}, "source='module.function'"),
         ({"options": {"max_rows_per_file": 0}}, "options=.*max_rows_per_file: .*at least 1"),
         ({"options": {"rows": 1}}, "options=.*'rows'"),
@@ -98,9 +99,32 @@ def test_what_names_data_is_templated() -> None:
         "inputs",
         "op_kwargs",
         "idempotency_key",
+        "fingerprint",
         "spark_conn_id",
         "spark_conf",
         "lance_conn_id",
     }
 
     assert fields == set(LanceSparkIngestOperator.template_fields)
+
+
+class Plain:
+    """An argument whose repr is an address."""
+
+
+def test_a_fingerprint_is_the_same_in_every_process() -> None:
+    kwargs = {"day": pendulum.datetime(2013, 1, 1), "names": {"b", "a"}, "by": source, "how": Plain()}
+
+    assert fingerprint_of({"flights": ("db$t", 3)}, kwargs) == (
+        '[{"flights": ["db$t", 3]}, {"by": "source", "day": "2013-01-01 00:00:00+00:00", "how": "Plain", '
+        '"names": ["a", "b"]}]'
+    )
+
+
+def test_a_fingerprint_differs_where_an_input_or_an_argument_does() -> None:
+    given = [
+        fingerprint_of({"flights": ("db$t", version)}, {"month": month})
+        for version, month in ((3, 1), (4, 1), (3, 2))
+    ]
+
+    assert len(set(given)) == 3
