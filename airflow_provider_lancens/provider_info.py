@@ -222,6 +222,12 @@ _CONNECTION_TYPES = [
 
 _LINEAGE_CONVERTER = "airflow_provider_lancens.assets.lineage.convert_asset_to_openlineage"
 
+_EXTRA_LINKS = [
+    "airflow_provider_lancens.links.LanceGlueTableLink",
+    "airflow_provider_lancens.links.LanceGlueDatabaseLink",
+    "airflow_provider_lancens.links.LanceS3Link",
+]
+
 
 def get_provider_info() -> dict[str, Any]:
     """Describe the provider, as Airflow's entry point ``apache_airflow_provider`` asks.
@@ -245,4 +251,5 @@ def get_provider_info() -> dict[str, Any]:
                 "to_openlineage_converter": _LINEAGE_CONVERTER,
             }
         ],
+        "extra-links": _EXTRA_LINKS,
     }

@@ -100,6 +100,15 @@ class LanceHook(BaseHook):
         """The properties that hold the connection's user and password, where it has them."""
         raise NotImplementedError
 
+    def s3_properties(self) -> dict[str, str]:
+        """``region`` and ``endpoint`` of the S3 that holds the tables, as far as the connection says them."""
+        extra = read_extra(self.connection)
+        found = {
+            name: extra.get(f"{_STORAGE_PREFIX}{name}") or extra.get(f"{_STORAGE_PREFIX}aws_{name}")
+            for name in ("region", "endpoint")
+        }
+        return {name: str(value) for name, value in found.items() if value}
+
     def get_conn(self) -> MetastoreNamespace:
         """The namespace, a `lance_namespace.LanceNamespace`; its first call opens what it needs.
 

@@ -54,6 +54,11 @@ class LanceGlueHook(LanceHook):
         }
         return {**{key: value for key, value in found.items() if value}, **own}
 
+    def s3_properties(self) -> dict[str, str]:
+        """Region and endpoint of S3: the connection's own, then the ``aws`` connection's."""
+        found = {} if self.reference is None else self._s3_place()
+        return {**found, **super().s3_properties()}
+
     def credential_properties(self) -> dict[str, str]:
         """The keys to sign requests with; for an ``aws`` connection as they stand now, storage included.
 
@@ -92,12 +97,14 @@ class LanceGlueHook(LanceHook):
         # The connection's own storage credentials win, and are never mixed with these.
         if any(key.startswith("storage.") and "key" in key for key in read_extra(self.connection)):
             return {}
+        return {f"storage.{key}": value for key, value in {**keys, **self._s3_place()}.items()}
+
+    def _s3_place(self) -> dict[str, str]:
         found = {
-            **keys,
             "region": self._session.region_name,
             "endpoint": self._aws.conn_config.get_service_endpoint_url("s3"),
         }
-        return {f"storage.{key}": str(value) for key, value in found.items() if value}
+        return {key: str(value) for key, value in found.items() if value}
 
     def _log_in(self) -> Session:
         return self._session

@@ -31,7 +31,7 @@ class Properties:
             known: the keys that this kind of namespace understands, without ``storage.*``.
 
         Raises:
-            InvalidInputError: (13) a value isn't a string, or a key looks like a misspelt known one.
+            InvalidInputError: (13) a value isn't a string, or a key looks like a misspelled known one.
         """
         self._values = values
         for key, value in values.items():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_lancens.hooks.arguments import check_choice, parse_table
+from airflow_provider_lancens.links import LanceGlueTableLink
 from airflow_provider_lancens.operators.base import LanceOperator
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class LanceConvertTableOperator(LanceOperator):
     """
 
     template_fields: Sequence[str] = ("table", "managed_by", "lance_conn_id")
+    operator_extra_links = (LanceGlueTableLink(),)
 
     def __init__(self, *, table: str, managed_by: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -56,7 +58,9 @@ class LanceCompareTableOperator(LanceOperator):
 
     Its XCom is ``{"table": str, "verdict": str, "metastore_version": int, "storage_version": int,
     "adopted": bool}``, as it stood before; ``verdict`` is ``consistent``, ``storage_ahead`` (a writer
-    committed by path) or ``metastore_ahead`` (the newest manifest is gone).
+    committed by path), ``metastore_ahead`` (the newest manifest is gone), ``diverged`` (a writer by path
+    made another manifest of the very version that was committed here) or ``no_version`` (the entry holds
+    none). One that diverged isn't adopted: that gives up a commit, and is for a person to decide.
 
     Args:
         table: its identifier, ``database$table``; managed by the metastore. Templated.
@@ -66,6 +70,7 @@ class LanceCompareTableOperator(LanceOperator):
     """
 
     template_fields: Sequence[str] = ("table", "lance_conn_id")
+    operator_extra_links = (LanceGlueTableLink(),)
 
     def __init__(
         self, *, table: str, if_inconsistent: Literal["report", "adopt", "fail"] = "report", **kwargs: Any
@@ -79,7 +84,7 @@ class LanceCompareTableOperator(LanceOperator):
 
         Raises:
             AirflowFailException: the storage decides this table's version, or they disagree and
-                ``if_inconsistent`` is ``fail``.
+                ``if_inconsistent`` is ``fail``, or they diverged and it is ``adopt``.
             LanceRetryableError: the table moved meanwhile, or the metastore didn't answer.
         """
         table = parse_table(self.table)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_lancens.hooks.arguments import check_choice, parse_namespace
+from airflow_provider_lancens.links import LanceGlueDatabaseLink
 from airflow_provider_lancens.operators.base import SKIP, SKIP_OR_FAIL, IfExists, IfMissing, LanceOperator
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class LanceCreateNamespaceOperator(LanceOperator):
     """
 
     template_fields: Sequence[str] = ("namespace", "properties", "lance_conn_id")
+    template_fields_renderers = {"properties": "json"}
+    operator_extra_links = (LanceGlueDatabaseLink(),)
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow_provider_lancens.assets.events import note_version
 from airflow_provider_lancens.assets.table import LanceTable
 from airflow_provider_lancens.hooks.arguments import check_choice, parse_table, parse_version
+from airflow_provider_lancens.links import LanceGlueTableLink
 from airflow_provider_lancens.operators.naming import default_idempotency_key, fingerprint_of
 from airflow_provider_lancens.operators.spark_task import LanceSparkOperator
 from airflow_provider_lancens.spark.options import MODES, ON_CHANGED, Mode, OnChanged, WriteOptions
@@ -72,6 +73,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         "fingerprint",
         *LanceSparkOperator.template_fields,
     )
+    operator_extra_links = (LanceGlueTableLink(),)
     template_fields_renderers = {
         "inputs": "json",
         "op_kwargs": "json",

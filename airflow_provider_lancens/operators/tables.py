@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_lancens.hooks.arguments import check_choice, parse_table
+from airflow_provider_lancens.links import LanceGlueTableLink, LanceS3Link
 from airflow_provider_lancens.operators.base import SKIP, SKIP_OR_FAIL, IfExists, IfMissing, LanceOperator
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class LanceDeclareTableOperator(LanceOperator):
     """
 
     template_fields: Sequence[str] = ("table", "location", "properties", "lance_conn_id")
+    template_fields_renderers = {"properties": "json"}
+    operator_extra_links = (LanceGlueTableLink(), LanceS3Link())
 
     def __init__(
         self,
@@ -97,6 +100,8 @@ class LanceRegisterTableOperator(LanceOperator):
     """
 
     template_fields: Sequence[str] = ("table", "location", "properties", "lance_conn_id")
+    template_fields_renderers = {"properties": "json"}
+    operator_extra_links = (LanceGlueTableLink(), LanceS3Link())
 
     def __init__(
         self,
@@ -169,6 +174,7 @@ class LanceDeregisterTableOperator(LanceOperator):
     """
 
     template_fields: Sequence[str] = ("table", "lance_conn_id")
+    operator_extra_links = (LanceS3Link(),)
 
     def __init__(self, *, table: str, if_missing: IfMissing = "skip", **kwargs: Any) -> None:
         super().__init__(**kwargs)

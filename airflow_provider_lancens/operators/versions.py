@@ -10,6 +10,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow_provider_lancens.assets.events import note_version
 from airflow_provider_lancens.assets.table import LanceTable
 from airflow_provider_lancens.hooks.arguments import check_choice, parse_table, parse_version
+from airflow_provider_lancens.links import LanceGlueTableLink
 from airflow_provider_lancens.operators.base import SKIP, SKIP_OR_FAIL, IfMissing, LanceOperator
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class LanceAdvanceTableVersionOperator(LanceOperator):
     """
 
     template_fields: Sequence[str] = ("table", "expected_version", "new_version", "lance_conn_id")
+    operator_extra_links = (LanceGlueTableLink(),)
 
     def __init__(
         self, *, table: str, expected_version: int | str, new_version: int | str, **kwargs: Any

@@ -22,6 +22,7 @@ from airflow_provider_lancens.hooks.base import LanceHook
 from airflow_provider_lancens.hooks.datasets import data_changed, pin, tag_name
 from airflow_provider_lancens.hooks.errors import LanceRetryableError
 from airflow_provider_lancens.hooks.versions import TableVersion
+from airflow_provider_lancens.links import LanceGlueTableLink, LanceS3Link
 from airflow_provider_lancens.sensors.deferral import default_deferrable
 from airflow_provider_lancens.sensors.wanted import Bound, Wanted, read_seen, read_tables, read_wanted
 
@@ -67,6 +68,7 @@ class LanceTableVersionSensor(BaseSensorOperator):
     """
 
     template_fields: Sequence[str] = ("table", "after_version", "min_version", "lance_conn_id")
+    operator_extra_links = (LanceGlueTableLink(), LanceS3Link())
 
     def __init__(
         self,

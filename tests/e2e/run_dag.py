@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 import pendulum
+from airflow.models.serialized_dag import SerializedDagModel
 from airflow.models.xcom import XComModel
 from airflow.utils.session import create_session
 
@@ -23,13 +24,22 @@ def xcom(task: Any) -> Any:
         return None if found is None else XComModel.deserialize_value(found)
 
 
+def links(dag_id: str, task: Any) -> dict[str, str]:
+    """The task's buttons, as the API server finds them: by the DAG as it lies in the database."""
+    shown = SerializedDagModel.get_dag(dag_id).get_task(task.task_id)
+    return {name: shown.get_extra_links(task, name) for name in shown.extra_links}
+
+
 def main(file: str, conf: str) -> None:
     params = json.loads(conf)
     date = params.pop("logical_date", None)
     logical_date = pendulum.parse(date) if date else None
     run = runpy.run_path(file)["dag"].test(run_conf=params, logical_date=logical_date)
     tasks = run.get_task_instances()
-    outcome = {task.task_id: {"state": task.state, "xcom": xcom(task)} for task in tasks}
+    outcome = {
+        task.task_id: {"state": task.state, "xcom": xcom(task), "links": links(run.dag_id, task)}
+        for task in tasks
+    }
     sys.stdout.write(json.dumps(outcome) + "\n")
 
 

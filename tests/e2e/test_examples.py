@@ -45,7 +45,7 @@ def namespace(metastore: EmbeddedMetastore, root: Path) -> Iterator[Hive2Namespa
 @pytest.fixture(scope="module")
 def connections(metastore: EmbeddedMetastore, glue: GlueDouble, root: Path) -> dict[str, str]:
     """The connections that the examples name, as Airflow's environment holds them."""
-    services = {name: {"endpoint_url": glue.endpoint} for name in ("glue", "s3", "sts")}
+    services = {name: {"endpoint_url": glue.endpoint} for name in ("s3", "sts")}
     keys = {"login": glue.properties["access_key_id"], "password": glue.properties["secret_access_key"]}
     role = {"role_arn": ROLE, "region_name": REGION, "service_config": services}
     on_glue = {"aws_conn_id": "aws", "root": f"s3://{BUCKET}", "storage.allow_http": "true"}
@@ -73,7 +73,11 @@ def outcomes(
     """What became of each example's tasks, by the example's file."""
     glue.client("s3").create_bucket(Bucket=BUCKET)
     files = [part for name in NAMES for part in (str(EXAMPLES / f"{name}.py"), "{}")]
-    settings = {"AIRFLOW__CORE__DAGS_FOLDER": str(EXAMPLES), "LANCE_EXAMPLE_POLL": "0.2"}
+    settings = {
+        "AIRFLOW__CORE__DAGS_FOLDER": str(EXAMPLES),
+        "LANCE_EXAMPLE_POLL": "0.2",
+        "AWS_ENDPOINT_URL_GLUE": glue.endpoint,  # so the connection looks like one to AWS's own
+    }
     with subprocess.Popen(
         [sys.executable, "-m", "tests.e2e.run_dag", *files],
         env={**os.environ, **airflow_home, **connections, **settings},
@@ -138,6 +142,15 @@ def test_glue_and_s3_are_asked_by_the_role(outcomes: dict[str, Outcome], glue: G
     created = next(request for request in glue.requests if request.body.get("DatabaseName") == "sales")
     assert created.headers["X_AMZ_SECURITY_TOKEN"]
     assert glue.properties["access_key_id"] not in created.headers["AUTHORIZATION"]
+
+
+def test_a_task_on_glue_has_a_button_that_opens_its_page(outcomes: dict[str, Outcome]) -> None:
+    console = f"https://{REGION}.console.aws.amazon.com/glue/home?region={REGION}#/v2/data-catalog"
+    in_glue = f"{console}/tables/view/orders?database=sales"
+    tasks = outcomes["glue_assumed_role"]
+    assert tasks["create"]["links"] == {"Database in AWS Glue": f"{console}/databases/view/sales"}
+    for task in ("declare", "wait"):  # whose S3 is another's than Amazon's
+        assert tasks[task]["links"] == {"Table in AWS Glue": in_glue, "Data in Amazon S3": ""}
 
 
 def test_spark_reads_the_version_that_was_waited_for(outcomes: dict[str, Outcome]) -> None:

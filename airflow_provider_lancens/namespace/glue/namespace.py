@@ -25,7 +25,7 @@ class GlueNamespace(MetastoreNamespace):
         """Parse the properties; nothing is opened.
 
         Raises:
-            InvalidInputError: (13) a property is misspelt, can't be what it is, or lacks its other half.
+            InvalidInputError: (13) a property is misspelled, can't be what it is, or lacks its other half.
         """
         values = glue_properties(properties)
         super().__init__(GlueMetastore(GlueSettings.parse(values)), StorageConfig.parse(values), properties)

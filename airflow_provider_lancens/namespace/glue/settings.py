@@ -119,7 +119,7 @@ class GlueSettings:
 
 
 def glue_properties(values: Mapping[str, str]) -> Properties:
-    """The properties of a Glue namespace, with misspelt keys refused."""
+    """The properties of a Glue namespace, with misspelled keys refused."""
     return Properties(values, KNOWN_KEYS)
 
 

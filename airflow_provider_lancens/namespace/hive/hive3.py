@@ -22,7 +22,7 @@ class Hive3Namespace(MetastoreNamespace):
         """Parse the properties; nothing is opened.
 
         Raises:
-            InvalidInputError: (13) a property is missing, misspelt, or can't be what it is.
+            InvalidInputError: (13) a property is missing, misspelled, or can't be what it is.
         """
         values = hive_properties(properties)
         super().__init__(

@@ -82,7 +82,7 @@ class ClientSettings:
 
 
 def hive_properties(values: Mapping[str, str]) -> Properties:
-    """The properties of a Hive namespace, with misspelt keys refused."""
+    """The properties of a Hive namespace, with misspelled keys refused."""
     return Properties(values, KNOWN_KEYS)
 
 

@@ -1,0 +1,121 @@
+"""Pages of the AWS console that a task's table has, as buttons on the task in Airflow's UI.
+
+The worker makes them when the task has ended, of what the task returned and of the connection that it
+has read; nothing is opened. Where there is no page, such as on a Hive Metastore, there is no button.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from airflow.providers.common.compat.sdk import BaseOperatorLink
+
+from airflow_provider_lancens.identifiers import TableId
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import BaseOperator, TaskInstanceKey
+
+    from airflow_provider_lancens.hooks.base import LanceHook
+
+_GLUE = "lance_glue"
+_RETURNED = "return_value"
+_NO_PAGE = ""
+_DOMAINS = {"cn-": "amazonaws.cn", "us-gov-": "amazonaws-us-gov.com"}
+_DOMAIN = "aws.amazon.com"
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    """The AWS console of a region; of the one that its user saw last, where none is given."""
+
+    region: str | None
+
+    @classmethod
+    def of(cls, service: Mapping[str, str]) -> Console | None:
+        """The console that shows a service's things; None where the service isn't AWS's own.
+
+        Args:
+            service: what a connection says of it: ``region`` and ``endpoint``, where it says them.
+        """
+        host = urlsplit(service.get("endpoint", "")).hostname or ""
+        if service.get("endpoint") and not f"{host}.".endswith((".amazonaws.com.", ".amazonaws.com.cn.")):
+            return None
+        return cls(service.get("region"))
+
+    def page(self, path: str, fragment: str = "", **query: str | None) -> str:
+        """The address of one of its pages."""
+        domain = next(
+            (_DOMAINS[start] for start in _DOMAINS if (self.region or "").startswith(start)), _DOMAIN
+        )
+        host = f"{self.region}.console.{domain}" if self.region else f"console.{domain}"
+        given = urlencode({key: value for key, value in {"region": self.region, **query}.items() if value})
+        return f"https://{host}{path}" + (f"?{given}" if given else "") + fragment
+
+
+class _LanceLink(BaseOperatorLink):
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
+        """The page's address; empty where there is none. Only a worker asks, at the end of a task."""
+        from airflow.providers.common.compat.sdk import XCom
+
+        returned = XCom.get_value(ti_key=ti_key, key=_RETURNED)
+        if not isinstance(returned, Mapping):
+            return _NO_PAGE
+        hook: LanceHook = getattr(operator, "hook")  # noqa: B009 - Airflow's type has none
+        return self.page(hook, returned) or _NO_PAGE
+
+    @abstractmethod
+    def page(self, hook: LanceHook, returned: Mapping[str, Any]) -> str | None:
+        """The page of what a task returned, None where there is none."""
+
+
+class LanceGlueTableLink(_LanceLink):
+    """The table's page in AWS Glue, for a connection of type ``lance_glue`` whose region is known."""
+
+    name = "Table in AWS Glue"
+
+    def page(self, hook: LanceHook, returned: Mapping[str, Any]) -> str | None:
+        """The page of the returned ``table``; none for a list of tables."""
+        if not isinstance(returned.get("table"), str):
+            return None
+        table = TableId.parse(returned["table"])
+        return _in_glue(hook, f"tables/view/{quote(table.name, safe='')}", database=table.namespace.name)
+
+
+class LanceGlueDatabaseLink(_LanceLink):
+    """The database's page in AWS Glue, for a connection of type ``lance_glue`` whose region is known."""
+
+    name = "Database in AWS Glue"
+
+    def page(self, hook: LanceHook, returned: Mapping[str, Any]) -> str | None:
+        """The page of the returned ``namespace``."""
+        return _in_glue(hook, f"databases/view/{quote(returned['namespace'], safe='')}")
+
+
+class LanceS3Link(_LanceLink):
+    """The folder that a table's data lies in, where that is on Amazon's own S3."""
+
+    name = "Data in Amazon S3"
+
+    def page(self, hook: LanceHook, returned: Mapping[str, Any]) -> str | None:
+        """The page of the returned ``location``; none for a list of tables, or on another storage."""
+        location = urlsplit(returned.get("location") or "")
+        console = Console.of(hook.s3_properties())
+        if location.scheme not in ("s3", "s3a") or console is None:
+            return None
+        return console.page(f"/s3/buckets/{location.netloc}", prefix=location.path.strip("/") + "/")
+
+
+def _in_glue(hook: LanceHook, page: str, **query: str) -> str | None:
+    if hook.conn_type != _GLUE:
+        return None
+    glue = hook.endpoint_properties()
+    console = Console.of(glue)
+    if console is None or console.region is None:  # a catalog is one of its region
+        return None
+    catalog = {"catalogId": glue["catalog_id"]} if "catalog_id" in glue else {}
+    asked = urlencode({**query, **catalog})
+    return console.page("/glue/home", f"#/v2/data-catalog/{page}" + (f"?{asked}" if asked else ""))
