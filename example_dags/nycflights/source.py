@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FILES = {"flights": "flights.csv.zip", "weather": "weather.csv"}
 
-# Unless told, pandas makes floats of them where one is missing, such as a cancelled flight's times.
+# Unless told, pandas makes floats of them where one is missing, such as a canceled flight's times.
 _WHOLE_NUMBERS = (
     *("year", "month", "day", "hour", "minute", "flight", "distance", "air_time", "wind_dir"),
     *("dep_time", "sched_dep_time", "dep_delay", "arr_time", "sched_arr_time", "arr_delay"),

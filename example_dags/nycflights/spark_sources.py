@@ -25,7 +25,7 @@ def delays_of_month(
 ) -> DataFrame:
     """How late flights left in each hour from each airport, beside the weather of that hour.
 
-    A cancelled flight has no delay: it counts in `flights` and `cancelled`, not in the delays. Some hours
+    A canceled flight has no delay: it counts in `flights` and `cancelled`, not in the delays. Some hours
     have no weather: they stay, with nulls.
     """
     from pyspark.sql import functions as sql
