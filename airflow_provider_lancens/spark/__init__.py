@@ -9,20 +9,33 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from airflow_provider_lancens.spark.files.source import FileSource
+    from airflow_provider_lancens.spark.files.writer import write_files
     from airflow_provider_lancens.spark.once import find_write
     from airflow_provider_lancens.spark.options import WriteOptions, WriteResult
     from airflow_provider_lancens.spark.reader import read_table
     from airflow_provider_lancens.spark.target import NamespaceSpec
     from airflow_provider_lancens.spark.writer import write_table
 
-__all__ = ["NamespaceSpec", "WriteOptions", "WriteResult", "find_write", "read_table", "write_table"]
+__all__ = [
+    "FileSource",
+    "NamespaceSpec",
+    "WriteOptions",
+    "WriteResult",
+    "find_write",
+    "read_table",
+    "write_files",
+    "write_table",
+]
 
 _HOMES = {
+    "FileSource": "files.source",
     "NamespaceSpec": "target",
     "WriteOptions": "options",
     "WriteResult": "options",
     "find_write": "once",
     "read_table": "reader",
+    "write_files": "files.writer",
     "write_table": "writer",
 }
 

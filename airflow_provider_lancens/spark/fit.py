@@ -1,4 +1,4 @@
-"""Whether a DataFrame fits a table that exists: decided by the driver, before anything is written."""
+"""Whether rows fit a table that exists: decided by the driver, before anything is written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TEXT = (pa.string(), pa.large_string(), pa.string_view())
 _BYTES = (pa.binary(), pa.large_binary(), pa.binary_view())
 
 
-def check_fit(table: str, frame: pa.Schema, existing: pa.Schema) -> None:
+def check_fit(table: str, rows: pa.Schema, existing: pa.Schema) -> None:
     """Refuse an append that Lance would refuse, or that would lose something.
 
     Columns are matched by name, in any order. A type fits where it is the same, the same with larger
@@ -18,23 +18,23 @@ def check_fit(table: str, frame: pa.Schema, existing: pa.Schema) -> None:
 
     Args:
         table: the table's identifier, for the message.
-        frame: the DataFrame's schema as Arrow.
+        rows: the schema of the rows as Arrow.
         existing: the table's.
 
     Raises:
         TableSchemaValidationError: (20) naming every column that doesn't fit, and why.
     """
-    reasons = [f"{name} is missing in the DataFrame" for name in existing.names if name not in frame.names]
-    reasons += [f"{name} isn't in the table" for name in frame.names if name not in existing.names]
+    reasons = [f"{name} is missing in the rows" for name in existing.names if name not in rows.names]
+    reasons += [f"{name} isn't in the table" for name in rows.names if name not in existing.names]
     reasons += [
-        f"{name} is {frame.field(name).type}, the table has {existing.field(name).type}"
+        f"{name} is {rows.field(name).type}, the table has {existing.field(name).type}"
         for name in existing.names
-        if name in frame.names and not fits_column(frame.field(name).type, existing.field(name).type)
+        if name in rows.names and not fits_column(rows.field(name).type, existing.field(name).type)
     ]
     if reasons:
         raise TableSchemaValidationError(
-            f"table {table}: the DataFrame can't be appended; columns: {'; '.join(reasons)}. "
-            "Select, cast or rename them in Spark"
+            f"table {table}: the rows can't be appended; columns: {'; '.join(reasons)}. "
+            "Select, cast or rename them"
         )
 
 

@@ -123,7 +123,8 @@ class _Write:
 
     def _plan(self, rows: Rows, base: LanceDataset | None, options: WriteOptions) -> WriteTask:
         appends_to = base if self.mode == "append" else None
-        schema = rows.schema(options.vector_columns if appends_to is None else None)
+        storage = self.target.dataset.storage_options
+        schema = rows.schema(storage, options.vector_columns if appends_to is None else None)
         if appends_to is not None:
             check_fit(str(self.target.id), schema, appends_to.schema)
             schema = appends_to.schema

@@ -5,7 +5,7 @@ A write needs no more of them than this; how the fragments are committed under a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -28,10 +28,11 @@ class Written(NamedTuple):
 class Rows(Protocol):
     """Rows that executors can write side by side."""
 
-    def schema(self, vectors: Mapping[str, int] | None = None) -> pa.Schema:
+    def schema(self, storage: Mapping[str, str], vectors: Mapping[str, int] | None = None) -> pa.Schema:
         """The columns as a data set holds them.
 
         Args:
+            storage: the storage options of the table, for rows that are read by the same ones.
             vectors: array columns to hold as fixed-size lists, with their dimension.
 
         Raises:
@@ -48,12 +49,23 @@ class FrameRows:
 
     frame: DataFrame
 
-    def schema(self, vectors: Mapping[str, int] | None = None) -> pa.Schema:
+    def schema(
+        self,
+        storage: Mapping[str, str],  # noqa: ARG002 the session reads by options of its own
+        vectors: Mapping[str, int] | None = None,
+    ) -> pa.Schema:
         """See `Rows.schema`."""
         return arrow_schema(self.frame.schema, vectors)
 
     def write(self, task: WriteTask) -> Written:
         """See `Rows.write`: the DataFrame is computed here, once."""
-        answers = self.frame.mapInArrow(task.run, WRITTEN_COLUMNS).collect()
-        counts = sum((Counts(row["rows"], row["files"], row["bytes"]) for row in answers), Counts())
-        return Written([row["fragment"] for row in answers], counts)
+        return run_on_executors(self.frame, task.run)
+
+
+def run_on_executors(
+    frame: DataFrame, run: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+) -> Written:
+    """Run a task that answers as `WriteTask.run` does on every partition."""
+    answers = frame.mapInArrow(run, WRITTEN_COLUMNS).collect()
+    counts = sum((Counts(row["rows"], row["files"], row["bytes"]) for row in answers), Counts())
+    return Written([row["fragment"] for row in answers], counts)

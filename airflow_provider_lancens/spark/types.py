@@ -81,8 +81,18 @@ def arrow_schema(schema: spark.StructType, vectors: Mapping[str, int] | None = N
             message names it and says what to do.
     """
     _check_names(schema)
-    fields = {field.name: arrow_type(field.dataType, field.name) for field in schema.fields}
-    for name, dimension in (vectors or {}).items():
+    stored = pa.schema([(field.name, arrow_type(field.dataType, field.name)) for field in schema.fields])
+    return with_vectors(stored, vectors or {})
+
+
+def with_vectors(schema: pa.Schema, vectors: Mapping[str, int]) -> pa.Schema:
+    """The schema with these array columns as fixed-size lists of the given dimension.
+
+    Raises:
+        InvalidInputError: (13) one isn't an array of floating-point numbers.
+    """
+    fields = dict(zip(schema.names, schema.types, strict=True))
+    for name, dimension in vectors.items():
         fields[name] = _vector(name, fields.get(name), dimension)
     return pa.schema(list(fields.items()))
 

@@ -1,0 +1,155 @@
+"""What the driver decides before any Spark task starts."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from lance_namespace.errors import (
+    InvalidInputError,
+    TableColumnNotFoundError,
+    TableSchemaValidationError,
+)
+
+from airflow_provider_lancens.spark import FileSource
+from airflow_provider_lancens.spark.files.plan import Plan, Unit, plan, shares
+
+Planned = Callable[..., Plan]
+
+
+def unit(number: int, size: int) -> Unit:
+    return Unit("/f", 1000, number, size)
+
+
+@pytest.fixture
+def planned(tmp_path: Path) -> Planned:
+    def look(kind: Any, **words: Any) -> Plan:
+        return plan(FileSource(kind, str(tmp_path), **words), {})
+
+    return look
+
+
+def write(path: Path, rows: pa.Table, **options: Any) -> None:
+    pq.write_table(rows, path, **options)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "count", "cut"),
+    [
+        ([10, 10, 10, 10], 2, [[0, 1], [2, 3]]),
+        ([40, 10, 10, 10, 10], 2, [[0], [1, 2, 3, 4]]),
+        ([10, 10], 4, [[0], [1]]),
+        ([0, 0], 2, [[0, 1]]),
+        ([], 2, []),
+    ],
+)
+def test_shares_are_even_and_keep_the_order(sizes: list[int], count: int, cut: list[list[int]]) -> None:
+    units = [unit(number, size) for number, size in enumerate(sizes)]
+
+    assert [[each.number for each in share] for share in shares(units, count)] == cut
+
+
+def test_a_unit_is_a_row_group(tmp_path: Path, planned: Planned) -> None:
+    write(tmp_path / "a.parquet", pa.table({"id": range(25)}), row_group_size=10)
+    write(tmp_path / "b.parquet", pa.table({"id": range(5)}))
+
+    found = planned("parquet").units
+
+    assert [(Path(each.location).name, each.number) for each in found] == [
+        ("a.parquet", 0),
+        ("a.parquet", 1),
+        ("a.parquet", 2),
+        ("b.parquet", 0),
+    ]
+    assert all(each.bytes for each in found)
+
+
+def test_only_the_columns_that_are_needed_are_read(tmp_path: Path, planned: Planned) -> None:
+    write(tmp_path / "a.parquet", pa.table({"a": [1], "b": [2], "c": [3], "d": [4]}))
+
+    shape = planned(
+        "parquet", columns=["d", "b"], filter="c = 3", renames={"d": "x"}, casts={"b": "int8"}
+    ).shape
+
+    assert list(shape.read) == ["b", "c", "d"]
+    assert shape.schema == pa.schema({"x": pa.int64(), "b": pa.int8()})
+
+
+@pytest.mark.parametrize(
+    ("other", "complaint"),
+    [
+        ({"id": pa.array([1]), "more": pa.array([1])}, "b.parquet: .*more is too much"),
+        ({"name": pa.array(["x"])}, "b.parquet: .*id is missing; name is too much"),
+        ({"id": pa.array([1], pa.int32())}, "b.parquet: .*id is int32, not int64"),
+    ],
+)
+def test_a_file_of_another_schema_is_named(
+    tmp_path: Path, planned: Planned, other: dict[str, Any], complaint: str
+) -> None:
+    write(tmp_path / "a.parquet", pa.table({"id": [1]}))
+    write(tmp_path / "b.parquet", pa.table(other))
+
+    with pytest.raises(TableSchemaValidationError, match=complaint):
+        planned("parquet")
+
+
+def test_columns_in_another_order_are_the_same_schema(tmp_path: Path, planned: Planned) -> None:
+    write(tmp_path / "a.parquet", pa.table({"id": [1], "name": ["x"]}))
+    write(tmp_path / "b.parquet", pa.table({"name": ["x"], "id": [1]}))
+
+    assert planned("parquet").files.names == ["id", "name"]
+
+
+def test_a_file_that_is_no_parquet_is_named(tmp_path: Path, planned: Planned) -> None:
+    (tmp_path / "a.parquet").write_text("id\n1\n")
+
+    with pytest.raises(InvalidInputError, match=r"file .*a\.parquet: as parquet"):
+        planned("parquet")
+
+
+def test_a_column_of_text_without_values_takes_the_type_of_other_files(
+    tmp_path: Path, planned: Planned
+) -> None:
+    (tmp_path / "a.csv").write_text("id,name\n1,\n")
+    (tmp_path / "b.csv").write_text("id,name\n,x\n")
+    (tmp_path / "c.csv").write_text("")
+
+    assert planned("csv").files == pa.schema({"id": pa.int64(), "name": pa.string()})
+
+
+def test_a_csv_file_that_lacks_a_column_of_the_schema_is_named(tmp_path: Path, planned: Planned) -> None:
+    (tmp_path / "a.csv").write_text("id\n1\n")
+
+    with pytest.raises(InvalidInputError, match=r"a.csv: .*columns name are missing"):
+        planned("csv", schema={"id": "int64", "name": "string"})
+
+
+def test_files_that_tell_nothing_need_a_schema(tmp_path: Path, planned: Planned) -> None:
+    (tmp_path / "a.json").write_text("")
+
+    with pytest.raises(InvalidInputError, match="all files are empty"):
+        planned("json")
+    assert planned("json", schema={"id": "int64"}).files == pa.schema({"id": pa.int64()})
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "complaint"),
+    [
+        ({"columns": ["nobody"]}, TableColumnNotFoundError, "columns: the files have no nobody"),
+        ({"renames": {"nobody": "x"}}, TableColumnNotFoundError, "renames: the files have no nobody"),
+        ({"casts": {"nobody": "int8"}}, TableColumnNotFoundError, "casts: the files have no nobody"),
+        ({"casts": {"id": "number"}}, InvalidInputError, r"casts\['id'\]: expected a type"),
+        ({"renames": {"id": "name"}}, InvalidInputError, "name: two columns would get this name"),
+        ({"filter": "nobody = 1"}, InvalidInputError, "no column nobody"),
+    ],
+)
+def test_words_that_do_not_fit_the_files_are_named(
+    tmp_path: Path, planned: Planned, words: dict[str, Any], error: type[Exception], complaint: str
+) -> None:
+    (tmp_path / "a.json").write_text(json.dumps({"id": 1, "name": "x"}))
+
+    with pytest.raises(error, match=complaint):
+        planned("json", **words)
