@@ -1,6 +1,6 @@
 """One server, a crowded database on it, and the three who are compared: ours, bare Thrift, the peer."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,6 @@ import pytest
 from airflow_provider_lancens.embedded import EmbeddedMetastore
 from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.benchmarks.namespace.raw import bare_client, entry
-from tests.benchmarks.namespace.timing import Times
 from tests.servers.peer import Peer, peer_namespace
 
 TABLES = 2000
@@ -48,19 +47,3 @@ def crowded(ours: Hive2Namespace, bare: Any, root: Path) -> str:
         name = f"t{number:05}"
         bare.create_table(entry("crowded", name, f"file:{root}/crowded.db/{name}.lance", **kind))
     return "crowded"
-
-
-@pytest.fixture
-def show(capsys: pytest.CaptureFixture[str]) -> Callable[..., None]:
-    """Print a table of medians, and the ratio of the first to each other."""
-
-    def print_table(title: str, times: Times, calls: Mapping[str, int] | None = None) -> None:
-        first = next(iter(times.rounds))
-        with capsys.disabled():
-            print(f"\n{title}")  # noqa: T201
-            for name in times.rounds:
-                count = f"{calls[name]:5} calls" if calls and name in calls else ""
-                ratio = f"{first} / {name} = {times.ratio(first, name):.3f}" if name != first else ""
-                print(f"  {name:10} {1000 * times.median(name):10.2f} ms  {ratio:28} {count}")  # noqa: T201
-
-    return print_table

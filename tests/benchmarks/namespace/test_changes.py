@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_lancens.embedded import EmbeddedMetastore
 from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.benchmarks.namespace.raw import LANCE_FILTER, declare, describe
-from tests.benchmarks.namespace.timing import interleaved, timed
+from tests.benchmarks.timing import interleaved, timed
 from tests.servers.proxy import Proxy
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]

@@ -9,7 +9,7 @@ from airflow_provider_lancens.embedded import EmbeddedMetastore
 from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.benchmarks.namespace.conftest import TABLES
 from tests.benchmarks.namespace.raw import LANCE_FILTER, describe
-from tests.benchmarks.namespace.timing import interleaved, timed
+from tests.benchmarks.timing import interleaved, timed
 from tests.servers.peer import Peer
 from tests.servers.proxy import Proxy
 

@@ -1,5 +1,6 @@
 """Many writers of one table at once, and what must hold when they are done."""
 
+import logging
 import multiprocessing
 import time
 from collections import Counter
@@ -12,6 +13,8 @@ from typing import Self
 from tests.integration.managed.conftest import Lake
 from tests.integration.managed.table import ManagedTable
 from tests.integration.managed.writer import ACKNOWLEDGED, TRIED, Job, work
+
+log = logging.getLogger(__name__)
 
 FIRST, LAST = 1, 2
 """The rows before and after the race."""
@@ -29,6 +32,7 @@ class Race:
     deadline: float = 240
     """Seconds."""
     writers: list[SpawnProcess] = field(default_factory=list, init=False)
+    _started: float = field(default_factory=time.monotonic, init=False)
 
     def __enter__(self) -> Self:
         self.folder.mkdir()
@@ -93,6 +97,8 @@ class Race:
         assert self.table.namespace.compare_table(self.table.parts).verdict == "consistent"
         assert self.table.append(LAST) == len(rows) + 1
         self._check_versions()
+        seconds = time.monotonic() - self._started
+        log.info("%d acknowledged, version %d, %.0f seconds", len(acknowledged), len(rows), seconds)
 
     def _check_versions(self) -> None:
         version_of_row: Mapping[int, int] = dict(self._acknowledgments())

@@ -1,0 +1,67 @@
+"""What the metastore costs a commit: pylance's appends of one row, with it and without, in turn.
+
+The calls that an append makes are counted in tests/integration/managed/test_calls.py. Where several
+write one table, Lance waits after each conflict, the longer the longer its first try took.
+"""
+
+import multiprocessing
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_lancens.embedded import MetastoreServer
+from tests.benchmarks.managed.appends import BARE, BY_PATH, MANAGED, Target, append_all
+from tests.benchmarks.timing import Measure, interleaved, timed
+from tests.integration.managed.conftest import hive_lake
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
+
+APPENDS, ROUNDS = 5, 20
+_SPAWN = multiprocessing.get_context("spawn")  # Lance doesn't survive a fork
+
+
+@pytest.fixture(params=["metastore", "hms4"], ids=["2.3.10", "4.0.1"])
+def server(request: pytest.FixtureRequest) -> MetastoreServer:
+    found: MetastoreServer = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.mark.parametrize(("writers", "tables"), [(1, 1), (8, 8), (8, 1)])
+def test_a_managed_append_takes_little_more_than_its_calls_to_the_metastore(
+    server: MetastoreServer,
+    database: str,
+    tmp_path: Path,
+    show: Callable[..., None],
+    writers: int,
+    tables: int,
+) -> None:
+    with ProcessPoolExecutor(writers, _SPAWN) as pool:
+
+        def appends(how: str) -> Measure:
+            targets = declared(server, database, tmp_path, how, tables) * (writers // tables)
+            return timed(lambda: list(pool.map(append_all, targets, repeat(APPENDS))))
+
+        times = interleaved(ROUNDS, {how: appends(how) for how in (MANAGED, BARE, BY_PATH)})
+    commits = writers * APPENDS
+    rates = ", ".join(f"{how} {commits / times.median(how):.1f}" for how in times.rounds)
+    show(f"{writers} writers of {tables} tables, {APPENDS} commits each; commits a second: {rates}", times)
+    assert times.ratio(MANAGED, BARE) <= (2 if tables == writers else 10)
+    assert times.ratio(MANAGED, BY_PATH) <= 40
+
+
+def declared(server: MetastoreServer, database: str, root: Path, how: str, tables: int) -> Sequence[Target]:
+    """New tables at version 1, with the row 0."""
+    managed_by = "impl" if how == MANAGED else "storage"
+    with hive_lake(server, root).connect() as namespace:
+        namespace.create_namespace({"id": [database], "mode": "exist_ok"})
+        made = []
+        for number in range(tables):
+            table = (database, f"{how.replace(' ', '_')}_{number}")
+            answer = namespace.declare_table({"id": list(table), "properties": {"managed_by": managed_by}})
+            made.append(Target(server.uri, str(root), table, answer.location, how))
+            # Of appends that find no data set, each makes one: it has to be there before the writers start.
+            made[-1].append(0)
+    return made
