@@ -25,6 +25,8 @@ _JVM_OPTIONS = (
     "-Djava.awt.headless=true",
     "-Djava.net.preferIPv4Stack=true",
     "-Dderby.stream.error.field=java.lang.System.err",
+    # After so many seconds it asks whether two that wait do so for each other: not after 20.
+    "-Dderby.locks.deadlockTimeout=1",
 )
 
 

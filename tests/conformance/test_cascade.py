@@ -1,6 +1,9 @@
 """DropNamespace with CASCADE: the plan first, foreign tables stop it, files survive."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import lance
 import pyarrow as pa
@@ -47,6 +50,46 @@ def test_a_foreign_table_stops_a_cascade_before_anything_goes(
     with refused_with(ErrorCode.NAMESPACE_NOT_EMPTY, "theirs"):
         namespace.drop_namespace({"id": db, "behavior": "cascade"})
     assert namespace.list_tables({"id": db}).tables == ["ours"]
+
+
+def just_before(verb: str, namespace: Any, event: Callable[[], object]) -> Any:
+    """Let something happen just before the namespace's metastore does this, the first time in the block."""
+    metastore = type(namespace._metastore)
+    real, left = getattr(metastore, verb), [event]
+
+    def late(self: object, *arguments: object) -> object:
+        while left:
+            left.pop()()
+        return real(self, *arguments)
+
+    return patch.object(metastore, verb, late)
+
+
+def test_a_lance_table_that_goes_during_the_plan_is_no_foreign_one(
+    backend: Backend, namespace: LanceNamespace, db: list[str]
+) -> None:
+    for name in ("goes", "stays"):
+        namespace.declare_table({"id": [*db, name]})
+    other = backend.connect()
+    with just_before("list_lance_tables", namespace, lambda: other.deregister_table({"id": [*db, "goes"]})):
+        plan = namespace.plan_drop_namespace({"id": db})  # type: ignore[attr-defined]
+    assert plan.foreign_tables == ()
+    assert [str(table) for table in plan.lance_tables] == ["$".join([*db, "stays"])]
+
+
+@pytest.mark.parametrize("mode", ["fail", "skip"])
+def test_a_namespace_that_goes_during_the_plan_was_not_found(
+    backend: Backend, namespace: LanceNamespace, mode: str
+) -> None:
+    db, other = backend.database(), backend.connect()
+    namespace.create_namespace({"id": db})
+    request = {"id": db, "behavior": "cascade", "mode": mode}
+    with just_before("list_tables", namespace, lambda: other.drop_namespace({"id": db})):
+        if mode == "skip":
+            namespace.drop_namespace(request)
+        else:
+            with refused_with(ErrorCode.NAMESPACE_NOT_FOUND):
+                namespace.drop_namespace(request)
 
 
 @pytest.mark.parametrize("allowed", ["by name", "*"])

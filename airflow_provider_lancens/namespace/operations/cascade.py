@@ -6,7 +6,7 @@ interrupted is run again: it plans what is left.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lance_namespace.errors import (
@@ -46,17 +46,25 @@ class Cascade:
     metastore: Metastore
 
     def plan(self, namespace: NamespaceId) -> CascadePlan:
-        """Read what `namespace` holds, at every depth; nothing is changed."""
+        """Read what `namespace` holds, at every depth; nothing is changed.
+
+        Raises:
+            NamespaceNotFoundError: (1) it doesn't exist.
+        """
         namespaces = (*self._descendants(namespace), namespace)
         lance: list[TableId] = []
         foreign: list[TableId] = []
         for database in namespaces:
             if len(database) != self.metastore.namespace_levels:
                 continue
-            names = sorted(self.metastore.list_tables(database))
-            ours = frozenset(self.metastore.list_lance_tables(database)) if names else frozenset()
-            lance += [database.table(name) for name in names if name in ours]
-            foreign += [database.table(name) for name in names if name not in ours]
+            try:
+                ours, theirs = self._tables(database)
+            except NamespaceNotFoundError:
+                if database == namespace:
+                    raise
+                continue  # dropped by somebody else meanwhile, as may be all of its tables
+            lance += [database.table(name) for name in ours]
+            foreign += [database.table(name) for name in theirs]
         return CascadePlan(tuple(lance), tuple(foreign), namespaces)
 
     def execute(self, plan: CascadePlan, allowed: frozenset[str]) -> None:
@@ -75,6 +83,16 @@ class Cascade:
         self._drop_tables(plan)
         for namespace in plan.namespaces:
             self._drop_namespace(namespace)
+
+    def _tables(self, database: NamespaceId) -> tuple[Sequence[str], Sequence[str]]:
+        names = sorted(self.metastore.list_tables(database))
+        lance = frozenset(self.metastore.list_lance_tables(database)) if names else frozenset()
+        others = [name for name in names if name not in lance]
+        if others:
+            # A Lance table that was dropped between the two lists is in the first alone.
+            there = frozenset(self.metastore.list_tables(database))
+            others = [name for name in others if name in there]
+        return [name for name in names if name in lance], others
 
     def _drop_tables(self, plan: CascadePlan) -> None:
         left: dict[TableId, LanceNamespaceError] = {}

@@ -97,11 +97,14 @@ class NamespaceOperations:
         """
         self.metastore.check_droppable(namespace)
         try:
-            found = self.metastore.get_namespace(namespace)
+            return self._drop(namespace, behavior, foreign)
         except NamespaceNotFoundError:
             if mode == SKIP:
                 return None
             raise
+
+    def _drop(self, namespace: NamespaceId, behavior: str, foreign: frozenset[str]) -> dict[str, str]:
+        found = self.metastore.get_namespace(namespace)
         if behavior == CASCADE:
             cascade = Cascade(self.metastore)
             cascade.execute(cascade.plan(namespace), foreign)

@@ -68,7 +68,7 @@ def test_a_race_to_create_a_catalog_has_one_winner(
     crowd[0].drop_namespace({"id": [database]})
 
 
-@pytest.mark.long  # Derby lets racing drops wait for each other, up to a minute
+@pytest.mark.slow
 def test_a_race_to_deregister_a_table_ends_with_it_gone(crowd: list[Hive2Namespace], db: str) -> None:
     # Hive lets several drops of one table succeed together; nobody can tell which of them did it.
     crowd[0].declare_table({"id": [db, "t"]})
@@ -78,7 +78,7 @@ def test_a_race_to_deregister_a_table_ends_with_it_gone(crowd: list[Hive2Namespa
     assert crowd[0].list_tables({"id": [db]}).tables == []
 
 
-@pytest.mark.long  # Derby lets racing drops wait for each other, up to a minute
+@pytest.mark.slow
 def test_a_race_to_drop_a_namespace_ends_with_it_gone(
     crowd: list[Hive2Namespace], namespace: Hive2Namespace, db: str
 ) -> None:
