@@ -48,7 +48,8 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             exactly that version. Templated.
         op_kwargs: further arguments of `source`. Templated.
         mode: ``append`` makes the data set where there is none; ``overwrite`` replaces the rows and the
-            schema; ``create`` fails where there is a data set.
+            schema; ``create`` fails where there is a data set; ``upsert`` replaces rows by their key.
+        on: the columns that are the key of an ``upsert``.
         idempotency_key: what this write is. By default the DAG, the task, the map index and the data
             interval, or the run where there is none: a cleared or repeated task changes nothing.
             Templated.
@@ -88,6 +89,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         inputs: Mapping[str, Any] | None = None,
         op_kwargs: Mapping[str, Any] | None = None,
         mode: Mode = "append",
+        on: Sequence[str] | None = None,
         idempotency_key: str | None = None,
         fingerprint: str | None = None,
         on_changed: OnChanged = "fail",
@@ -102,6 +104,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         self.inputs = inputs or {}
         self.op_kwargs = op_kwargs or {}
         self.mode: Mode = check_choice("mode", mode, MODES)  # type: ignore[assignment]
+        self.on = _key_columns(self.mode, on)
         self.idempotency_key = idempotency_key
         self.fingerprint = fingerprint
         self.on_changed: OnChanged = check_choice("on_changed", on_changed, ON_CHANGED)  # type: ignore[assignment]
@@ -156,7 +159,9 @@ class LanceSparkIngestOperator(LanceSparkOperator):
                 for argument, pinned in inputs.items()
             }
             frame = self._call_source(spark, frames)
-            return write_table(frame, namespace, table, mode=self.mode, options=self._write_options, **name)
+            return write_table(
+                frame, namespace, table, mode=self.mode, on=self.on, options=self._write_options, **name
+            )
 
     def _call_source(self, spark: Any, frames: Mapping[str, Any]) -> Any:
         frame = self.source(spark, **frames, **self.op_kwargs)
@@ -208,6 +213,12 @@ class PinnedTable:
         if version is None:
             raise AirflowFailException(f"{argument}: its version is {value['version']!r}; pin it by a number")
         return cls(str(parse_table(str(value["table"]))), version)
+
+
+def _key_columns(mode: Mode, on: Sequence[str] | None) -> list[str] | None:
+    if (mode == "upsert") != bool(on) or isinstance(on, str):
+        raise ValueError(f"on={on!r}; allowed: a list of key columns, for mode 'upsert' alone")
+    return list(on) if on else None
 
 
 def _write_options(options: Mapping[str, Any]) -> WriteOptions:

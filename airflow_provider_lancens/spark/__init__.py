@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from airflow_provider_lancens.spark.delete import delete_rows
     from airflow_provider_lancens.spark.files.source import FileSource
     from airflow_provider_lancens.spark.files.writer import write_files
     from airflow_provider_lancens.spark.once import find_write
@@ -22,6 +23,7 @@ __all__ = [
     "NamespaceSpec",
     "WriteOptions",
     "WriteResult",
+    "delete_rows",
     "find_write",
     "read_table",
     "write_files",
@@ -33,6 +35,7 @@ _HOMES = {
     "NamespaceSpec": "target",
     "WriteOptions": "options",
     "WriteResult": "options",
+    "delete_rows": "delete",
     "find_write": "once",
     "read_table": "reader",
     "write_files": "files.writer",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lance_namespace.errors import ConcurrentModificationError, TableAlreadyExistsError
 
-from airflow_provider_lancens.spark.history import data_changed
+from airflow_provider_lancens.spark.history import Counts, data_changed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,6 +20,8 @@ class Step(NamedTuple):
 
     operation: Any
     read_version: int
+    counts: Counts | None = None
+    """What it brings, where only the state tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,17 @@ class Change:
             ConcurrentModificationError: (14) what others committed since `base` leaves no room for it.
         """
         raise NotImplementedError
+
+    def check_same_columns(self, latest: LanceDataset) -> None:
+        """Return where the fragments have the columns of the data set; Lance would not look.
+
+        Raises:
+            ConcurrentModificationError: (14) others changed the columns, or made the data set, meanwhile.
+        """
+        if self.base is None or latest.version < self.base:
+            raise self._overtaken("another writer created its data set")
+        if latest.schema != self.schema:
+            raise self._overtaken(f"version {latest.version} changed its columns")
 
     def _replacement(self, read_version: int) -> Step:
         from lance import LanceOperation

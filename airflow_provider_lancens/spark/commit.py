@@ -72,9 +72,10 @@ class Committer:
             if trouble is not None:
                 raise trouble
             looked_up_to = 0 if latest is None else latest.version
-            commit = Commit(looked_up_to + 1, own_uuid, self.counts, self.fingerprint)
+            step = change.onto(latest)
+            commit = Commit(looked_up_to + 1, own_uuid, step.counts or self.counts, self.fingerprint)
             fence = CommitFence(self.target, seen=looked_up_to, write=self._to_remember(commit))
-            if self._attempt(change.onto(latest), own_uuid, fence):
+            if self._attempt(step, commit, fence):
                 return Outcome(commit, made_here=True)
             trouble = fence.failure
             _pause(attempt)
@@ -83,12 +84,12 @@ class Committer:
             "nothing was committed, run it again"
         )
 
-    def _attempt(self, step: Step, own_uuid: str, fence: CommitFence) -> bool:
+    def _attempt(self, step: Step, commit: Commit, fence: CommitFence) -> bool:
         """Whether the commit was made; where it is false, the fence knows why."""
         from lance import LanceDataset, Transaction
 
-        properties = self.counts.as_properties(self.key, self.fingerprint)
-        transaction = Transaction(step.read_version, step.operation, own_uuid, properties)
+        properties = commit.counts.as_properties(self.key, self.fingerprint)
+        transaction = Transaction(step.read_version, step.operation, commit.uuid, properties)
         try:
             LanceDataset.commit(
                 self.target.dataset.location,

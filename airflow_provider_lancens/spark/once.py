@@ -7,23 +7,27 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from lance_namespace.errors import InvalidInputError
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark import ledger
+from airflow_provider_lancens.spark.answers import result_of, sentence_of
 from airflow_provider_lancens.spark.changes import KINDS, Append, Change, already_there
 from airflow_provider_lancens.spark.commit import Committer, Outcome
 from airflow_provider_lancens.spark.fit import check_fit
 from airflow_provider_lancens.spark.history import Commit
 from airflow_provider_lancens.spark.naming import WriteName
-from airflow_provider_lancens.spark.options import Mode, OnChanged, WriteOptions, WriteResult
+from airflow_provider_lancens.spark.options import MODES, Mode, OnChanged, WriteOptions, WriteResult
 from airflow_provider_lancens.spark.replacement import replacing
 from airflow_provider_lancens.spark.target import NamespaceSpec, Target, described
 from airflow_provider_lancens.spark.tasks import WriteTask
+from airflow_provider_lancens.spark.upsert import Upsert, check_keys, read_keys
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.rows import Rows
 
 _log = logging.getLogger(__name__)
+
+_KINDS: dict[str, type[Change]] = {**KINDS, "upsert": Upsert}
 
 
 def write_once(
@@ -44,13 +50,14 @@ def write_once(
     options: WriteOptions | None,
     fingerprint: str | None = None,
     on_changed: OnChanged = "fail",
+    on: Sequence[str] | None = None,
 ) -> WriteResult:
     """What `writer.write_table` does, for rows of any kind; they are not touched where the key is found."""
     started = time.monotonic()
-    _check(mode)
+    _check(mode, on or (), on_changed)
     name = WriteName.of(idempotency_key, fingerprint, on_changed)
     with described(namespace, table) as target:
-        outcome = _Write(target, mode, name).run(rows, options or WriteOptions())
+        outcome = _Write(target, mode, name, tuple(on or ())).run(rows, options or WriteOptions())
     return _answer(target.id, outcome, started)
 
 
@@ -94,6 +101,7 @@ class _Write:
     target: Target
     mode: str
     name: WriteName
+    on: tuple[str, ...]
 
     def run(self, rows: Rows, options: WriteOptions) -> Outcome:
         base = self.target.open_latest()
@@ -104,7 +112,7 @@ class _Write:
         kind = self._kind(base, found)
         task = self._plan(rows, base, options)
         fragments, counts = rows.write(task)
-        if kind is Append and base is not None and not fragments:
+        if kind in (Append, Upsert) and base is not None and not fragments:
             return Outcome(Commit(base.version, "", counts), made_here=False)
         change = self._change(kind, base, task, fragments)
         committer = Committer(
@@ -119,15 +127,16 @@ class _Write:
             return replacing(self.mode, base, found, table)
         if self.mode == "create" and base is not None:
             raise already_there(table, base.version)
-        return KINDS[self.mode]
+        return _KINDS[self.mode]
 
     def _plan(self, rows: Rows, base: LanceDataset | None, options: WriteOptions) -> WriteTask:
-        appends_to = base if self.mode == "append" else None
+        appends_to = base if self.mode in ("append", "upsert") else None
         storage = self.target.dataset.storage_options
         schema = rows.schema(storage, options.vector_columns if appends_to is None else None)
         if appends_to is not None:
             check_fit(str(self.target.id), schema, appends_to.schema)
             schema = appends_to.schema
+        check_keys(self.on, schema, str(self.target.id))
         return WriteTask(
             dataset=self.target.dataset,
             schema=schema,
@@ -142,41 +151,32 @@ class _Write:
     ) -> Change:
         from lance import FragmentMetadata
 
+        table = str(self.target.id)
+        written = [FragmentMetadata.from_json(fragment) for fragment in fragments]
+        if self.on:
+            columns = pa.schema([task.schema.field(name) for name in self.on])
+            kind = partial(kind, keys=read_keys(task.dataset, written, columns, table))
         return kind(
-            table=str(self.target.id),
+            table=table,
             base=None if base is None else base.version,
             schema=task.schema,
-            fragments=[FragmentMetadata.from_json(fragment) for fragment in fragments],
+            fragments=written,
         )
 
 
 def _answer(table: TableId, outcome: Outcome, started: float) -> WriteResult:
-    commit = outcome.commit
-    result = WriteResult(
-        table=str(table),
-        version=commit.version,
-        previous_version=commit.previous_version,
-        rows=commit.counts.rows,
-        files=commit.counts.files,
-        bytes=commit.counts.bytes,
-        seconds=round(time.monotonic() - started, 3),
-        committed=outcome.made_here,
-    )
-    _log.info("%s", _sentence(result))
+    result = result_of(table, outcome, started)
+    _log.info("%s", sentence_of(result))
     return result
 
 
-def _sentence(result: WriteResult) -> str:
-    size = f"{result.rows:,} rows, {result.files} files, {result.bytes / 1e6:,.1f} MB"
-    if not result.committed:
-        return f"table {result.table}: nothing to commit, version {result.version} stands ({size})"
-    rate = result.rows / max(result.seconds, 0.001)
-    return (
-        f"table {result.table}: committed version {result.version} with {size} "
-        f"in {result.seconds:.1f} s ({rate:,.0f} rows/s)"
-    )
-
-
-def _check(mode: str) -> None:
-    if mode not in KINDS:
-        raise InvalidInputError(f"mode: expected one of {', '.join(KINDS)}, got {mode!r}")
+def _check(mode: str, on: Sequence[str], on_changed: str) -> None:
+    if mode not in MODES:
+        raise InvalidInputError(f"mode: expected one of {', '.join(MODES)}, got {mode!r}")
+    if (mode == "upsert") != bool(on) or isinstance(on, str):
+        raise InvalidInputError(f"on: expected a list of key columns for mode 'upsert' alone, got {on!r}")
+    if mode == "upsert" and on_changed == "replace":
+        raise InvalidInputError(
+            "on_changed='replace': what an upsert replaced isn't there any more to be put back; "
+            "upsert corrected rows under another key"
+        )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
-Mode = Literal["append", "overwrite", "create"]
+Mode = Literal["append", "overwrite", "create", "upsert"]
 MODES: tuple[str, ...] = get_args(Mode)
 
 OnChanged = Literal["fail", "replace"]

@@ -65,15 +65,29 @@ def read_table(
     return spark.range(0, len(task.groups), 1, len(task.groups)).mapInArrow(task.run, schema)
 
 
+def check_filter(target: Target, dataset: LanceDataset, condition: str) -> None:
+    """Return where Lance understands a condition.
+
+    Raises:
+        InvalidInputError: (13) it doesn't.
+    """
+    try:
+        dataset.scanner(filter=condition).explain_plan()
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(f"table {target.id}: filter {condition!r}: {error}") from error
+
+
 def _plan(
     target: Target, dataset: LanceDataset, columns: Sequence[str] | None, condition: str | None
 ) -> tuple[StructType, ReadTask]:
     schema = spark_schema(_projected(target, dataset.schema, columns))
+    if condition is not None:
+        check_filter(target, dataset, condition)
     task = ReadTask(
         dataset=target.dataset,
         version=dataset.version,
         schema=arrow_schema(schema),
-        filter=_checked_filter(target, dataset, condition),
+        filter=condition,
         groups=_groups(dataset),
     )
     return schema, task
@@ -100,15 +114,6 @@ def _projected(target: Target, schema: pa.Schema, columns: Sequence[str] | None)
             f"table {target.id}: columns: {missing or 'an empty list'} given; there are {schema.names}"
         )
     return pa.schema([schema.field(name) for name in columns])
-
-
-def _checked_filter(target: Target, dataset: LanceDataset, condition: str | None) -> str | None:
-    if condition is not None:
-        try:
-            dataset.scanner(filter=condition).explain_plan()
-        except (OSError, ValueError) as error:
-            raise InvalidInputError(f"table {target.id}: filter {condition!r}: {error}") from error
-    return condition
 
 
 def _groups(dataset: LanceDataset) -> list[list[int]]:

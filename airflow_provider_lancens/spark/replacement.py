@@ -32,6 +32,7 @@ class Replacement(Change):
         removed = None if latest is None else _fragments_of(latest, self.replaced)
         if latest is None or removed is None:
             raise self._overtaken("the rows to replace were changed")
+        self.check_same_columns(latest)
         operation = LanceOperation.Update(removed_fragment_ids=removed, new_fragments=list(self.fragments))
         return Step(operation, latest.version)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens.identifiers import TableId
@@ -25,6 +26,7 @@ def write_table(
     options: WriteOptions | None = None,
     fingerprint: str | None = None,
     on_changed: OnChanged = "fail",
+    on: Sequence[str] | None = None,
 ) -> WriteResult:
     """Write a DataFrame into a declared table, as one commit.
 
@@ -36,7 +38,8 @@ def write_table(
         namespace: the namespace that knows the table, or the words that make one.
         table: its identifier, such as ``db$table``.
         mode: ``append`` (makes the data set where there is none yet), ``overwrite`` (all rows and the
-            schema) or ``create`` (only where there is no data set).
+            schema), ``create`` (only where there is no data set) or ``upsert`` (rows that have the key
+            of one that is there take its place, others are added).
         idempotency_key: what this write is, such as a DAG, a task and a data interval; None makes
             every call a new write.
         options: how the data set is laid out.
@@ -46,6 +49,7 @@ def write_table(
             ``replace`` what that commit brought, in one commit. For an append these are its fragments,
             as long as no compaction and no other change touched them; else the whole table, as long as
             others changed no row.
+        on: the columns that are an upsert's key. No two rows of `df` may share one, and none be null.
 
     Returns:
         The version that holds the rows, and what came with it. An append of no rows to a data set
@@ -56,8 +60,9 @@ def write_table(
         TableAlreadyExistsError: (5) `create`, and there is a data set.
         InvalidInputError: (13) an argument is wrong, or a column's type can't be stored; or the key was
             committed with another fingerprint, and it isn't to be replaced or can't be.
-        ConcurrentModificationError: (14) `overwrite`, and rows were changed while it ran.
-        TableSchemaValidationError: (20) `append`, and the columns don't fit.
+        ConcurrentModificationError: (14) `overwrite`, and rows were changed while it ran, or `upsert`, and
+            columns were.
+        TableSchemaValidationError: (20) `append` or `upsert`, and the columns don't fit.
     """
     return write_once(
         FrameRows(df),
@@ -68,4 +73,5 @@ def write_table(
         options=options,
         fingerprint=fingerprint,
         on_changed=on_changed,
+        on=on,
     )

@@ -11,7 +11,7 @@ from moto.server import ThreadedMotoServer
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.embedded import EmbeddedMetastore
-from airflow_provider_lancens.spark import NamespaceSpec, read_table, write_table
+from airflow_provider_lancens.spark import NamespaceSpec, WriteResult, delete_rows, read_table, write_table
 
 HIVE = "airflow_provider_lancens.namespace.Hive2Namespace"
 SECRET = "not-to-be-shown"  # the double takes any
@@ -98,6 +98,26 @@ def test_rows_go_in_once_and_come_out_at_each_version(
     ]
     counts = [read_table(spark, spec, table, version=version).count() for version in (1, 2)]
     assert counts == [10, 15]
+
+
+@pytest.mark.parametrize("managed_by", ["storage", "impl"])
+@pytest.mark.parametrize("spec", ["on_hive"], indirect=True)
+def test_rows_are_upserted_and_deleted_once(
+    spark: SparkSession, spec: NamespaceSpec, declare: Callable[..., str], managed_by: str
+) -> None:
+    table = declare(managed_by=managed_by)
+
+    def upsert(key: str, first: int, end: int) -> WriteResult:
+        df = spark.range(first, end, 1, 2).selectExpr("id", f"'{key}' AS month")
+        return write_table(df, spec, table, mode="upsert", on=["id"], idempotency_key=key)
+
+    results = [upsert("jan", 0, 4), upsert("feb", 2, 6), upsert("jan", 0, 4)]
+    deleted = [delete_rows(spec, table, "id = 5", idempotency_key="mistake") for _ in range(2)]
+
+    assert [(result.version, result.committed) for result in results] == [(1, True), (2, True), (1, False)]
+    assert [(one.version, one.rows, one.committed) for one in deleted] == [(3, 1, True), (3, 1, False)]
+    rows = read_table(spark, spec, table).orderBy("id").collect()
+    assert [tuple(row) for row in rows] == [(0, "jan"), (1, "jan"), (2, "feb"), (3, "feb"), (4, "feb")]
 
 
 @pytest.mark.parametrize("managed_by", ["storage", "impl"])

@@ -30,7 +30,10 @@ def context(**more: Any) -> Any:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"mode": "upsert"}, "mode='upsert'; allowed: append, overwrite, create"),
+        ({"mode": "merge"}, "mode='merge'; allowed: append, overwrite, create, upsert"),
+        ({"mode": "upsert"}, "on=None; allowed: a list of key columns, for mode 'upsert'"),
+        ({"mode": "upsert", "on": "id"}, "on='id'; allowed: a list"),
+        ({"on": ["id"]}, r"on=\['id'\]; allowed: .* for mode 'upsert' alone"),
         ({"on_changed": "skip"}, "on_changed='skip'; allowed: fail, replace"),
         ({"source": "module.function"}, "source='module.function'"),
         ({"options": {"max_rows_per_file": 0}}, "options=.*max_rows_per_file: .*at least 1"),
