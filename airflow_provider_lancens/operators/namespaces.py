@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow.providers.common.compat.sdk import AirflowFailException
+
 from airflow_provider_lancens.hooks.arguments import check_choice, parse_namespace
 from airflow_provider_lancens.links import LanceGlueDatabaseLink
 from airflow_provider_lancens.operators.base import SKIP, SKIP_OR_FAIL, IfExists, IfMissing, LanceOperator
@@ -116,12 +118,14 @@ class LanceDropNamespaceOperator(LanceOperator):
         """Drop it.
 
         Raises:
-            AirflowFailException: it isn't empty, or it is missing and ``if_missing`` is ``fail``.
+            AirflowFailException: it isn't empty, or it is missing and ``if_missing`` is ``fail``, or
+                `foreign_tables` is no list.
             LanceRetryableError: the metastore didn't answer.
         """
         from lance_namespace.errors import NamespaceNotFoundError
 
         namespace = parse_namespace(self.namespace)
+        self._check_foreign_tables()
         result: dict[str, Any] = {"namespace": str(namespace), "dropped": False}
         with self.connected(f"dropping namespace {str(namespace)!r} ({self.behavior})") as metastore:
             try:
@@ -137,6 +141,14 @@ class LanceDropNamespaceOperator(LanceOperator):
                 return result
         self.log.info("Dropped namespace %s: %s", namespace, result["dropped"])
         return result
+
+    def _check_foreign_tables(self) -> None:
+        # A template makes text of a list, and text would be taken for a list of its letters.
+        if isinstance(self.foreign_tables, str) and self.foreign_tables:
+            raise AirflowFailException(
+                f"foreign_tables={self.foreign_tables!r}: allowed: a list of identifiers, or ['*']; of "
+                "another task, give its `.output` instead of a template"
+            )
 
     def _request(self, namespace: NamespaceId) -> Any:
         from lance_namespace import DropNamespaceRequest

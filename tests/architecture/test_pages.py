@@ -43,6 +43,18 @@ def test_every_example_is_quoted_with_all_its_marked_parts(pages: dict[str, str]
     assert marked == {one for one in used if one[0] in {example.name for example in examples}}
 
 
+def test_what_the_readme_shows_of_a_dag_is_part_of_an_example(root: Path) -> None:
+    shown = re.findall(r"```python\n(.*?)```", (root / "README.md").read_text(), re.DOTALL)
+    examples = [dedented(file.read_text()) for file in (root / "example_dags").glob("*.py")]
+    assert shown
+    assert all(any(dedented(block) in example for example in examples) for block in shown)
+
+
+def dedented(code: str) -> str:
+    """The code without its margins, which a page leaves out."""
+    return "\n".join(line.strip() for line in code.strip().splitlines())
+
+
 @pytest.fixture(scope="module")
 def words(root: Path) -> str:
     """Every text in the package's code; what stands between the parts of a text is a value."""

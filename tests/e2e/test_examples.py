@@ -28,7 +28,7 @@ BUCKET = "lake"
 Outcome = dict[str, Any]
 """Each task's state and XCom, by its id."""
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

@@ -58,6 +58,13 @@ def test_a_foreign_table_stops_a_cascade_whose_plan_is_told_all_the_same(
     table.namespace.table_exists({"id": table.id})
 
 
+@pytest.mark.parametrize("text", ["*", "['sales$legacy']"])
+def test_text_is_no_list_of_foreign_tables(run: Run, table: Table, foreign: str, text: str) -> None:
+    with pytest.raises(AirflowFailException, match=r"foreign_tables=.*a list of identifiers"):
+        run(LanceDropNamespaceOperator, namespace=table.database, behavior="cascade", foreign_tables=text)
+    table.namespace.table_exists({"id": table.id})
+
+
 @pytest.mark.parametrize("allowed", ["by name", "any"])
 def test_foreign_tables_go_where_they_are_allowed(run: Run, table: Table, foreign: str, allowed: str) -> None:
     named = [foreign] if allowed == "by name" else ["*"]
