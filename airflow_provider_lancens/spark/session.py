@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens.spark import jvm
+from airflow_provider_lancens.spark.alarm import before_alarm
 from airflow_provider_lancens.spark.opened import (
     CONNECT_MODE,
     OpenedSession,
@@ -68,7 +69,8 @@ def opened_session(app_name: str, conf: Mapping[str, str] | None = None) -> Iter
     opened = _open(app_name, dict(conf or {}))
     try:
         opened.begin()
-        yield opened
+        with before_alarm(opened.abort):
+            yield opened
     except BaseException:
         opened.abort()
         raise

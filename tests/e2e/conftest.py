@@ -35,6 +35,10 @@ class DagRun:
                 return
         pytest.fail(f"the run ended without {words!r}:\n{self.log}")
 
+    def signal(self, number: int) -> None:
+        """Send its process a signal."""
+        self._process.send_signal(number)
+
     def result(self) -> dict[str, Any]:
         """Read to the end: each task's state and XCom, by task id."""
         assert self._process.stdout is not None
