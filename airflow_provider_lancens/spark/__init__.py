@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from airflow_provider_lancens.spark.delete import delete_rows
+    from airflow_provider_lancens.spark.files.fingerprint import fingerprint_files
     from airflow_provider_lancens.spark.files.source import FileSource
     from airflow_provider_lancens.spark.files.writer import write_files
     from airflow_provider_lancens.spark.once import find_write
@@ -25,6 +26,7 @@ __all__ = [
     "WriteResult",
     "delete_rows",
     "find_write",
+    "fingerprint_files",
     "read_table",
     "write_files",
     "write_table",
@@ -37,6 +39,7 @@ _HOMES = {
     "WriteResult": "options",
     "delete_rows": "delete",
     "find_write": "once",
+    "fingerprint_files": "files.fingerprint",
     "read_table": "reader",
     "write_files": "files.writer",
     "write_table": "writer",

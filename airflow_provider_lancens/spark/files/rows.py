@@ -44,18 +44,15 @@ class FileRows:
         cut = shares(planned.units, self.source.tasks or self._side_by_side(planned.units))
         if not cut:
             return Written([], Counts())
-        reader = FileReader(planned, self._options(task.dataset.storage_options))
+        reader = FileReader(planned, self.source.options_over(task.dataset.storage_options))
         work = FileTask(task, reader, cut)
         return run_on_executors(self.spark.range(0, len(cut), 1, len(cut)), work.run)
 
     def _plan(self, storage: Mapping[str, str]) -> Plan:
         # The files as they were when the write began: looked at once.
         if self._planned is None:
-            self._planned = plan(self.source, self._options(storage))
+            self._planned = plan(self.source, self.source.options_over(storage))
         return self._planned
-
-    def _options(self, storage: Mapping[str, str]) -> Mapping[str, str]:
-        return storage if self.source.storage_options is None else self.source.storage_options
 
     def _side_by_side(self, units: Iterable[Unit]) -> int:
         context = getattr(self.spark, "_sc", None)  # Spark Connect has none

@@ -65,6 +65,10 @@ class FileSource:
         if len(self.delimiter) != 1:
             raise ValueError(f"delimiter: expected one character, got {self.delimiter!r}")
 
+    def options_over(self, table: Mapping[str, str]) -> Mapping[str, str]:
+        """The storage options that reach the files, where these reach the table."""
+        return table if self.storage_options is None else self.storage_options
+
     @classmethod
     def parse(cls, value: Any) -> Self:
         """A source, or the mapping of its fields.

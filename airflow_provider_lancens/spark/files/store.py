@@ -5,9 +5,8 @@ Through the object store that Lance reads through, so one set of storage options
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -54,12 +53,6 @@ def find_files(paths: Sequence[str], options: Mapping[str, str]) -> list[StoredF
             raise InvalidInputError(f"paths[{number}]: there is no file at {path}")
         found.update((file.location, file) for file in sorted(files))
     return list(found.values())
-
-
-def fingerprint_of(files: Iterable[StoredFile], *words: object) -> str:
-    """A short word that changes when a file's place, size or state does, or one of the words."""
-    digest = hashlib.sha256(repr([*sorted(files), *words]).encode())
-    return digest.hexdigest()[:32]
 
 
 def open_file(location: str, size: int, options: Mapping[str, str]) -> pa.NativeFile:

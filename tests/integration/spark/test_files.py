@@ -115,6 +115,19 @@ def test_columns_filter_renames_and_casts_are_worked_off(
     assert stored(spec, table).to_table().equals(expected)
 
 
+def test_files_are_upserted_on_keys(
+    spark: SparkSession, spec: NamespaceSpec, table: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.csv").write_text("id,name\n1,a\n2,b\n")
+    (tmp_path / "b.csv").write_text("id,name\n2,B\n3,C\n")
+    write_files(spark, FileSource("csv", f"{tmp_path}/a.csv"), spec, table)
+
+    write_files(spark, FileSource("csv", f"{tmp_path}/b.csv"), spec, table, mode="upsert", on=["id"])
+
+    rows = stored(spec, table).to_table().sort_by("id")
+    assert rows.to_pydict() == {"id": [1, 2, 3], "name": ["a", "B", "C"]}
+
+
 def test_the_same_key_reads_no_file_the_second_time(
     spark: SparkSession, spec: NamespaceSpec, table: str, tmp_path: Path
 ) -> None:

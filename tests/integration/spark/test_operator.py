@@ -69,6 +69,27 @@ def test_it_answers_what_it_committed(ingest: Ingest, tables: list[str]) -> None
     }
 
 
+def test_files_are_ingested_once_and_told_when_they_change(
+    ingest: Ingest, tables: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("id,delay\n1,2\n2,4\n")
+    arguments = {"table": tables[0], "source": {"format": "csv", "paths": str(file)}}
+
+    first, again = ingest(**arguments), ingest(**arguments)
+    assert (first["version"], first["rows"], first["files"], first["committed"]) == (1, 2, 1, True)
+    assert (again["version"], again["rows"], again["committed"]) == (1, 2, False)
+
+    file.write_text("id,delay\n1,2\n2,4\n3,6\n")
+    with pytest.raises(AirflowFailException, match="other data"):
+        ingest(**arguments)
+    replaced = ingest(**arguments, on_changed="replace")
+    assert (replaced["version"], replaced["rows"]) == (2, 3)
+
+    file.unlink()
+    assert ingest(**arguments)["version"] == 2
+
+
 def test_the_same_task_again_changes_nothing_and_calls_nothing(ingest: Ingest, tables: list[str]) -> None:
     calls = []
 

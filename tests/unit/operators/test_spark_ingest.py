@@ -8,10 +8,9 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_lancens.operators.naming import default_idempotency_key, fingerprint_of
-from airflow_provider_lancens.operators.spark_ingest import (
-    LanceSparkIngestOperator,
-    PinnedTable,
-)
+from airflow_provider_lancens.operators.sources import PinnedTable
+from airflow_provider_lancens.operators.spark_ingest import LanceSparkIngestOperator
+from airflow_provider_lancens.spark import FileSource
 
 
 def source(spark: Any, flights: Any, month: int = 1) -> Any:
@@ -36,6 +35,9 @@ def context(**more: Any) -> Any:
         ({"on": ["id"]}, r"on=\['id'\]; allowed: .* for mode 'upsert' alone"),
         ({"on_changed": "skip"}, "on_changed='skip'; allowed: fail, replace"),
         ({"source": "module.function"}, "source='module.function'"),
+        ({"source": {"paths": "/a", "kind": "csv"}}, "source: kind: unknown"),
+        ({"source": {"storage_options": {"aws_secret_access_key": "x"}}}, "source: storage_options"),
+        ({"source": FileSource("csv", "/a"), "op_kwargs": {"month": 1}}, "arguments of a function"),
         ({"options": {"max_rows_per_file": 0}}, "options=.*max_rows_per_file: .*at least 1"),
         ({"options": {"rows": 1}}, "options=.*'rows'"),
     ],
@@ -99,6 +101,7 @@ def test_each_mapped_task_has_a_key_of_its_own() -> None:
 def test_what_names_data_is_templated() -> None:
     fields = {
         "table",
+        "files",
         "inputs",
         "op_kwargs",
         "idempotency_key",
@@ -131,3 +134,22 @@ def test_a_fingerprint_differs_where_an_input_or_an_argument_does() -> None:
     ]
 
     assert len(set(given)) == 3
+
+
+DAILY = "in/{{ ds }}.csv"
+
+
+@pytest.mark.parametrize("source", [{"format": "csv", "paths": DAILY}, FileSource("csv", DAILY)])
+def test_the_words_of_files_are_templates(source: Any) -> None:
+    task = operator(source=source)
+
+    task.render_template_fields({"ds": "2013-01-01"})
+
+    assert FileSource.parse(task.files) == FileSource("csv", "in/2013-01-01.csv")
+
+
+def test_files_that_can_not_be_read_so_fail_the_task_for_good() -> None:
+    task = operator(source={"format": "orc", "paths": "/a"})
+
+    with pytest.raises(AirflowFailException, match="source: format: expected one of parquet"):
+        task.execute(context())

@@ -1,12 +1,11 @@
 """Files are found as paths, folders and patterns say."""
 
-import os
 from pathlib import Path
 
 import pytest
 from lance_namespace.errors import InvalidInputError
 
-from airflow_provider_lancens.spark.files.store import find_files, fingerprint_of
+from airflow_provider_lancens.spark.files.store import find_files
 
 
 @pytest.fixture
@@ -52,17 +51,3 @@ def test_a_path_without_any_file_is_named(folder: Path, path: str) -> None:
 def test_a_path_that_depends_on_where_it_is_read_is_refused() -> None:
     with pytest.raises(InvalidInputError, match=r"paths\[0\]: expected an absolute path"):
         find_files(["data/a.csv"], {})
-
-
-def test_a_fingerprint_tells_whether_files_changed(folder: Path) -> None:
-    def fingerprint(*words: str) -> str:
-        return fingerprint_of(find_files([f"{folder}/*.csv"], {}), *words)
-
-    before = fingerprint()
-    assert fingerprint() == before
-    assert fingerprint("another filter") != before
-    os.utime(folder / "a.csv", (1, 1))
-    touched = fingerprint()
-    assert touched != before
-    (folder / "z.csv").write_text("")
-    assert fingerprint() not in (before, touched)
