@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.files.writer import write_files
     from airflow_provider_lancens.spark.once import find_write
     from airflow_provider_lancens.spark.options import WriteOptions, WriteResult
+    from airflow_provider_lancens.spark.orphans import Orphans, remove_orphans
     from airflow_provider_lancens.spark.reader import read_table
     from airflow_provider_lancens.spark.target import NamespaceSpec
     from airflow_provider_lancens.spark.writer import write_table
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
 __all__ = [
     "FileSource",
     "NamespaceSpec",
+    "Orphans",
     "WriteOptions",
     "WriteResult",
     "delete_rows",
     "find_write",
     "fingerprint_files",
     "read_table",
+    "remove_orphans",
     "write_files",
     "write_table",
 ]
@@ -35,12 +38,14 @@ __all__ = [
 _HOMES = {
     "FileSource": "files.source",
     "NamespaceSpec": "target",
+    "Orphans": "orphans",
     "WriteOptions": "options",
     "WriteResult": "options",
     "delete_rows": "delete",
     "find_write": "once",
     "fingerprint_files": "files.fingerprint",
     "read_table": "reader",
+    "remove_orphans": "orphans",
     "write_files": "files.writer",
     "write_table": "writer",
 }

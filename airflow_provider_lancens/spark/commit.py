@@ -19,6 +19,7 @@ from airflow_provider_lancens.spark import ledger
 from airflow_provider_lancens.spark.changes import Change, Step
 from airflow_provider_lancens.spark.fence import CommitFence
 from airflow_provider_lancens.spark.history import Commit, Counts
+from airflow_provider_lancens.spark.running import Running
 from airflow_provider_lancens.spark.target import Target
 
 _ATTEMPTS = 100
@@ -43,6 +44,8 @@ class Committer:
     counts: Counts
     stable_row_ids: bool = False
     fingerprint: str = ""
+    write: Running | None = None
+    """The mark of this write; None where it leaves no files behind."""
 
     def commit(self, change: Change, looked_up_to: int = 0) -> Outcome:
         """Bring a change into the table, and let the table's entry remember it.
@@ -73,6 +76,8 @@ class Committer:
                 raise trouble
             looked_up_to = 0 if latest is None else latest.version
             step = change.onto(latest)
+            if self.write is not None:
+                self.write.check()
             commit = Commit(looked_up_to + 1, own_uuid, step.counts or self.counts, self.fingerprint)
             fence = CommitFence(self.target, seen=looked_up_to, write=self._to_remember(commit))
             if self._attempt(step, commit, fence):

@@ -18,6 +18,7 @@ from airflow_provider_lancens.spark.history import Counts
 from airflow_provider_lancens.spark.naming import WriteName
 from airflow_provider_lancens.spark.options import WriteResult
 from airflow_provider_lancens.spark.reader import check_filter
+from airflow_provider_lancens.spark.running import running
 from airflow_provider_lancens.spark.target import NamespaceSpec, Target, described
 
 if TYPE_CHECKING:
@@ -77,8 +78,9 @@ def _delete(target: Target, where: str, name: WriteName) -> Outcome:
         raise InvalidInputError(f"table {target.id}: where: expected a condition, got a blank")
     check_filter(target, base, where)
     change = Deletion(str(target.id), base.version, base.schema, [], where)
-    committer = Committer(target, name.key, Counts(), fingerprint=name.fingerprint)
-    return committer.commit(change, looked_up_to=base.version)
+    with running(target.dataset) as write:
+        committer = Committer(target, name.key, Counts(), fingerprint=name.fingerprint, write=write)
+        return committer.commit(change, looked_up_to=base.version)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from airflow_provider_lancens.spark.history import Commit
 from airflow_provider_lancens.spark.naming import WriteName
 from airflow_provider_lancens.spark.options import MODES, Mode, OnChanged, WriteOptions, WriteResult
 from airflow_provider_lancens.spark.replacement import replacing
+from airflow_provider_lancens.spark.running import running
 from airflow_provider_lancens.spark.target import NamespaceSpec, Target, described
 from airflow_provider_lancens.spark.tasks import WriteTask
 from airflow_provider_lancens.spark.upsert import Upsert, check_keys, read_keys
@@ -111,14 +112,20 @@ class _Write:
             return Outcome(found, made_here=False)
         kind = self._kind(base, found)
         task = self._plan(rows, base, options)
-        fragments, counts = rows.write(task)
-        if kind in (Append, Upsert) and base is not None and not fragments:
-            return Outcome(Commit(base.version, "", counts), made_here=False)
-        change = self._change(kind, base, task, fragments)
-        committer = Committer(
-            self.target, self.name.key, counts, options.enable_stable_row_ids, self.name.fingerprint
-        )
-        return committer.commit(change, looked_up_to=change.base or 0)
+        with running(self.target.dataset) as write:
+            fragments, counts = rows.write(task)
+            if kind in (Append, Upsert) and base is not None and not fragments:
+                return Outcome(Commit(base.version, "", counts), made_here=False)
+            change = self._change(kind, base, task, fragments)
+            committer = Committer(
+                target=self.target,
+                key=self.name.key,
+                counts=counts,
+                stable_row_ids=options.enable_stable_row_ids,
+                fingerprint=self.name.fingerprint,
+                write=write,
+            )
+            return committer.commit(change, looked_up_to=change.base or 0)
 
     def _kind(self, base: LanceDataset | None, found: Commit | None) -> Callable[..., Change]:
         """What to do to the table, once it is clear that it can be done."""

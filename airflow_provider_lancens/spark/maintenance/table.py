@@ -17,6 +17,7 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.manifests import Manifests
 from airflow_provider_lancens.spark.dataset import Decider
 from airflow_provider_lancens.spark.maintenance.witness import CommitWitness
+from airflow_provider_lancens.spark.running import running
 from airflow_provider_lancens.spark.target import NamespaceSpec, Target, described
 
 if TYPE_CHECKING:
@@ -84,7 +85,8 @@ def maintained(namespace: NamespaceSpec | LanceNamespace, table: TableId | str) 
         if dataset.decider is not None:
             _check_not_bypassed(target, version)
             dataset = replace(dataset, decider=Decider(witness, dataset.decider.table_id))
-        yield MaintainedTable(target, dataset.open(version), version, witness)
+        with running(target.dataset):
+            yield MaintainedTable(target, dataset.open(version), version, witness)
 
 
 def _check_not_bypassed(target: Target, seen: int) -> None:

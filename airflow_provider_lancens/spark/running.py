@@ -1,0 +1,124 @@
+"""Marks of writes that are running: a clean-up leaves alone what was written since the oldest of them began.
+
+A mark is a small file beside the data. It is refreshed as long as its driver lives, and all times are
+those that the storage gave its files: clocks of drivers don't count.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from lance_namespace.errors import ConcurrentModificationError, LanceNamespaceError, ServiceUnavailableError
+
+from airflow_provider_lancens.namespace.locations import is_local, normalize
+from airflow_provider_lancens.namespace.storage import RECORDED
+from airflow_provider_lancens.spark.dataset import DatasetRef
+from airflow_provider_lancens.spark.files_below import FilesBelow, StoredFile
+
+_log = logging.getLogger(__name__)
+
+MARKS = f"{RECORDED}/writes"
+REFRESH = 60.0
+"""Seconds between two signs of life of a running write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A write that is under way."""
+
+    files: FilesBelow
+    path: str
+    began: datetime
+    """By the storage's clock."""
+
+    def check(self) -> None:
+        """Return where no clean-up took this write for dead; asked right before a commit.
+
+        Raises:
+            ConcurrentModificationError: (14) one did, and its files may be gone.
+        """
+        if self.files.look(self.path) is None:
+            raise ConcurrentModificationError(
+                f"{self.files.location}: a clean-up took this write for dead, which gave no sign of life for "
+                "long, and may have removed its files; nothing was committed, run it again"
+            )
+
+    def refresh(self) -> None:
+        """Give a sign of life, unless the mark was taken away."""
+        if self.files.look(self.path) is not None:
+            self.files.put(self.path, self.began.isoformat())
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A write as a clean-up finds it."""
+
+    path: str
+    began: datetime
+    refreshed: datetime
+
+
+@contextlib.contextmanager
+def running(dataset: DatasetRef) -> Iterator[Running]:
+    """Mark a write for the duration of the block, and give signs of life from a thread.
+
+    Args:
+        dataset: what is written to; it need not exist yet.
+    """
+    if is_local(dataset.location):
+        Path(normalize(dataset.location)).mkdir(parents=True, exist_ok=True)
+    files = FilesBelow(dataset)
+    write = _begin(files, f"{MARKS}/{uuid.uuid4()}")
+    done = threading.Event()
+    thread = threading.Thread(target=_keep_alive, args=(write, done), name="lance-write-mark", daemon=True)
+    thread.start()
+    try:
+        yield write
+    finally:
+        done.set()
+        thread.join()
+        _end(write)
+
+
+def marks_of(files: FilesBelow) -> list[Mark]:
+    """The marks that lie beside a data set, of running writes and of dead ones."""
+    return [_mark(files, found) for found in files.below(MARKS)]
+
+
+def _begin(files: FilesBelow, path: str) -> Running:
+    files.put(path, "")
+    placed = files.look(path)
+    if placed is None:
+        raise ServiceUnavailableError(f"{files.location}: {path} was written and is not there; run it again")
+    write = Running(files, path, placed.modified)
+    write.refresh()
+    return write
+
+
+def _keep_alive(write: Running, done: threading.Event) -> None:
+    while not done.wait(REFRESH):
+        try:
+            write.refresh()
+        except LanceNamespaceError as error:
+            _log.warning("The mark of a running write was not refreshed: %s", error)
+
+
+def _end(write: Running) -> None:
+    try:
+        write.files.remove(write.path)
+    except LanceNamespaceError as error:
+        _log.warning("The mark of a write that has ended stays for a clean-up: %s", error)
+
+
+def _mark(files: FilesBelow, found: StoredFile) -> Mark:
+    text = files.read(found.path) or ""
+    # One that has no words yet began just now.
+    began = datetime.fromisoformat(text).astimezone(UTC) if text else found.modified
+    return Mark(found.path, began, found.modified)
