@@ -9,14 +9,33 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
     from airflow_provider_lancens.spark.maintenance.compact import compact_table
-    from airflow_provider_lancens.spark.maintenance.options import CompactionOptions, CompactionResult
+    from airflow_provider_lancens.spark.maintenance.index import build_index
+    from airflow_provider_lancens.spark.maintenance.indices import IndexResult
+    from airflow_provider_lancens.spark.maintenance.options import (
+        CleanUpResult,
+        CompactionOptions,
+        CompactionResult,
+    )
 
-__all__ = ["CompactionOptions", "CompactionResult", "compact_table"]
+__all__ = [
+    "CleanUpResult",
+    "CompactionOptions",
+    "CompactionResult",
+    "IndexResult",
+    "build_index",
+    "clean_up_versions",
+    "compact_table",
+]
 
 _HOMES = {
+    "CleanUpResult": "options",
     "CompactionOptions": "options",
     "CompactionResult": "options",
+    "IndexResult": "indices",
+    "build_index": "index",
+    "clean_up_versions": "clean_up",
     "compact_table": "compact",
 }
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
+from datetime import timedelta
 from typing import Any
 
 from airflow_provider_lancens.spark.options import DEFAULT_ROWS_PER_FILE
+
+DEFAULT_AGE = timedelta(days=14)
+"""Lance's own."""
 
 
 class Result:
@@ -47,7 +51,7 @@ class CompactionOptions:
             if field.name == "materialize_deletions_threshold":
                 _check_share(field.name, value)
             elif value is not None:
-                _check_positive(field.name, value)
+                check_positive(field.name, value)
 
     def as_lance(self) -> dict[str, Any]:
         """As `lance.optimize.Compaction` takes them."""
@@ -77,9 +81,46 @@ class CompactionResult(Result):
     """Whether there was anything to do."""
 
 
-def _check_positive(name: str, value: object) -> None:
+@dataclass(frozen=True, slots=True)
+class CleanUpResult(Result):
+    """What a clean-up removed from a table, or would."""
+
+    table: str
+    """Identifier, such as ``db$table``."""
+    version: int
+    """The newest version, which stays."""
+    versions: int
+    """How many versions went."""
+    files: int
+    """Data, deletion and index files that went with them."""
+    bytes: int
+    """What all of it took on the storage."""
+    tagged: int
+    """Older versions that a tag keeps."""
+    seconds: float
+    """Wall-clock time of the call."""
+    dry_run: bool
+    """Whether it only looked."""
+
+
+def check_positive(name: str, value: object) -> None:
+    """Return where it is a count.
+
+    Raises:
+        ValueError: it isn't; the message names it.
+    """
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name}: expected a whole number of at least 1, got {value!r}")
+
+
+def check_age(name: str, value: object) -> None:
+    """Return where it is a span of time.
+
+    Raises:
+        ValueError: it isn't, or goes backward; the message names it.
+    """
+    if not isinstance(value, timedelta) or value < timedelta(0):
+        raise ValueError(f"{name}: expected a timedelta of at least 0, got {value!r}")
 
 
 def _check_share(name: str, value: object) -> None:

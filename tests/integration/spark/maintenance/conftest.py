@@ -1,7 +1,9 @@
 """Tables to maintain: one whose versions the storage decides, and one of each deciding metastore."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import lance
@@ -15,6 +17,8 @@ from airflow_provider_lancens.spark import NamespaceSpec, read_table, write_tabl
 from tests.integration.managed.conftest import Lake, bucket_of, glue_lake, hive_lake
 from tests.integration.managed.table import ManagedTable
 from tests.servers.glue_double import GlueDouble
+
+Meanwhile = Callable[[ModuleType, Callable[[], object]], None]
 
 
 @dataclass(frozen=True)
@@ -101,3 +105,21 @@ def table(request: pytest.FixtureRequest) -> Maintained:
     """Every kind."""
     made: Maintained = request.getfixturevalue(request.param)
     return made
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
+    """Do something when a module's executors are done, and before its driver commits."""
+
+    def arrange(module: ModuleType, action: Callable[[], object]) -> None:
+        genuine = module.side_by_side
+
+        def with_interruption(*arguments: Any) -> list[Any]:
+            answers: list[Any] = genuine(*arguments)
+            monkeypatch.undo()
+            action()
+            return answers
+
+        monkeypatch.setattr(module, "side_by_side", with_interruption)
+
+    return arrange

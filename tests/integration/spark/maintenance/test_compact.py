@@ -1,6 +1,3 @@
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from lance_namespace.errors import (
     ConcurrentModificationError,
@@ -11,26 +8,7 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import WriteOptions
 from airflow_provider_lancens.spark.maintenance import CompactionOptions, compact, compact_table
-from tests.integration.spark.maintenance.conftest import Maintained, rows
-
-Meanwhile = Callable[[Callable[[], object]], None]
-
-
-@pytest.fixture
-def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
-    """Do something when the executors are done, and before the driver commits."""
-
-    def arrange(action: Callable[[], object]) -> None:
-        genuine = compact.side_by_side
-
-        def with_interruption(*arguments: Any) -> list[Any]:
-            answers = genuine(*arguments)
-            action()
-            return answers
-
-        monkeypatch.setattr(compact, "side_by_side", with_interruption)
-
-    return arrange
+from tests.integration.spark.maintenance.conftest import Maintained, Meanwhile, rows
 
 
 def test_small_fragments_become_one_and_rows_stay(table: Maintained) -> None:
@@ -58,7 +36,7 @@ def test_with_nothing_to_do_nothing_is_committed(hive: Maintained) -> None:
 
 def test_an_append_in_between_survives(table: Maintained, meanwhile: Meanwhile) -> None:
     table.write_small_files(6)
-    meanwhile(lambda: table.write(rows(table.spark, 100, 110)))
+    meanwhile(compact, lambda: table.write(rows(table.spark, 100, 110)))
 
     result = compact_table(table.spark, table.spec, table.id)
 
@@ -71,7 +49,7 @@ def test_a_delete_from_the_same_fragments_in_between_is_not_undone(
     hive: Maintained, meanwhile: Meanwhile
 ) -> None:
     hive.write_small_files(6)
-    meanwhile(lambda: hive.newest.delete("id < 5"))
+    meanwhile(compact, lambda: hive.newest.delete("id < 5"))
 
     with pytest.raises(ConcurrentModificationError, match="nothing was committed, run it again"):
         compact_table(hive.spark, hive.spec, hive.id)

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_lancens.spark.maintenance import CompactionOptions
+from airflow_provider_lancens.spark.maintenance.indices import IndexSpec
 
 
 @pytest.mark.parametrize(
@@ -24,3 +25,26 @@ def test_what_is_left_open_is_left_to_lance() -> None:
         "target_rows_per_fragment": 5,
         "materialize_deletions_threshold": 0.1,
     }
+
+
+@pytest.mark.parametrize(
+    ("index_type", "options", "message"),
+    [
+        ("TREE", {}, "index_type='TREE'; allowed: BTREE, BITMAP"),
+        ("BTREE", {"metric": "l2"}, r"options\['metric'\]: BTREE doesn't take it; allowed: none"),
+        ("IVF_FLAT", {"num_bits": 8}, "IVF_FLAT doesn't take it; allowed: metric, num_partitions"),
+        ("IVF_FLAT", {"metric": "far"}, r"options\['metric'\]='far'; allowed: l2, cosine, dot"),
+        ("IVF_HNSW_PQ", {"m": 0}, r"options\['m'\]: .*at least 1"),
+        ("IVF_PQ", {"num_bits": 5}, r"options\['num_bits'\]=5; allowed: 8, 4"),
+    ],
+)
+def test_an_index_that_cannot_be_is_told_with_what_can(
+    index_type: str, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        IndexSpec("v", index_type, options=options)
+
+
+def test_an_index_has_a_name_of_its_columns_where_none_is_given() -> None:
+    assert IndexSpec("v", "ivf_pq").name == "v_idx"
+    assert IndexSpec("v", "ivf_pq", "mine").name == "mine"

@@ -1,0 +1,141 @@
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from lance_namespace.errors import InvalidInputError, InvalidTableStateError, TableVersionNotFoundError
+
+from airflow_provider_lancens.namespace.commits import Publication
+from airflow_provider_lancens.spark.maintenance import CleanUpResult, clean_up_versions
+from tests.integration.spark.maintenance.conftest import Maintained, rows
+
+NOW = timedelta(0)
+
+
+def clean_up(table: Maintained, **arguments: Any) -> CleanUpResult:
+    return clean_up_versions(table.spec, table.id, **{"older_than": NOW, **arguments})
+
+
+def overwrite(table: Maintained, times: int) -> None:
+    """So many versions, each with rows of its own."""
+    for first in range(times):
+        table.write(rows(table.spark, first, first + 10), mode="overwrite")
+
+
+def versions(table: Maintained) -> list[int]:
+    return sorted(reference["version"] for reference in table.by_path.version_refs())
+
+
+def test_old_versions_go_with_what_only_they_refer_to(table: Maintained) -> None:
+    overwrite(table, 4)
+
+    result = clean_up(table)
+
+    assert (result.version, result.versions, result.files, result.tagged) == (4, 3, 3, 0)
+    assert result.bytes > 0
+    assert versions(table) == [4]
+    assert table.ids() == list(range(3, 13))
+    table.write(rows(table.spark, 20, 21))
+    assert (table.newest.version, table.newest.count_rows()) == (5, 11)
+
+
+def test_again_there_is_nothing_to_remove(stored: Maintained) -> None:
+    overwrite(stored, 3)
+    clean_up(stored)
+
+    again = clean_up(stored)
+
+    assert (again.versions, again.files, again.bytes) == (0, 0, 0)
+
+
+def test_a_tagged_version_stays_readable(hive: Maintained) -> None:
+    overwrite(hive, 4)
+    hive.newest.tags.create("reader", 2)
+
+    result = clean_up(hive)
+
+    assert (result.versions, result.tagged) == (2, 1)
+    assert versions(hive) == [2, 4]
+    assert hive.ids(2) == list(range(1, 11))
+
+
+def test_a_dry_run_says_the_same_and_removes_nothing(stored: Maintained) -> None:
+    overwrite(stored, 4)
+
+    said = clean_up(stored, dry_run=True)
+    there = versions(stored)
+    done = clean_up(stored)
+
+    assert there == [1, 2, 3, 4]
+    assert (
+        (said.versions, said.files, said.bytes)
+        == (done.versions, done.files, done.bytes)
+        == (3, 3, said.bytes)
+    )
+    assert (said.dry_run, done.dry_run) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("limits", "left"),
+    [
+        ({"keep_versions": 3}, [2, 3, 4]),
+        ({"older_than": timedelta(days=1)}, [1, 2, 3, 4]),
+        ({"older_than": timedelta(days=1), "keep_versions": 3}, [1, 2, 3, 4]),
+        ({"keep_versions": 9}, [1, 2, 3, 4]),
+    ],
+)
+def test_a_version_goes_only_when_it_is_old_and_not_among_the_newest(
+    stored: Maintained, limits: dict[str, Any], left: list[int]
+) -> None:
+    overwrite(stored, 4)
+
+    clean_up(stored, **limits)
+
+    assert versions(stored) == left
+
+
+def test_a_commit_that_stopped_halfway_is_finished_before_anything_goes(
+    hive: Maintained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    overwrite(hive, 2)
+
+    def stops(publication: Publication) -> None:
+        raise OSError("the storage went away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Publication, "finish", stops)
+        overwrite(hive, 1)
+    assert versions(hive) == [1, 2]
+
+    result = clean_up(hive)
+
+    assert (result.version, result.versions) == (3, 2)
+    assert versions(hive) == [3]
+    assert hive.ids() == list(range(10))
+
+
+def test_where_metastore_and_storage_disagree_nothing_is_removed(hive: Maintained) -> None:
+    overwrite(hive, 2)
+    hive.append_by_path(100)
+
+    with pytest.raises(InvalidTableStateError, match=r"version 3 lies on the storage, .* is at 2"):
+        clean_up(hive)
+
+    assert versions(hive) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"older_than": timedelta(-1)}, "older_than: .*at least 0"),
+        ({"older_than": 14}, "older_than: expected a timedelta.*got 14"),
+        ({"keep_versions": 0}, "keep_versions: .*at least 1"),
+    ],
+)
+def test_a_wrong_argument_is_named(stored: Maintained, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        clean_up(stored, **arguments)
+
+
+def test_a_table_that_nothing_was_written_to_has_nothing_to_clean_up(stored: Maintained) -> None:
+    with pytest.raises(TableVersionNotFoundError, match="nothing was written"):
+        clean_up(stored)

@@ -1,0 +1,182 @@
+from typing import Any
+
+import pytest
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    InvalidInputError,
+    TableColumnNotFoundError,
+    TableIndexAlreadyExistsError,
+)
+from pyspark.sql import DataFrame
+
+from airflow_provider_lancens.spark import WriteOptions
+from airflow_provider_lancens.spark.maintenance import IndexResult, build_index, index
+from airflow_provider_lancens.spark.maintenance.indices import SCALAR_TYPES, VECTOR_TYPES
+from tests.integration.spark.maintenance.conftest import Maintained, Meanwhile, rows
+
+DIMENSION = 16
+COLUMN_OF = {"LABEL_LIST": "words", "NGRAM": "word"}
+
+
+def build(table: Maintained, column: str, index_type: str, **arguments: Any) -> IndexResult:
+    return build_index(table.spark, table.spec, table.id, column, index_type, **arguments)
+
+
+def with_vectors(table: Maintained, count: int = 600) -> DataFrame:
+    """Vectors that go round in a circle: neighbors have neighboring ids."""
+    coordinates = [f"float({f}(2 * pi() * id * {n} / {count}))" for n in range(1, 9) for f in ("sin", "cos")]
+    return table.spark.range(0, count, 1, 3).selectExpr(
+        "id",
+        "concat('word ', id) AS word",
+        "array('all', word) AS words",
+        f"array({', '.join(coordinates)}) AS v",
+    )
+
+
+@pytest.fixture
+def vectors(stored: Maintained) -> Maintained:
+    stored.write(with_vectors(stored), options=WriteOptions(vector_columns={"v": DIMENSION}))
+    return stored
+
+
+def test_an_index_is_built_over_all_rows_and_committed_once(table: Maintained) -> None:
+    table.write_small_files(6)
+
+    result = build(table, "id", "btree", segments=2)
+
+    assert (result.version, result.previous_version, result.created) == (2, 1, True)
+    assert (result.index, result.index_type, result.rows, result.segments) == ("id_idx", "BTREE", 60, 2)
+    assert table.newest.version == table.by_path.version == 2
+    assert "ScalarIndexQuery" in table.newest.scanner(filter="id = 42").explain_plan()
+    assert table.newest.to_table(filter="id = 42")["word"].to_pylist() == ["word 42"]
+
+
+@pytest.mark.parametrize("index_type", [*SCALAR_TYPES, "INVERTED", *VECTOR_TYPES])
+def test_every_type_can_be_built_in_segments(vectors: Maintained, index_type: str) -> None:
+    column = "v" if index_type in VECTOR_TYPES else COLUMN_OF.get(index_type, "word")
+
+    result = build(vectors, column, index_type)
+
+    assert (result.rows, result.segments, result.created) == (600, 3, True)
+    assert build(vectors, column, index_type).created is False
+
+
+@pytest.mark.parametrize("index_type", VECTOR_TYPES)
+def test_the_nearest_neighbors_are_found_through_the_index(vectors: Maintained, index_type: str) -> None:
+    build(vectors, "v", index_type, options={"num_partitions": 4})
+    asked = vectors.newest.to_table(filter="id = 300")["v"][0].as_py()
+
+    scanner = vectors.newest.scanner(
+        columns=["id"], nearest={"column": "v", "q": asked, "k": 5, "nprobes": 4}
+    )
+
+    assert "ANNSubIndex" in scanner.explain_plan()
+    found = scanner.to_table()["id"].to_pylist()
+    assert 300 in found
+    assert all(abs(near - 300) <= 10 for near in found), found
+
+
+def test_words_are_found_through_the_full_text_index(vectors: Maintained) -> None:
+    build(vectors, "word", "INVERTED", options={"with_position": True})
+
+    assert vectors.newest.to_table(full_text_query="42")["id"].to_pylist() == [42]
+
+
+def test_what_is_appended_meanwhile_is_found_beside_the_index(hive: Maintained, meanwhile: Meanwhile) -> None:
+    hive.write_small_files(6)
+    meanwhile(index, lambda: hive.write(rows(hive.spark, 100, 110)))
+
+    result = build(hive, "id", "BTREE")
+
+    assert (result.version, result.rows) == (3, 60)
+    assert hive.newest.to_table(filter="id = 105")["word"].to_pylist() == ["word 105"]
+
+
+def test_an_index_over_fragments_that_are_gone_is_refused(hive: Maintained, meanwhile: Meanwhile) -> None:
+    hive.write_small_files(6)
+    meanwhile(index, lambda: hive.newest.optimize.compact_files())
+
+    with pytest.raises(ConcurrentModificationError, match="run it again"):
+        build(hive, "id", "BTREE")
+
+    assert build(hive, "id", "BTREE").rows == 60
+
+
+def test_of_two_that_build_the_same_index_one_is_refused(stored: Maintained, meanwhile: Meanwhile) -> None:
+    stored.write_small_files(2)
+    meanwhile(index, lambda: stored.newest.create_scalar_index("id", "BTREE", name="id_idx"))
+
+    with pytest.raises(ConcurrentModificationError):
+        build(stored, "id", "BTREE")
+
+    assert build(stored, "id", "BTREE").created is False
+
+
+def test_an_index_that_exists_is_left_replaced_or_refused(stored: Maintained) -> None:
+    stored.write_small_files(3)
+    build(stored, "id", "BTREE")
+    stored.write(rows(stored.spark, 100, 110))
+
+    skipped = build(stored, "id", "BTREE")
+    with pytest.raises(TableIndexAlreadyExistsError, match="'id_idx' exists, BTree on id"):
+        build(stored, "id", "BTREE", if_exists="fail")
+    replaced = build(stored, "id", "BITMAP", if_exists="replace")
+
+    assert (skipped.created, skipped.version, skipped.rows) == (False, 3, 30)
+    assert (replaced.created, replaced.version, replaced.rows) == (True, 4, 40)
+    assert [found.index_type for found in stored.newest.describe_indices()] == ["Bitmap"]
+
+
+@pytest.mark.parametrize("if_exists", ["skip", "replace"])
+def test_an_index_of_that_name_on_another_column_stays(stored: Maintained, if_exists: Any) -> None:
+    stored.write_small_files(1)
+    build(stored, "id", "BTREE", name="mine")
+
+    with pytest.raises(TableIndexAlreadyExistsError, match=r"BTree on id.*choose another name$"):
+        build(stored, "word", "BTREE", name="mine", if_exists=if_exists)
+
+
+@pytest.mark.parametrize(
+    ("column", "index_type", "arguments", "error", "message"),
+    [
+        ("nope", "BTREE", {}, TableColumnNotFoundError, "column='nope'; there are .*'words', 'v'"),
+        ("id", "INVERTED", {}, InvalidInputError, "column id is int64; .*'INVERTED' takes text"),
+        ("v", "BTREE", {}, InvalidInputError, "column v is fixed_size_list.*takes numbers"),
+        ("words", "IVF_PQ", {}, InvalidInputError, "takes vectors, such as WriteOptions"),
+        ("v", "IVF_PQ", {"options": {"num_sub_vectors": 5}}, InvalidInputError, r"is 5.*\[1, 2, 4, 8, 16\]"),
+        ("v", "IVF_FLAT", {"options": {"num_partitions": 601}}, InvalidInputError, "601 rows.*there are 600"),
+        (
+            "v",
+            "IVF_PQ",
+            {"options": {"num_bits": 10}},
+            InvalidInputError,
+            r"1024 rows.*options\['num_bits'\]",
+        ),
+        ("v", "TREE", {}, InvalidInputError, "index_type='TREE'; allowed: BTREE"),
+        ("v", "IVF_FLAT", {"if_exists": "maybe"}, InvalidInputError, "if_exists='maybe'; allowed: skip"),
+        ("v", "IVF_FLAT", {"segments": 0}, InvalidInputError, "segments: .*at least 1"),
+    ],
+)
+def test_what_cannot_be_indexed_is_said_and_nothing_is_committed(
+    vectors: Maintained, column: str, index_type: str, arguments: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        build(vectors, column, index_type, **arguments)
+
+    assert vectors.newest.version == 1
+
+
+def test_too_few_rows_for_a_quantizer_are_told(stored: Maintained) -> None:
+    stored.write(with_vectors(stored, 100), options=WriteOptions(vector_columns={"v": DIMENSION}))
+
+    with pytest.raises(InvalidInputError, match=r"needs at least 256 rows, and there are 100.*IVF_FLAT"):
+        build(stored, "v", "IVF_PQ")
+
+    assert build(stored, "v", "IVF_PQ", options={"num_bits": 4}).rows == 100
+
+
+def test_a_table_without_rows_is_named(stored: Maintained) -> None:
+    stored.write(rows(stored.spark, 0, 0))
+
+    with pytest.raises(InvalidInputError, match="version 1 has no rows to index"):
+        build(stored, "id", "BTREE")
