@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
     from airflow_provider_lancens.spark.maintenance.compact import compact_table
     from airflow_provider_lancens.spark.maintenance.index import build_index
-    from airflow_provider_lancens.spark.maintenance.indices import IndexResult
     from airflow_provider_lancens.spark.maintenance.options import (
         CleanUpResult,
         CompactionOptions,
         CompactionResult,
+        IndexResult,
     )
 
 __all__ = [
@@ -33,7 +33,7 @@ _HOMES = {
     "CleanUpResult": "options",
     "CompactionOptions": "options",
     "CompactionResult": "options",
-    "IndexResult": "indices",
+    "IndexResult": "options",
     "build_index": "index",
     "clean_up_versions": "clean_up",
     "compact_table": "compact",

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 from lance_namespace.errors import InvalidInputError, TableColumnNotFoundError
 
-from airflow_provider_lancens.spark.maintenance.indices import TEXT_TYPE, IndexSpec
+from airflow_provider_lancens.spark.maintenance.options import TEXT_TYPE, IndexSpec
 
 
 def check_column(table: str, spec: IndexSpec, schema: pa.Schema) -> None:
@@ -41,17 +41,23 @@ def sub_vectors(spec: IndexSpec, dimension: int) -> int | None:
     if given := spec.options.get("num_sub_vectors"):
         return int(given)
     # As Lance's own training chooses.
-    return next((dimension // size for size in (16, 8) if dimension % size == 0), None)
+    return next((parts for size in (16, 8) if _divides(spec, parts := dimension // size, dimension)), None)
 
 
 def _check_divisible(table: str, spec: IndexSpec, dimension: int) -> None:
     parts = sub_vectors(spec, dimension)
-    if parts is None or dimension % parts:
-        divisors = [n for n in range(1, dimension + 1) if dimension % n == 0]
+    if parts is None or not _divides(spec, parts, dimension):
+        divisors = [n for n in range(1, dimension + 1) if _divides(spec, n, dimension)]
         raise InvalidInputError(
             f"table {table}: column {spec.column} has {dimension} dimensions; options['num_sub_vectors'] is "
             f"{parts}, and has to divide them: one of {divisors}"
         )
+
+
+def _divides(spec: IndexSpec, parts: int, dimension: int) -> bool:
+    # Two codes of four bits share a byte.
+    step = 2 if spec.options.get("num_bits") == 4 else 1
+    return parts > 0 and dimension % parts == 0 and parts % step == 0
 
 
 def _is_ordered(arrow: pa.DataType) -> bool:

@@ -14,14 +14,14 @@ from lance_namespace.errors import InvalidInputError, TableIndexAlreadyExistsErr
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.dataset import DatasetRef
 from airflow_provider_lancens.spark.maintenance.columns import check_column
-from airflow_provider_lancens.spark.maintenance.indices import (
+from airflow_provider_lancens.spark.maintenance.options import (
     DEFAULT_SEGMENTS,
     IF_INDEX_EXISTS,
     IfIndexExists,
     IndexResult,
     IndexSpec,
+    check_positive,
 )
-from airflow_provider_lancens.spark.maintenance.options import check_positive
 from airflow_provider_lancens.spark.maintenance.side_by_side import side_by_side
 from airflow_provider_lancens.spark.maintenance.table import MaintainedTable, maintained
 from airflow_provider_lancens.spark.maintenance.training import train

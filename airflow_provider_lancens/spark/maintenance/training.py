@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lance_namespace.errors import InvalidInputError
 
 from airflow_provider_lancens.spark.maintenance.columns import sub_vectors
-from airflow_provider_lancens.spark.maintenance.indices import METRICS, QUANTIZER_BITS, IndexSpec
+from airflow_provider_lancens.spark.maintenance.options import METRICS, QUANTIZER_BITS, IndexSpec
 
 if TYPE_CHECKING:
     from lance import LanceDataset

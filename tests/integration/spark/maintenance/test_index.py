@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from airflow_provider_lancens.spark import WriteOptions
 from airflow_provider_lancens.spark.maintenance import IndexResult, build_index, index
-from airflow_provider_lancens.spark.maintenance.indices import SCALAR_TYPES, VECTOR_TYPES
+from airflow_provider_lancens.spark.maintenance.options import SCALAR_TYPES, VECTOR_TYPES
 from tests.integration.spark.maintenance.conftest import Maintained, Meanwhile, rows
 
 DIMENSION = 16
@@ -148,9 +148,9 @@ def test_an_index_of_that_name_on_another_column_stays(stored: Maintained, if_ex
         (
             "v",
             "IVF_PQ",
-            {"options": {"num_bits": 10}},
+            {"options": {"num_bits": 6}},
             InvalidInputError,
-            r"1024 rows.*options\['num_bits'\]",
+            r"options\['num_bits'\]=6; allowed: 8, 4",
         ),
         ("v", "TREE", {}, InvalidInputError, "index_type='TREE'; allowed: BTREE"),
         ("v", "IVF_FLAT", {"if_exists": "maybe"}, InvalidInputError, "if_exists='maybe'; allowed: skip"),

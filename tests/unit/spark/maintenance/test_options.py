@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_lancens.spark.maintenance import CompactionOptions
-from airflow_provider_lancens.spark.maintenance.indices import IndexSpec
+from airflow_provider_lancens.spark.maintenance.options import IndexSpec
 
 
 @pytest.mark.parametrize(

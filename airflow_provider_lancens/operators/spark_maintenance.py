@@ -1,0 +1,218 @@
+"""Maintaining a table: compaction and indices on Spark's executors, clean-up of old versions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_lancens.assets.events import note_version
+from airflow_provider_lancens.assets.table import LanceTable
+from airflow_provider_lancens.hooks.arguments import check_choice, parse_table
+from airflow_provider_lancens.links import LanceGlueTableLink
+from airflow_provider_lancens.operators.base import LanceOperator
+from airflow_provider_lancens.operators.spark_task import LanceSparkOperator
+from airflow_provider_lancens.spark.maintenance.options import (
+    DEFAULT_AGE,
+    DEFAULT_SEGMENTS,
+    IF_INDEX_EXISTS,
+    CompactionOptions,
+    IfIndexExists,
+    IndexSpec,
+    check_age,
+    check_positive,
+)
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class LanceCompactTableOperator(LanceSparkOperator):
+    """Bring a table's small fragments together and leave deleted rows behind, on Spark's executors.
+
+    A task that is run again finds nothing left to do and commits nothing. What others append meanwhile
+    stays.
+
+    Its XCom is ``{"table": str, "version": int, "previous_version": int, "fragments_removed": int,
+    "fragments_added": int, "files_removed": int, "files_added": int, "tasks": int, "seconds": float,
+    "committed": bool}``. Where it committed, an outlet that is the table's asset, or an alias, carries table
+    and versions as its event's extra.
+
+    Args:
+        table: its identifier, ``database$table``. Templated.
+        options: fields of `airflow_provider_lancens.spark.maintenance.CompactionOptions`, such as
+            ``target_rows_per_fragment``.
+        spark_conn_id: where Spark runs: a connection of type ``spark`` or ``spark_connect``; None is the
+            task's process. Templated.
+        spark_conf: Spark's configuration, over the connection's; by default ``local[*]`` without a web UI,
+            in UTC. Templated.
+        lance_conn_id: a connection of any of this provider's types. Templated.
+    """
+
+    template_fields: Sequence[str] = ("table", *LanceSparkOperator.template_fields)
+    operator_extra_links = (LanceGlueTableLink(),)
+
+    def __init__(self, *, table: str, options: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.table = table
+        self.options = options or {}
+        self._compaction = _compaction_options(self.options)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Compact it.
+
+        Raises:
+            AirflowFailException: there is no such table, or a writer by path bypassed its metastore.
+            LanceRetryableError: the metastore or the storage didn't answer, or others changed the same rows.
+        """
+        from airflow_provider_lancens.spark.maintenance.compact import compact_table
+
+        table = str(parse_table(self.table))
+        attempt = f"compacting table {table!r}"
+        with self.connected(attempt) as namespace, self.spark(self.spark_place()) as spark:
+            result = compact_table(spark, namespace, table, options=self._compaction)
+        if result.committed:
+            written = LanceTable.of(self.lance_conn_id, table)
+            note_version(context, self.outlets, written, result.version, result.previous_version)
+        return result.as_dict()
+
+
+class LanceCreateIndexOperator(LanceSparkOperator):
+    """Build an index over all rows of a table, on Spark's executors: scalar, full-text or vector.
+
+    A task that is run again finds the index by its name.
+
+    Its XCom is ``{"table": str, "index": str, "column": str, "index_type": str, "version": int,
+    "previous_version": int, "rows": int, "segments": int, "bytes": int, "seconds": float, "created": bool}``.
+    Where it built the index, an outlet that is the table's asset, or an alias, carries table and versions as
+    its event's extra.
+
+    Args:
+        table: its identifier, ``database$table``. Templated.
+        column: what the index is built on. Templated.
+        index_type: such as ``BTREE``, ``BITMAP``, ``INVERTED``, ``IVF_PQ``; docs/maintenance.md has them all.
+        index_name: by default ``<column>_idx``. Templated.
+        if_exists: whether an index of that name, column and type is left as it is (``skip``), built anew
+            over all rows (``replace``), or fails the task for good (``fail``).
+        segments: into how many parts the index is divided at most, each built by a Spark task.
+        options: what the type takes, such as ``metric`` and ``num_partitions``.
+        spark_conn_id: where Spark runs: a connection of type ``spark`` or ``spark_connect``; None is the
+            task's process. Templated.
+        spark_conf: Spark's configuration, over the connection's; by default ``local[*]`` without a web UI,
+            in UTC. Templated.
+        lance_conn_id: a connection of any of this provider's types. Templated.
+    """
+
+    template_fields: Sequence[str] = ("table", "column", "index_name", *LanceSparkOperator.template_fields)
+    operator_extra_links = (LanceGlueTableLink(),)
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        column: str,
+        index_type: str,
+        index_name: str | None = None,
+        if_exists: IfIndexExists = "skip",
+        segments: int = DEFAULT_SEGMENTS,
+        options: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        check_positive("segments", segments)
+        IndexSpec(column, index_type, options=options or {})  # a wrong one shows where the DAG is parsed
+        self.table = table
+        self.column = column
+        self.index_type = index_type
+        self.index_name = index_name
+        self.if_exists: IfIndexExists = check_choice("if_exists", if_exists, IF_INDEX_EXISTS)  # type: ignore[assignment]
+        self.segments = segments
+        self.options = options or {}
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Find the index, or build it.
+
+        Raises:
+            AirflowFailException: the column can't have such an index, there are too few rows for it, or one
+                of that name stands in its way.
+            LanceRetryableError: the metastore or the storage didn't answer, or others rewrote the rows.
+        """
+        from airflow_provider_lancens.spark.maintenance.index import build_index
+
+        table = str(parse_table(self.table))
+        attempt = f"building {self.index_type} on column {self.column!r} of table {table!r}"
+        with self.connected(attempt) as namespace, self.spark(self.spark_place()) as spark:
+            result = build_index(
+                *(spark, namespace, table, self.column, self.index_type),
+                name=self.index_name,
+                if_exists=self.if_exists,
+                segments=self.segments,
+                options=self.options,
+            )
+        if result.created:
+            written = LanceTable.of(self.lance_conn_id, table)
+            note_version(context, self.outlets, written, result.version, result.previous_version)
+        return result.as_dict()
+
+
+class LanceCleanUpVersionsOperator(LanceOperator):
+    """Remove old versions of a table, and the files that only they refer to; tagged versions stay.
+
+    Its XCom is ``{"table": str, "version": int, "versions": int, "files": int, "bytes": int, "tagged": int,
+    "seconds": float, "dry_run": bool}``: how many went, and how many older ones a tag keeps. The table's
+    version doesn't move.
+
+    Args:
+        table: its identifier, ``database$table``. Templated.
+        older_than: how old a version has to be to go; a reader without a tag has this long.
+        keep_versions: how many of the newest stay, however old.
+        dry_run: only say what would go.
+        lance_conn_id: a connection of any of this provider's types. Templated.
+    """
+
+    template_fields: Sequence[str] = ("table", *LanceOperator.template_fields)
+    operator_extra_links = (LanceGlueTableLink(),)
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        older_than: timedelta = DEFAULT_AGE,
+        keep_versions: int = 1,
+        dry_run: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        check_age("older_than", older_than)
+        check_positive("keep_versions", keep_versions)
+        self.table = table
+        self.older_than = older_than
+        self.keep_versions = keep_versions
+        self.only_look = dry_run  # `dry_run` is a method of every operator
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Remove them.
+
+        Raises:
+            AirflowFailException: there is no such table, or metastore and storage disagree on its version.
+            LanceRetryableError: the metastore or the storage didn't answer.
+        """
+        from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
+
+        table = str(parse_table(self.table))
+        with self.connected(f"cleaning up old versions of table {table!r}") as namespace:
+            result = clean_up_versions(
+                namespace,
+                table,
+                older_than=self.older_than,
+                keep_versions=self.keep_versions,
+                dry_run=self.only_look,
+            )
+        return result.as_dict()
+
+
+def _compaction_options(options: Mapping[str, Any]) -> CompactionOptions:
+    try:
+        return CompactionOptions(**options)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"options={dict(options)!r}: {error}") from error

@@ -1,0 +1,81 @@
+"""Maintenance as Airflow tasks against a real metastore that decides the table's versions."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException, Asset
+
+from airflow_provider_lancens.hooks.errors import LanceRetryableError
+from airflow_provider_lancens.operators.spark_maintenance import (
+    LanceCleanUpVersionsOperator,
+    LanceCompactTableOperator,
+    LanceCreateIndexOperator,
+)
+from airflow_provider_lancens.spark.maintenance import compact
+from tests.integration.spark.maintenance.conftest import Maintained, Meanwhile
+
+Run = Callable[..., tuple[dict[str, Any], dict[str, Any]]]
+
+
+@pytest.fixture
+def run(hive: Maintained, connect: Callable[..., str]) -> Run:
+    """Run an operator on the table as a worker does; answers its XCom and its asset event's extra."""
+    lake = connect(host=hive.spec.properties["uri"], extra={"root": hive.spec.properties["root"]})
+    asset = Asset(uri=f"lance://{lake}/{hive.id.replace('$', '/')}")
+
+    def run(operator: type[Any], **arguments: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        events: dict[Any, Any] = defaultdict(lambda: SimpleNamespace(extra={}))
+        task = operator(
+            **{
+                "task_id": "maintain",
+                "table": hive.id,
+                "lance_conn_id": lake,
+                "outlets": [asset],
+                **arguments,
+            }
+        )
+        return task.execute({"outlet_events": events}), events[asset].extra
+
+    return run
+
+
+def test_a_table_is_compacted_indexed_and_cleaned_up_once(hive: Maintained, run: Run) -> None:
+    hive.write_small_files(6)
+    index = {"column": "id", "index_type": "BTREE"}
+
+    compacted, moved = run(LanceCompactTableOperator, options={"target_rows_per_fragment": 100})
+    compacted_again, not_moved = run(LanceCompactTableOperator)
+    indexed, moved_on = run(LanceCreateIndexOperator, **index)
+    indexed_again, _ = run(LanceCreateIndexOperator, **index)
+    said, _ = run(LanceCleanUpVersionsOperator, older_than=timedelta(0), dry_run=True)
+    cleaned, no_move = run(LanceCleanUpVersionsOperator, older_than=timedelta(0))
+
+    newest = indexed["version"]
+    assert hive.described.version == newest == compacted["version"] + 1
+    assert (compacted["fragments_removed"], compacted["committed"]) == (6, True)
+    assert (compacted_again["version"], compacted_again["committed"]) == (compacted["version"], False)
+    assert moved == {"table": hive.id, "previous_version": 1, "version": compacted["version"]}
+    assert moved_on == {"table": hive.id, "previous_version": compacted["version"], "version": newest}
+    assert (not_moved, no_move) == ({}, {})
+    assert (indexed["created"], indexed_again["created"], indexed["rows"]) == (True, False, 60)
+    assert said["versions"] == cleaned["versions"] == newest - 1
+    assert hive.ids() == list(range(60))
+
+
+def test_what_may_go_well_next_time_is_retried(hive: Maintained, run: Run, meanwhile: Meanwhile) -> None:
+    hive.write_small_files(6)
+    meanwhile(compact, lambda: hive.newest.delete("id < 5"))
+
+    with pytest.raises(LanceRetryableError, match=r"compacting table 'db_.*run it again"):
+        run(LanceCompactTableOperator)
+
+
+def test_what_never_will_fails_for_good(hive: Maintained, run: Run) -> None:
+    hive.write_small_files(1)
+
+    with pytest.raises(AirflowFailException, match=r"building BTREE on column 'nope'.*there are"):
+        run(LanceCreateIndexOperator, column="nope", index_type="BTREE")

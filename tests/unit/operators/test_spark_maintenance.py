@@ -1,0 +1,39 @@
+"""What the arguments of maintenance may be, told where the DAG is parsed."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from airflow_provider_lancens.operators.spark_maintenance import (
+    LanceCleanUpVersionsOperator,
+    LanceCompactTableOperator,
+    LanceCreateIndexOperator,
+)
+
+INDEX = {"column": "v", "index_type": "IVF_PQ"}
+
+
+@pytest.mark.parametrize(
+    ("operator", "arguments", "message"),
+    [
+        (LanceCompactTableOperator, {"options": {"rows": 1}}, "options=.*'rows'"),
+        (LanceCompactTableOperator, {"options": {"num_threads": 0}}, "options=.*num_threads: .*at least 1"),
+        (LanceCreateIndexOperator, {**INDEX, "index_type": "TREE"}, "index_type='TREE'; allowed: BTREE"),
+        (
+            LanceCreateIndexOperator,
+            {**INDEX, "options": {"metric": "far"}},
+            "'far'; allowed: l2, cosine, dot",
+        ),
+        (LanceCreateIndexOperator, {**INDEX, "if_exists": "maybe"}, "if_exists='maybe'; allowed: skip, repl"),
+        (LanceCreateIndexOperator, {**INDEX, "segments": 0}, "segments: .*at least 1, got 0"),
+        (LanceCleanUpVersionsOperator, {"older_than": 14}, "older_than: expected a timedelta.*got 14"),
+        (LanceCleanUpVersionsOperator, {"older_than": timedelta(-1)}, "older_than: .*at least 0"),
+        (LanceCleanUpVersionsOperator, {"keep_versions": 0}, "keep_versions: .*at least 1"),
+    ],
+)
+def test_a_wrong_argument_shows_when_the_dag_is_parsed(
+    operator: type[Any], arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        operator(task_id="maintain", table="db$t", **arguments)
