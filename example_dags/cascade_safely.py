@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk import DAG, task
-from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_provider_lancens.operators.namespaces import LanceDropNamespaceOperator
 
