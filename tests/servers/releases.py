@@ -26,6 +26,12 @@ def hms_2() -> Distribution:
     return replace(plain, class_path=(*plain.class_path, str(driver)))
 
 
+def hms_2_with_s3() -> Distribution:
+    """2.3.10 as the embedded metastore runs it, with Hadoop's file system for S3."""
+    plain = pyspark_distribution()
+    return replace(plain, class_path=(*plain.class_path, f"{jars_of(HERE / 'hadoop-aws.xml')}/*"))
+
+
 def hms_3() -> Distribution:
     return Distribution(
         name="Hive Metastore 3.1.3",

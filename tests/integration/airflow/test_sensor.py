@@ -5,6 +5,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import lance
+import pyarrow as pa
 import pytest
 from airflow.providers.common.compat.sdk import (
     AirflowFailException,
@@ -25,8 +27,11 @@ def test_a_version_that_is_there_ends_the_wait_at_once(wait: Wait, table: Table)
     assert wait() == {"table": str(table), "version": 1, "previous_version": None, "location": location}
 
 
-def test_a_version_that_comes_meanwhile_ends_the_wait(wait: Wait, table: Table, meanwhile: Any) -> None:
-    location = table.declare()
+@pytest.mark.parametrize("managed_by", ["storage", "impl"])
+def test_a_version_that_comes_meanwhile_ends_the_wait(
+    wait: Wait, table: Table, meanwhile: Any, managed_by: str
+) -> None:
+    location = table.declare(managed_by=managed_by)
     table.advance()
     waiting = meanwhile(wait, after_version="1")
     table.advance()
@@ -36,6 +41,18 @@ def test_a_version_that_comes_meanwhile_ends_the_wait(wait: Wait, table: Table, 
         "previous_version": 1,
         "location": location,
     }
+
+
+def test_what_a_writer_by_path_commits_to_a_managed_table_ends_no_wait(
+    wait: Wait, table: Table, meanwhile: Any
+) -> None:
+    location = table.declare(managed_by="impl")
+    table.advance()
+    lance.write_dataset(pa.table({"n": [2]}), location, mode="append")
+    waiting = meanwhile(wait, after_version="1")
+    assert not waiting.done()
+    table.namespace.adopt_table(table.id)  # type: ignore[attr-defined]
+    assert waiting.result(60)["version"] == 2
 
 
 def test_a_table_that_nobody_declared_yet_is_waited_for(wait: Wait, table: Table, meanwhile: Any) -> None:
