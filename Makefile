@@ -20,8 +20,9 @@ check: ## lint, format, types, import contracts
 ci: ## all that a change must pass: check, wheel, every test that isn't long
 	./scripts/test
 
-long: ## races at full size, soak, version matrix
+long: ## races at full size, soak, version matrix, and what faces Airflow on the lowest versions
 	./scripts/test -m long
+	./scripts/test-oldest
 
 docs: ## build the documentation, warnings are errors
 	./scripts/docs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from airflow_provider_lancens.provider_info import get_provider_info
@@ -56,4 +56,10 @@ def _widget(field: Mapping[str, Any]) -> Any:
     name = {"integer": "IntegerField", "boolean": "BooleanField"}.get(schema["type"][0], "StringField")
     if schema.get("format") == "password":
         name = "PasswordField"
-    return getattr(wtforms, name)(field["label"], description=field["description"])
+    allowed = [_one_of(schema["enum"])] if "enum" in schema else []
+    return getattr(wtforms, name)(field["label"], validators=allowed, description=field["description"])
+
+
+def _one_of(choices: Sequence[str]) -> Any:
+    # Airflow 3.1 makes a dropdown of this.
+    return importlib.import_module("wtforms.validators").any_of(choices)

@@ -4,6 +4,7 @@ import pytest
 
 from tests.e2e.running.conftest import Lake
 from tests.e2e.servers import RunningAirflow
+from tests.e2e.versions import AIRFLOW_V_3_3_PLUS
 
 DAG = "lance_schedule_on_commit"
 
@@ -32,7 +33,8 @@ def test_a_watched_table_is_followed_through_a_restart_without_a_gap(
     assert handled(airflow, 1) == [(None, 1)]
     assert watched.advance() == 2
     assert handled(airflow, 2) == [(None, 1), (1, 2)]
+    before = 2 if AIRFLOW_V_3_3_PLUS else None  # older ones keep no note of what was told
     with airflow.stopped():
         for _ in range(3):
             watched.advance()
-    assert handled(airflow, 3) == [(None, 1), (1, 2), (2, 5)]
+    assert handled(airflow, 3) == [(None, 1), (1, 2), (before, 5)]

@@ -6,14 +6,14 @@ Time is told by the metastore: the looks of the shared poll are counted on the w
 import pytest
 
 from tests.e2e.running.conftest import Lake
-from tests.e2e.servers import RunningAirflow
+from tests.e2e.servers import PATIENCE, RunningAirflow
 from tests.integration.airflow.tables import Table
 
 DAG = "many"
 LOOK = "get_table_objects_by_name_req"
 """The poll's call; a task's own look makes others."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 
 class Waits:
@@ -25,7 +25,7 @@ class Waits:
         for table in self.tables:
             table.declare(managed_by="impl")
         self.run_id = airflow.press(DAG, tables=[str(table) for table in self.tables])
-        airflow.until(lambda: airflow.ended_processes(self.run_id) == count + 1, patience=10 * 60)
+        airflow.until(lambda: airflow.ended_processes(self.run_id) == count + 1, PATIENCE + 10 * count)
         assert self.count("state = 'deferred'") == count
         self.look_on()
 
@@ -80,7 +80,7 @@ def test_a_killed_triggerer_comes_back_and_every_wait_resumes_once(
     for table in waits.tables[1::2]:
         table.advance()
 
-    assert airflow.until(lambda: airflow.ended(DAG, waits.run_id), patience=10 * 60) == "success"
+    assert airflow.until(lambda: airflow.ended(DAG, waits.run_id), PATIENCE + 10 * count) == "success"
 
     assert waits.handed_on() == dict.fromkeys(range(count), 1)
     assert waits.count("state = 'success' and try_number = 1") == count

@@ -24,6 +24,8 @@ def wtforms(monkeypatch: pytest.MonkeyPatch) -> None:
         BooleanField=HookMetaService.MockBooleanField,
     )
     monkeypatch.setitem(sys.modules, "wtforms", stand_in)
+    validators = SimpleNamespace(any_of=HookMetaService.MockEnum)
+    monkeypatch.setitem(sys.modules, "wtforms.validators", validators)
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +49,16 @@ def test_the_installed_airflow_draws_a_number_as_one(forms: dict[str, Any]) -> N
     pool_size = forms["lance_hive3"].extra_fields["client.pool-size"]
     assert pool_size["schema"]["title"] == "Pool size"
     assert "integer" in pool_size["schema"]["type"]
+
+
+@pytest.mark.parametrize(
+    ("field", "choices"),
+    [("client.auth", ["none", "kerberos", "plain"]), ("client.tls", ["true", "false"])],
+)
+def test_the_installed_airflow_offers_choices_to_pick_from(
+    forms: dict[str, Any], field: str, choices: list[str]
+) -> None:
+    assert forms["lance_hive2"].extra_fields[field]["schema"]["enum"] == choices
 
 
 def test_the_installed_airflow_hides_what_does_not_apply(forms: dict[str, Any]) -> None:
@@ -74,6 +86,7 @@ def test_airflow_3_1_gets_widgets_of_the_right_kind() -> None:
     assert isinstance(widgets["client.pool-size"], HookMetaService.MockIntegerField)
     assert isinstance(widgets["client.read-timeout"], HookMetaService.MockStringField)
     assert isinstance(widgets["storage.secret_access_key"], HookMetaService.MockPasswordField)
+    assert widgets["client.auth"].param.dump()["schema"]["enum"] == ["none", "kerberos", "plain"]
     assert widgets["root"].param.dump()["description"] == extra_fields("lance_hive2")["root"]["description"]
 
 
