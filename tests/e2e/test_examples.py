@@ -21,7 +21,10 @@ from tests.integration.airflow.tables import Table
 from tests.servers.glue_double import REGION, GlueDouble
 
 EXAMPLES = TREE / "example_dags"
-NAMES = ("wait_for_version", "cascade_safely", "advance_version", "glue_assumed_role", "spark_pinned_read")
+NAMES = (
+    *("wait_for_version", "cascade_safely", "advance_version", "glue_assumed_role"),
+    *("spark_pinned_read", "embeddings"),
+)
 ROLE = "arn:aws:iam::123456789012:role/lake"
 BUCKET = "lake"
 
@@ -157,3 +160,20 @@ def test_spark_reads_the_version_that_was_waited_for(outcomes: dict[str, Outcome
     outcome = outcomes["spark_pinned_read"]
     assert (xcom(outcome, "ingest")["rows"], xcom(outcome, "wait")["version"]) == (24, 1)
     assert xcom(outcome, "summarize")["rows"] == 1
+
+
+def test_images_are_found_by_their_likeness_at_the_pinned_version(outcomes: dict[str, Outcome]) -> None:
+    outcome = outcomes["embeddings"]
+    assert (xcom(outcome, "embed")["rows"], xcom(outcome, "embed")["version"]) == (1797, 1)
+    index = xcom(outcome, "index")
+    assert (index["index"], index["rows"], index["segments"], index["version"]) == (
+        "embedding_idx",
+        1797,
+        4,
+        2,
+    )
+    assert xcom(outcome, "wait")["version"] == 2
+    answer = xcom(outcome, "look_alikes")
+    assert (answer["version"], answer["asked"]) == (2, 90)
+    assert answer["same_digit"] > 0.9
+    assert xcom(outcome, "release")["released"]
