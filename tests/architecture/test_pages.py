@@ -15,6 +15,7 @@ MESSAGE = re.compile(r"`([^`]+)`")
 CODE = re.compile(r"\(code (\d+), (\w+)\)")
 OTHERS = {
     "You must specify a region",
+    'No FileSystem for scheme "s3"',
     "finished with state success, but the task instance's state attribute is running",
 }
 """Messages that a library says and ours hand on."""
