@@ -93,6 +93,13 @@ def find_commit(dataset: LanceDataset | None, key: str, after: int = 0) -> Commi
     return None
 
 
+def forgets(dataset: LanceDataset, since: int) -> bool:
+    """Whether any version above `since` was cleaned up, and can't tell what it brought."""
+    return since < dataset.version and bool(
+        set(range(since + 1, dataset.version + 1)) - set(_kept_versions(dataset))
+    )
+
+
 def came_through(dataset: LanceDataset, version: int) -> bool:
     """Whether a data set, as it is, came from a version that was cleaned up.
 
@@ -110,9 +117,7 @@ def came_through(dataset: LanceDataset, version: int) -> bool:
 
 def data_changed(dataset: LanceDataset, since: int) -> bool:
     """Whether any version above `since` changed rows or columns, or might have; maintenance doesn't."""
-    if set(range(since + 1, dataset.version + 1)) - set(_kept_versions(dataset)):
-        return True  # one that was cleaned up can't tell
-    return any(
+    return forgets(dataset, since) or any(
         type(transaction.operation).__name__ not in _MAINTENANCE
         for _, transaction in _transactions(dataset, since)
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lance_namespace.errors import LanceNamespaceError
 
 from airflow_provider_lancens.namespace.writes import Write, digest
-from airflow_provider_lancens.spark.history import Commit, Counts, came_through, find_commit
+from airflow_provider_lancens.spark.history import Commit, Counts, came_through, find_commit, forgets
 from airflow_provider_lancens.spark.target import Target
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def find(target: Target, latest: LanceDataset | None, key: str, after: int = 0) 
         after: look only at versions above this one, which were not looked at before.
     """
     found = find_commit(latest, key, after)
-    if found is not None or latest is None or target.memory is None:
+    if found is not None or latest is None or target.memory is None or not forgets(latest, after):
         return found
     write = target.memory.find_write(target.parts, key)
     if write is None or write.version <= after or not came_through(latest, write.version):

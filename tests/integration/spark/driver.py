@@ -38,7 +38,7 @@ def main() -> None:
             spec = NamespaceSpec(job["impl"], job["properties"])
             rows = spark.range(*job["ids"])
             try:
-                result = write_table(rows, spec, job["table"], mode=job["mode"], idempotency_key=job["key"])
+                result = write_table(rows, spec, job["table"], **job["how"])
             except LanceNamespaceError as error:
                 say(code=int(error.code))
             else:

@@ -19,11 +19,11 @@ class Driver:
     process: subprocess.Popen[str]
 
     def start_writing(
-        self, spec: NamespaceSpec, table: str, ids: tuple[int, int], *, key: str, mode: str = "append"
+        self, spec: NamespaceSpec, table: str, ids: tuple[int, int], *, key: str, **how: Any
     ) -> None:
-        """Give it a job; it runs to its commit, and waits there."""
+        """Give it a job, with arguments of `write_table`; it runs to its commit, and waits there."""
         job = {"impl": spec.impl, "properties": dict(spec.properties), "table": table}
-        self._send(json.dumps({**job, "ids": ids, "key": key, "mode": mode}))
+        self._send(json.dumps({**job, "ids": ids, "how": {"idempotency_key": key, **how}}))
 
     def arrive_at_commit(self) -> None:
         """Return when its files are written and nothing is committed."""

@@ -1,20 +1,28 @@
 """Drivers that die between write and commit, and drivers that race: rows are exact afterwards."""
 
+import os
+import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
-from lance_namespace import CreateNamespaceRequest, DeclareTableRequest
+from lance_namespace import CreateNamespaceRequest, DeclareTableRequest, DescribeTableRequest
 from lance_namespace.errors import ErrorCode
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark import NamespaceSpec, write_table
+from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.namespace.writes import digest
+from airflow_provider_lancens.spark import NamespaceSpec, read_table, remove_orphans, write_table
+from airflow_provider_lancens.spark.target import described
 from tests.integration.spark.drivers import Driver, running_driver
 
 pytestmark = pytest.mark.slow
 
 Ids = Callable[..., list[int]]
 ROUNDS = 3
+ROUNDS_AT_FULL_SIZE = 20
 HIVE = "airflow_provider_lancens.namespace.Hive2Namespace"
 
 
@@ -35,13 +43,23 @@ def spec(request: pytest.FixtureRequest, tmp_path: Path) -> NamespaceSpec:
     return NamespaceSpec(HIVE, {"uri": uri, "root": str(tmp_path)})
 
 
-@pytest.fixture(params=range(ROUNDS))
+def rounds(everyday: int) -> list[Any]:
+    """The numbers of the rounds; those beyond the everyday ones are long."""
+    long = [pytest.param(number, marks=pytest.mark.long) for number in range(everyday, ROUNDS_AT_FULL_SIZE)]
+    return [*range(everyday), *long]
+
+
+@pytest.fixture(params=rounds(ROUNDS))
 def table(request: pytest.FixtureRequest, spec: NamespaceSpec, database: str) -> str:
     """A race is run several times, each on a table of its own."""
+    return declare(spec, database, "impl" if spec.impl == HIVE else "storage")
+
+
+def declare(spec: NamespaceSpec, database: str, managed_by: str) -> str:
     namespace = spec.connect()
     namespace.create_namespace(CreateNamespaceRequest(id=[database]))
-    managed = {"managed_by": "impl"} if spec.impl == HIVE else None
-    namespace.declare_table(DeclareTableRequest(id=[database, "orders"], properties=managed))
+    properties = {"managed_by": managed_by} if spec.impl == HIVE else None
+    namespace.declare_table(DeclareTableRequest(id=[database, "orders"], properties=properties))
     return f"{database}$orders"
 
 
@@ -51,11 +69,12 @@ def race(
     table: str,
     *,
     keys: tuple[str, str],
-    mode: str = "append",
+    ids: tuple[tuple[int, int], tuple[int, int]] = ((0, 10), (100, 110)),
+    **how: Any,
 ) -> list[dict[str, int]]:
     """Let both drivers write, release them at one moment, and return their answers."""
-    for driver, key, first in zip(drivers, keys, (0, 100), strict=True):
-        driver.start_writing(spec, table, (first, first + 10), key=key, mode=mode)
+    for driver, key, rows in zip(drivers, keys, ids, strict=True):
+        driver.start_writing(spec, table, rows, key=key, **how)
     for driver in drivers:
         driver.arrive_at_commit()
     for driver in drivers:
@@ -114,6 +133,138 @@ def test_of_two_drivers_that_each_want_it_all_one_is_refused(
     [refused] = [number for number, answer in enumerate(answers) if "code" in answer]
     assert answers[refused] == {"code": int(code)}
     assert ids() == (list(range(100, 110)) if refused == 0 else list(range(10)))
+
+
+UPSERT = {"mode": "upsert", "on": ["id"]}
+
+
+@pytest.mark.parametrize("table", rounds(1), indirect=True)
+def test_two_drivers_that_upsert_leave_each_key_once(
+    spark: SparkSession, drivers: tuple[Driver, Driver], spec: NamespaceSpec, table: str, ids: Ids
+) -> None:
+    write_table(spark.range(8, 20), spec, table)
+
+    answers = race(drivers, spec, table, keys=("january", "february"), ids=((0, 10), (5, 15)), **UPSERT)
+
+    assert sorted(answer["version"] for answer in answers) == [2, 3]
+    assert ids() == list(range(20))
+
+
+@pytest.mark.parametrize("table", rounds(1), indirect=True)
+def test_two_drivers_that_upsert_under_one_key_make_one_commit(
+    spark: SparkSession, drivers: tuple[Driver, Driver], spec: NamespaceSpec, table: str, ids: Ids
+) -> None:
+    write_table(spark.range(5), spec, table)
+
+    answers = race(drivers, spec, table, keys=("january", "january"), ids=((0, 10), (0, 10)), **UPSERT)
+
+    assert [answer["version"] for answer in answers] == [2, 2]
+    assert ids() == list(range(10))
+
+
+@pytest.mark.parametrize("table", rounds(1), indirect=True)
+def test_of_two_corrections_of_one_write_one_wins_and_the_other_can_follow(
+    spark: SparkSession, drivers: tuple[Driver, Driver], spec: NamespaceSpec, table: str, ids: Ids
+) -> None:
+    write_table(spark.range(7, 8), spec, table)
+    write_table(spark.range(20, 30), spec, table, idempotency_key="january", fingerprint="wrong")
+    jobs = ((0, 5), "one"), ((100, 105), "other")
+    for driver, (rows, fingerprint) in zip(drivers, jobs, strict=True):
+        correction = {"fingerprint": fingerprint, "on_changed": "replace"}
+        driver.start_writing(spec, table, rows, key="january", **correction)
+    for driver in drivers:
+        driver.arrive_at_commit()
+    for driver in drivers:
+        driver.go_on()
+
+    answers = [driver.answer() for driver in drivers]
+
+    [refused] = [number for number, answer in enumerate(answers) if "code" in answer]
+    assert answers[refused] == {"code": int(ErrorCode.CONCURRENT_MODIFICATION)}
+    (first, end), _ = jobs[1 - refused]
+    assert ids() == sorted([7, *range(first, end)])
+    (first, end), fingerprint = jobs[refused]
+    write_table(
+        spark.range(first, end),
+        spec,
+        table,
+        idempotency_key="january",
+        fingerprint=fingerprint,
+        on_changed="replace",
+    )
+    assert ids() == sorted([7, *range(first, end)])
+
+
+@pytest.mark.parametrize("managed_by", ["storage", "impl"])
+def test_rows_are_exact_when_the_metastore_was_gone_at_the_commit(
+    spark: SparkSession, drivers: tuple[Driver, Driver], tmp_path: Path, database: str, managed_by: str
+) -> None:
+    with EmbeddedMetastore(tmp_path / "metastore") as server:
+        spec = NamespaceSpec(HIVE, {"uri": server.uri, "root": str(tmp_path)})
+        table = declare(spec, database, managed_by)
+        write_table(spark.range(7, 8), spec, table)
+        drivers[0].start_writing(spec, table, (100, 110), key="january")
+        drivers[0].arrive_at_commit()
+        server.kill()
+        drivers[0].go_on()
+        answer = drivers[0].answer()
+        server.start()
+
+        retry = write_table(spark.range(100, 110), spec, table, idempotency_key="january")
+
+        # Where the storage decides, it needs no metastore to commit; the retry lets that remember the key.
+        went_through = managed_by == "storage"
+        assert answer.get("code") == (None if went_through else int(ErrorCode.SERVICE_UNAVAILABLE))
+        assert (retry.version, retry.committed) == (2, not went_through)
+        rows = read_table(spark, spec, table).collect()
+        assert sorted(row["id"] for row in rows) == [7, *range(100, 110)]
+        entry = spec.connect().describe_table(DescribeTableRequest(id=table.split("$")))
+        assert digest("january") in entry.properties["lancens.writes"]
+
+
+@pytest.mark.parametrize("table", [0], indirect=True)
+def test_after_a_clean_up_exactly_the_files_of_versions_and_running_drivers_are_left(
+    spark: SparkSession, drivers: tuple[Driver, Driver], spec: NamespaceSpec, table: str, ids: Ids
+) -> None:
+    write_table(spark.range(7, 8), spec, table)
+    with described(spec, table) as target:
+        folder = Path(target.dataset.location)
+    live = files_of(folder)
+    with running_driver() as victim:
+        assert victim.answer() == {"ready": True}
+        victim.start_writing(spec, table, (100, 110), key="january")
+        victim.arrive_at_commit()
+        victim.kill()
+    of_the_dead = files_of(folder) - live
+    drivers[0].start_writing(spec, table, (200, 210), key="february")
+    drivers[0].arrive_at_commit()
+    of_the_running = files_of(folder) - live - of_the_dead
+    [mark] = [file for file in of_the_running if "writes" in file.parts]
+    age(live | of_the_dead, days=30)
+    age(of_the_running - {mark}, days=19)
+    mark.write_text((datetime.now(UTC) - timedelta(days=20)).isoformat())  # it has been running since
+
+    removed = remove_orphans(spec, table)
+
+    assert {folder / path for path in removed.paths} == {
+        file for file in of_the_dead if file.suffix == ".lance"
+    }
+    assert {file.parent.name for file in of_the_dead - files_of(folder)} == {"data", "writes"}
+    drivers[0].go_on()
+    assert drivers[0].answer()["version"] == 2
+    assert ids() == [7, *range(200, 210)]
+    write_table(spark.range(100, 110), spec, table, idempotency_key="january")
+    assert ids() == [7, *range(100, 110), *range(200, 210)]
+
+
+def age(files: set[Path], days: int) -> None:
+    then = time.time() - timedelta(days=days).total_seconds()
+    for file in files:
+        os.utime(file, (then, then))
+
+
+def files_of(folder: Path) -> set[Path]:
+    return {file for file in folder.rglob("*") if file.is_file()}
 
 
 @pytest.mark.parametrize("table", [0], indirect=True)
