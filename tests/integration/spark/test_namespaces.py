@@ -1,17 +1,31 @@
 """The main path where it matters: through a real Hive Metastore, and on an object store by credentials."""
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import boto3
 import lance
 import pytest
+from lance.fragment import write_fragments
 from lance_namespace import CreateNamespaceRequest, DeclareTableRequest, DescribeTableRequest
 from moto.server import ThreadedMotoServer
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.embedded import EmbeddedMetastore
-from airflow_provider_lancens.spark import NamespaceSpec, WriteResult, delete_rows, read_table, write_table
+from airflow_provider_lancens.spark import (
+    NamespaceSpec,
+    WriteResult,
+    delete_rows,
+    orphans,
+    read_table,
+    remove_orphans,
+    write_table,
+)
+from airflow_provider_lancens.spark.files_below import FilesBelow
+from airflow_provider_lancens.spark.running import MARKS
+from airflow_provider_lancens.spark.target import described
+from tests.unit.spark.conftest import ROWS
 
 HIVE = "airflow_provider_lancens.namespace.Hive2Namespace"
 SECRET = "not-to-be-shown"  # the double takes any
@@ -137,3 +151,36 @@ def test_lance_itself_reads_the_table_through_the_metastore(
 def test_secrets_do_not_show(on_s3: NamespaceSpec) -> None:
     assert SECRET not in repr(on_s3)
     assert SECRET not in str(on_s3)
+
+
+def test_a_clean_up_removes_files_of_an_object_store(
+    on_s3: NamespaceSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(orphans, "SHORTEST", timedelta(0))
+    monkeypatch.setattr(orphans, "_SLACK", timedelta(0))
+    on_s3.connect().declare_table(DeclareTableRequest(id=["orders"]))
+    with described(on_s3, "orders") as target:
+        options = dict(target.dataset.storage_options)
+        data = lance.write_dataset(ROWS, target.dataset.location, storage_options=options)
+        left_behind = [write_fragments(ROWS, data, mode="append")[0].files[0].path for _ in range(2)]
+        files = FilesBelow(target.dataset)
+        wait_for_the_next_second(files)
+
+        told = remove_orphans(on_s3, "orders", older_than=timedelta(0), dry_run=True)
+        removed = remove_orphans(on_s3, "orders", older_than=timedelta(0))
+
+        paths = tuple(sorted(f"data/{path}" for path in left_behind))
+        assert told.paths == removed.paths == paths
+        assert [file.path for file in files.below("data") if file.path in paths] == []
+        assert target.open(1).to_table() == ROWS
+        assert files.below(MARKS) == []
+
+
+def wait_for_the_next_second(files: FilesBelow) -> None:
+    """By the store's own clock, which counts in seconds."""
+    newest = max(file.modified for file in files.below("data"))
+    while True:
+        files.put("clock", "")
+        clock = files.look("clock")
+        if clock is not None and clock.modified > newest:
+            return
