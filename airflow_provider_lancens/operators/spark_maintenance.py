@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 class LanceCompactTableOperator(LanceSparkOperator):
     """Bring a table's small fragments together and leave deleted rows behind, on Spark's executors.
 
-    A task that is run again finds nothing left to do and commits nothing. What others append meanwhile
-    stays.
+    A task that is run again finds nothing left to do: it commits nothing and starts no Spark. What others
+    append meanwhile stays.
 
     Its XCom is ``{"table": str, "version": int, "previous_version": int, "fragments_removed": int,
     "fragments_added": int, "files_removed": int, "files_added": int, "tasks": int, "seconds": float,
@@ -69,7 +70,7 @@ class LanceCompactTableOperator(LanceSparkOperator):
 
         table = str(parse_table(self.table))
         attempt = f"compacting table {table!r}"
-        with self.connected(attempt) as namespace, self.spark(self.spark_place()) as spark:
+        with self.connected(attempt) as namespace, _spark_when_needed(self) as spark:
             result = compact_table(spark, namespace, table, options=self._compaction)
         if result.committed:
             written = LanceTable.of(self.lance_conn_id, table)
@@ -80,7 +81,7 @@ class LanceCompactTableOperator(LanceSparkOperator):
 class LanceCreateIndexOperator(LanceSparkOperator):
     """Build an index over all rows of a table, on Spark's executors: scalar, full-text or vector.
 
-    A task that is run again finds the index by its name.
+    A task that is run again finds the index by its name, and starts no Spark.
 
     Its XCom is ``{"table": str, "index": str, "column": str, "index_type": str, "version": int,
     "previous_version": int, "rows": int, "segments": int, "bytes": int, "seconds": float, "created": bool}``.
@@ -141,7 +142,7 @@ class LanceCreateIndexOperator(LanceSparkOperator):
 
         table = str(parse_table(self.table))
         attempt = f"building {self.index_type} on column {self.column!r} of table {table!r}"
-        with self.connected(attempt) as namespace, self.spark(self.spark_place()) as spark:
+        with self.connected(attempt) as namespace, _spark_when_needed(self) as spark:
             result = build_index(
                 *(spark, namespace, table, self.column, self.index_type),
                 name=self.index_name,
@@ -209,6 +210,14 @@ class LanceCleanUpVersionsOperator(LanceOperator):
                 dry_run=self.only_look,
             )
         return result.as_dict()
+
+
+@contextmanager
+def _spark_when_needed(task: LanceSparkOperator) -> Iterator[Callable[[], Any]]:
+    """What starts Spark where the task has it; it ends with the block."""
+    place = task.spark_place()
+    with ExitStack() as used:
+        yield lambda: used.enter_context(task.spark(place))
 
 
 def _compaction_options(options: Mapping[str, Any]) -> CompactionOptions:

@@ -11,20 +11,19 @@ from typing import TYPE_CHECKING, Any, cast
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.dataset import DatasetRef
 from airflow_provider_lancens.spark.maintenance.options import CompactionOptions, CompactionResult
-from airflow_provider_lancens.spark.maintenance.side_by_side import side_by_side
+from airflow_provider_lancens.spark.maintenance.side_by_side import Spark, side_by_side
 from airflow_provider_lancens.spark.maintenance.table import MaintainedTable, maintained
 from airflow_provider_lancens.spark.target import NamespaceSpec
 
 if TYPE_CHECKING:
     from lance.optimize import CompactionMetrics, CompactionPlan, CompactionTask, RewriteResult
     from lance_namespace import LanceNamespace
-    from pyspark.sql import SparkSession
 
 _log = logging.getLogger(__name__)
 
 
 def compact_table(
-    spark: SparkSession,
+    spark: Spark,
     namespace: NamespaceSpec | LanceNamespace,
     table: TableId | str,
     *,
@@ -36,7 +35,7 @@ def compact_table(
     to do and commits nothing. A driver that dies leaves files that no version refers to.
 
     Args:
-        spark: the session.
+        spark: the session, or a function that starts one, called only where there is work.
         namespace: the namespace that knows the table, or the words that make one.
         table: its identifier, such as ``db$table``.
         options: which fragments, and into what.
@@ -78,7 +77,7 @@ def _plan(opened: MaintainedTable, options: CompactionOptions) -> CompactionPlan
     return Compaction.plan(opened.dataset, cast("Any", settings))
 
 
-def _compact(spark: SparkSession, opened: MaintainedTable, plan: CompactionPlan) -> CompactionMetrics:
+def _compact(spark: Spark, opened: MaintainedTable, plan: CompactionPlan) -> CompactionMetrics:
     tasks: Sequence[CompactionTask] = plan.tasks
     count = sum(len(task.fragments) for task in tasks)
     _log.info("table %s: compacting %d fragments in %d tasks", opened.target.id, count, len(tasks))

@@ -22,7 +22,7 @@ from airflow_provider_lancens.spark.maintenance.options import (
     IndexSpec,
     check_positive,
 )
-from airflow_provider_lancens.spark.maintenance.side_by_side import side_by_side
+from airflow_provider_lancens.spark.maintenance.side_by_side import Spark, side_by_side
 from airflow_provider_lancens.spark.maintenance.table import MaintainedTable, maintained
 from airflow_provider_lancens.spark.maintenance.training import train
 from airflow_provider_lancens.spark.target import NamespaceSpec
@@ -31,13 +31,12 @@ if TYPE_CHECKING:
     from lance import LanceDataset
     from lance.dataset import Index
     from lance_namespace import LanceNamespace
-    from pyspark.sql import SparkSession
 
 _log = logging.getLogger(__name__)
 
 
 def build_index(
-    spark: SparkSession,
+    spark: Spark,
     namespace: NamespaceSpec | LanceNamespace,
     table: TableId | str,
     column: str,
@@ -54,7 +53,7 @@ def build_index(
     doesn't cover. A driver that dies leaves files that no version refers to.
 
     Args:
-        spark: the session.
+        spark: the session, or a function that starts one, called only where there is work.
         namespace: the namespace that knows the table, or the words that make one.
         table: its identifier, such as ``db$table``.
         column: what it is built on.
@@ -148,7 +147,7 @@ def _plain(index_type: str) -> str:
     return index_type.replace("_", "").upper()
 
 
-def _build(spark: SparkSession, opened: MaintainedTable, spec: IndexSpec, segments: int) -> None:
+def _build(spark: Spark, opened: MaintainedTable, spec: IndexSpec, segments: int) -> None:
     table, dataset = str(opened.target.id), opened.dataset
     shares = _shares(dataset, segments)
     if not shares:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, Union
 
 import pyarrow as pa
 
@@ -13,26 +13,29 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Answer = TypeVar("Answer")
+Spark: TypeAlias = Union["SparkSession", Callable[[], "SparkSession"]]
+"""A session, or what starts one: called only where there is work for it."""
 
 _COLUMNS = "number long, answer binary"
 _SCHEMA = pa.schema([("number", pa.int64()), ("answer", pa.binary())])
 
 
-def side_by_side(spark: SparkSession, pieces: Sequence[Callable[[], Answer]]) -> list[Answer]:
+def side_by_side(spark: Spark, pieces: Sequence[Callable[[], Answer]]) -> list[Answer]:
     """Run the pieces on the executors.
 
     A task that Spark runs again runs its piece again: only the answer of the attempt that reached the
     driver counts.
 
     Args:
-        spark: the session; one of Spark Connect does too.
+        spark: the session, one of Spark Connect too, or what starts it.
         pieces: picklable, as are their answers.
 
     Returns:
         The answers, in the order of the pieces.
     """
     count = len(pieces)
-    answered = spark.range(0, count, 1, count).mapInArrow(_Work(pieces).run, _COLUMNS).collect()
+    session = spark() if callable(spark) else spark
+    answered = session.range(0, count, 1, count).mapInArrow(_Work(pieces).run, _COLUMNS).collect()
     # From our own executors, as all that Spark itself sends a Python driver.
     by_number = {row["number"]: pickle.loads(row["answer"]) for row in answered}  # noqa: S301
     return [by_number[number] for number in range(count)]

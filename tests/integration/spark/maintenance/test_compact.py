@@ -2,10 +2,12 @@ import pytest
 from lance_namespace.errors import (
     ConcurrentModificationError,
     InvalidTableStateError,
+    ServiceUnavailableError,
     TableVersionNotFoundError,
 )
 from pyspark.sql import SparkSession
 
+from airflow_provider_lancens.namespace.commits import Publication
 from airflow_provider_lancens.spark import WriteOptions
 from airflow_provider_lancens.spark.maintenance import CompactionOptions, compact, compact_table
 from tests.integration.spark.maintenance.conftest import Maintained, Meanwhile, rows
@@ -57,6 +59,34 @@ def test_a_delete_from_the_same_fragments_in_between_is_not_undone(
     assert hive.ids() == list(range(5, 60))
     assert compact_table(hive.spark, hive.spec, hive.id).fragments_removed == 6
     assert hive.ids() == list(range(5, 60))
+
+
+def test_of_two_compactions_at_once_one_is_refused(hive: Maintained, meanwhile: Meanwhile) -> None:
+    hive.write_small_files(6)
+    meanwhile(compact, lambda: hive.newest.optimize.compact_files())
+
+    with pytest.raises(ConcurrentModificationError):
+        compact_table(hive.spark, hive.spec, hive.id)
+
+    assert hive.ids() == list(range(60))
+    assert compact_table(hive.spark, hive.spec, hive.id).committed is False
+
+
+def test_a_commit_that_fails_says_why_and_the_next_run_makes_it(
+    hive: Maintained, meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hive.write_small_files(6)
+
+    def out_of_reach(publication: Publication) -> None:
+        raise ServiceUnavailableError("the storage went away")
+
+    meanwhile(compact, lambda: monkeypatch.setattr(Publication, "record", out_of_reach))
+    with pytest.raises(ServiceUnavailableError, match="the storage went away"):
+        compact_table(hive.spark, hive.spec, hive.id)
+    monkeypatch.undo()
+
+    assert (hive.described.version, hive.ids()) == (1, list(range(60)))
+    assert compact_table(hive.spark, hive.spec, hive.id).fragments_removed == 6
 
 
 def test_many_fragments_are_shared_out_between_tasks(stored: Maintained) -> None:

@@ -15,6 +15,7 @@ from airflow_provider_lancens.operators.spark_maintenance import (
     LanceCompactTableOperator,
     LanceCreateIndexOperator,
 )
+from airflow_provider_lancens.operators.spark_task import LanceSparkOperator
 from airflow_provider_lancens.spark.maintenance import compact
 from tests.integration.spark.maintenance.conftest import Maintained, Meanwhile
 
@@ -64,6 +65,20 @@ def test_a_table_is_compacted_indexed_and_cleaned_up_once(hive: Maintained, run:
     assert (indexed["created"], indexed_again["created"], indexed["rows"]) == (True, False, 60)
     assert said["versions"] == cleaned["versions"] == newest - 1
     assert hive.ids() == list(range(60))
+
+
+def test_no_spark_is_started_where_there_is_nothing_to_do(
+    hive: Maintained, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hive.write_small_files(1)
+    index = {"column": "id", "index_type": "BTREE"}
+    run(LanceCreateIndexOperator, **index)
+    monkeypatch.setattr(LanceSparkOperator, "spark", lambda *_: pytest.fail("Spark was started"))
+
+    compacted, _ = run(LanceCompactTableOperator)
+    indexed, _ = run(LanceCreateIndexOperator, **index)
+
+    assert (compacted["committed"], indexed["created"]) == (False, False)
 
 
 def test_what_may_go_well_next_time_is_retried(hive: Maintained, run: Run, meanwhile: Meanwhile) -> None:
