@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import time
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.commit import Outcome
 from airflow_provider_lancens.spark.options import WriteResult
+
+_log = logging.getLogger(__name__)
+
+
+def answer(table: TableId, outcome: Outcome, started: float) -> WriteResult:
+    """The answer to a call that began at this moment of the monotonic clock; it is logged too."""
+    result = result_of(table, outcome, started)
+    _log.info("%s", sentence_of(result))
+    return result
 
 
 def result_of(table: TableId, outcome: Outcome, started: float) -> WriteResult:

@@ -57,12 +57,23 @@ def read_table(
         TableColumnNotFoundError: (12) it has no such column.
         InvalidInputError: (13) the filter can't be understood, or Spark has no type for a column.
     """
-    with described(namespace, table) as target:
-        dataset = _open(target, version)
-        schema, task = _plan(target, dataset, columns, filter)
+    schema, task = plan_read(namespace, table, version=version, columns=columns, condition=filter)
     if not task.groups:
         return spark.createDataFrame([], schema)
     return spark.range(0, len(task.groups), 1, len(task.groups)).mapInArrow(task.run, schema)
+
+
+def plan_read(
+    namespace: NamespaceSpec | LanceNamespace,
+    table: TableId | str,
+    *,
+    version: int | None,
+    columns: Sequence[str] | None,
+    condition: str | None,
+) -> tuple[StructType, ReadTask]:
+    """What `read_table` settles on the driver: the columns as Spark's, and what the executors do."""
+    with described(namespace, table) as target:
+        return _plan(target, _open(target, version), columns, condition)
 
 
 def check_filter(target: Target, dataset: LanceDataset, condition: str) -> None:

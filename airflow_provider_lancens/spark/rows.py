@@ -5,9 +5,9 @@ A write needs no more of them than this; how the fragments are committed under a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from airflow_provider_lancens.spark.history import Counts
 from airflow_provider_lancens.spark.tasks import WRITTEN_COLUMNS, WriteTask
@@ -15,7 +15,7 @@ from airflow_provider_lancens.spark.types import arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
 
 
 class Written(NamedTuple):
@@ -25,8 +25,8 @@ class Written(NamedTuple):
     counts: Counts
 
 
-class Rows(Protocol):
-    """Rows that executors can write side by side."""
+class Columns(Protocol):
+    """The columns of rows that are to be written."""
 
     def schema(self, storage: Mapping[str, str], vectors: Mapping[str, int] | None = None) -> pa.Schema:
         """The columns as a data set holds them.
@@ -38,6 +38,10 @@ class Rows(Protocol):
         Raises:
             InvalidInputError: (13) a column can't be stored as it is.
         """
+
+
+class Rows(Columns, Protocol):
+    """Rows that executors can write side by side."""
 
     def write(self, task: WriteTask) -> Written:
         """Have the executors write all rows, and bring what they answer."""
@@ -54,7 +58,7 @@ class FrameRows:
         storage: Mapping[str, str],  # noqa: ARG002 the session reads by options of its own
         vectors: Mapping[str, int] | None = None,
     ) -> pa.Schema:
-        """See `Rows.schema`."""
+        """See `Columns.schema`."""
         return arrow_schema(self.frame.schema, vectors)
 
     def write(self, task: WriteTask) -> Written:
@@ -66,6 +70,11 @@ def run_on_executors(
     frame: DataFrame, run: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 ) -> Written:
     """Run a task that answers as `WriteTask.run` does on every partition."""
-    answers = frame.mapInArrow(run, WRITTEN_COLUMNS).collect()
+    return gathered(frame.mapInArrow(run, WRITTEN_COLUMNS).collect())
+
+
+def gathered(answers: Iterable[Row | dict[str, Any]]) -> Written:
+    """The rows that tasks answered, as one."""
+    answers = list(answers)
     counts = sum((Counts(row["rows"], row["files"], row["bytes"]) for row in answers), Counts())
     return Written([row["fragment"] for row in answers], counts)

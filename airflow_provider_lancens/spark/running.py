@@ -31,7 +31,7 @@ REFRESH = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A write that is under way."""
+    """A write that is under way. It pickles, so that others than its driver can give signs of life."""
 
     files: FilesBelow
     path: str
@@ -55,6 +55,25 @@ class Running:
         if self.files.look(self.path) is not None:
             self.files.put(self.path, self.began.isoformat())
 
+    @contextlib.contextmanager
+    def kept_alive(self) -> Iterator[None]:
+        """Give signs of life from a thread, for the duration of the block."""
+        done = threading.Event()
+        thread = threading.Thread(target=_keep_alive, args=(self, done), name="lance-write-mark", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+
+    def end(self) -> None:
+        """Take the mark away, which may be gone."""
+        try:
+            self.files.remove(self.path)
+        except LanceNamespaceError as error:
+            _log.warning("The mark of a write that has ended stays for a clean-up: %s", error)
+
 
 @dataclass(frozen=True, slots=True)
 class Mark:
@@ -72,27 +91,20 @@ def running(dataset: DatasetRef) -> Iterator[Running]:
     Args:
         dataset: what is written to; it need not exist yet.
     """
+    write = begin(dataset)
+    try:
+        with write.kept_alive():
+            yield write
+    finally:
+        write.end()
+
+
+def begin(dataset: DatasetRef) -> Running:
+    """Mark a write that begins now; it has to be ended, and kept alive meanwhile."""
     if is_local(dataset.location):
         Path(normalize(dataset.location)).mkdir(parents=True, exist_ok=True)
     files = FilesBelow(dataset)
-    write = _begin(files, f"{MARKS}/{uuid.uuid4()}")
-    done = threading.Event()
-    thread = threading.Thread(target=_keep_alive, args=(write, done), name="lance-write-mark", daemon=True)
-    thread.start()
-    try:
-        yield write
-    finally:
-        done.set()
-        thread.join()
-        _end(write)
-
-
-def marks_of(files: FilesBelow) -> list[Mark]:
-    """The marks that lie beside a data set, of running writes and of dead ones."""
-    return [_mark(files, found) for found in files.below(MARKS)]
-
-
-def _begin(files: FilesBelow, path: str) -> Running:
+    path = f"{MARKS}/{uuid.uuid4()}"
     files.put(path, "")
     placed = files.look(path)
     if placed is None:
@@ -102,19 +114,17 @@ def _begin(files: FilesBelow, path: str) -> Running:
     return write
 
 
+def marks_of(files: FilesBelow) -> list[Mark]:
+    """The marks that lie beside a data set, of running writes and of dead ones."""
+    return [_mark(files, found) for found in files.below(MARKS)]
+
+
 def _keep_alive(write: Running, done: threading.Event) -> None:
     while not done.wait(REFRESH):
         try:
             write.refresh()
         except LanceNamespaceError as error:
             _log.warning("The mark of a running write was not refreshed: %s", error)
-
-
-def _end(write: Running) -> None:
-    try:
-        write.files.remove(write.path)
-    except LanceNamespaceError as error:
-        _log.warning("The mark of a write that has ended stays for a clean-up: %s", error)
 
 
 def _mark(files: FilesBelow, found: StoredFile) -> Mark:

@@ -86,7 +86,11 @@ class ReadTask:
         """Read the groups whose numbers come in; yields the rows."""
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from conform(self._scan(self.groups[number]), self.schema)
+                yield from self.read(number)
+
+    def read(self, number: int) -> Iterator[pa.RecordBatch]:
+        """Read one group, by its number."""
+        return conform(self._scan(self.groups[number]), self.schema)
 
     def _scan(self, fragment_ids: Sequence[int]) -> Iterator[pa.RecordBatch]:
         dataset = self.dataset.open(self.version)

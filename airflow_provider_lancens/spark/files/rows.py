@@ -35,7 +35,7 @@ class FileRows:
     _planned: Plan | None = field(default=None, init=False)
 
     def schema(self, storage: Mapping[str, str], vectors: Mapping[str, int] | None = None) -> pa.Schema:
-        """See `Rows.schema`."""
+        """See `Columns.schema`."""
         return with_vectors(self._plan(storage).shape.schema, vectors or {})
 
     def write(self, task: WriteTask) -> Written:
