@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _SAMPLE_RATE = 256
 """Rows that are looked at for each center, where there are so many; Lance's own."""
+_LEAST_RATE = 2
+"""Lance refuses less."""
 _ITERATIONS = 50
 
 
@@ -60,9 +62,10 @@ def train(table: str, dataset: LanceDataset, spec: IndexSpec) -> dict[str, Any]:
 
 
 def _sample_rate(table: str, spec: IndexSpec, rows: int, centers: int, option: str) -> int:
-    if rows < centers:
+    least = centers * _LEAST_RATE
+    if rows < least:
         raise InvalidInputError(
-            f"table {table}: {spec.index_type} needs at least {centers} rows, and there are {rows}; index it "
+            f"table {table}: {spec.index_type} needs at least {least} rows, and there are {rows}; index it "
             f"later, choose a smaller options[{option!r}], or another index_type, such as IVF_FLAT"
         )
     return min(_SAMPLE_RATE, rows // centers)

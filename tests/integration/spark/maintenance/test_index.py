@@ -145,7 +145,7 @@ def test_an_index_of_that_name_on_another_column_stays(stored: Maintained, if_ex
         ("v", "BTREE", {}, InvalidInputError, "column v is fixed_size_list.*takes numbers"),
         ("words", "IVF_PQ", {}, InvalidInputError, "takes vectors, such as WriteOptions"),
         ("v", "IVF_PQ", {"options": {"num_sub_vectors": 5}}, InvalidInputError, r"is 5.*\[1, 2, 4, 8, 16\]"),
-        ("v", "IVF_FLAT", {"options": {"num_partitions": 601}}, InvalidInputError, "601 rows.*there are 600"),
+        ("v", "IVF_FLAT", {"options": {"num_partitions": 301}}, InvalidInputError, "602 rows.*there are 600"),
         (
             "v",
             "IVF_PQ",
@@ -170,7 +170,7 @@ def test_what_cannot_be_indexed_is_said_and_nothing_is_committed(
 def test_too_few_rows_for_a_quantizer_are_told(stored: Maintained) -> None:
     stored.write(with_vectors(stored, 100), options=WriteOptions(vector_columns={"v": DIMENSION}))
 
-    with pytest.raises(InvalidInputError, match=r"needs at least 256 rows, and there are 100.*IVF_FLAT"):
+    with pytest.raises(InvalidInputError, match=r"needs at least 512 rows, and there are 100.*IVF_FLAT"):
         build(stored, "v", "IVF_PQ")
 
     assert build(stored, "v", "IVF_PQ", options={"num_bits": 4}).rows == 100
