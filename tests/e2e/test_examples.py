@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import pyarrow as pa
 import pytest
 
 from airflow_provider_lancens.embedded import EmbeddedMetastore
@@ -23,7 +24,7 @@ from tests.servers.glue_double import REGION, GlueDouble
 EXAMPLES = TREE / "example_dags"
 NAMES = (
     *("wait_for_version", "cascade_safely", "advance_version", "glue_assumed_role"),
-    *("spark_pinned_read", "embeddings"),
+    *("spark_pinned_read", "spark_files", "embeddings"),
 )
 ROLE = "arn:aws:iam::123456789012:role/lake"
 BUCKET = "lake"
@@ -177,3 +178,12 @@ def test_images_are_found_by_their_likeness_at_the_pinned_version(outcomes: dict
     assert (answer["version"], answer["asked"]) == (2, 90)
     assert answer["same_digit"] > 0.9
     assert xcom(outcome, "release")["released"]
+
+
+def test_files_are_ingested_as_they_were_asked_for(
+    outcomes: dict[str, Outcome], namespace: Hive2Namespace
+) -> None:
+    assert xcom(outcomes["spark_files"], "ingest")["rows"] == 10
+    table = lance.dataset(namespace.describe_table({"id": ["shops", "prices"]}).location)
+    assert table.schema.names == ["shop", "article_id", "price"]
+    assert pa.types.is_decimal(table.schema.field("price").type)

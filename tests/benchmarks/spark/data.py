@@ -1,0 +1,106 @@
+"""The data that ways of writing are compared on: rows as of an order system, and vectors."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+_BLOCK = 250_000
+_WORDS = np.array(["deliver", "in", "person", "none", "collect", "take", "back", "return", "mail", "ship"])
+_SECONDS_OF_YEARS = 7 * 365 * 86_400
+
+
+def lineitem(folder: Path, rows: int) -> Path:
+    """16 columns of numbers, decimals, dates and text, in Parquet."""
+    return _written(folder / "lineitem", rows, _BLOCK, _items)
+
+
+def vectors(folder: Path, rows: int, dimension: int = 768) -> Path:
+    """An id and a vector of 32-bit floats."""
+
+    def block(random: np.random.Generator, start: int, count: int) -> pa.Table:
+        values = pa.array(random.random(count * dimension, np.float32))
+        offsets = pa.array(np.arange(count + 1, dtype=np.int32) * dimension)
+        embedding = pa.ListArray.from_arrays(offsets, values)
+        return pa.table({"id": np.arange(start, start + count), "embedding": embedding})
+
+    return _written(folder / "vectors", rows, _BLOCK // 25, block)
+
+
+def blobs(folder: Path, rows: int, size: int) -> Path:
+    """Bytes that can't be compressed, all in one row group."""
+    random = np.random.default_rng(0)
+    file = folder / "blobs.parquet"
+    schema = pa.schema({"id": pa.int64(), "blob": pa.binary()})
+    # As many values as Spark's own writer takes before it looks at the size of a page: no reader can
+    # hold less than a page.
+    with pq.ParquetWriter(file, schema, write_batch_size=100) as writer:
+        writer.write_table(
+            pa.table({"id": range(rows), "blob": [random.bytes(size) for _ in range(rows)]}),
+            row_group_size=rows,
+        )
+    return file
+
+
+def _written(
+    folder: Path,
+    rows: int,
+    block: int,
+    make: Callable[[np.random.Generator, int, int], pa.Table],
+) -> Path:
+    """Two files, since Spark on two cores reads two best."""
+    folder.mkdir(parents=True)
+    random = np.random.default_rng(0)
+    for number, first in enumerate((0, rows // 2)):
+        last = rows // 2 if number == 0 else rows
+        tables = (make(random, at, min(block, last - at)) for at in range(first, last, block))
+        _write(folder / f"part-{number}.parquet", tables)
+    return folder
+
+
+def _write(file: Path, tables: Iterator[pa.Table]) -> None:
+    first = next(tables)
+    with pq.ParquetWriter(file, first.schema) as writer:
+        for table in (first, *tables):
+            writer.write_table(table, row_group_size=table.num_rows)
+
+
+def _items(random: np.random.Generator, start: int, count: int) -> pa.Table:
+    def numbers(most: int) -> np.ndarray:
+        return random.integers(1, most, count)
+
+    def money(most: int) -> pa.Array:
+        cents = pa.array(random.integers(0, most * 100, count)).cast(pa.decimal128(19, 0))
+        # A number of cents is that of a hundredth, once its digits are read so.
+        return pa.Array.from_buffers(pa.decimal128(12, 2), count, cents.buffers())
+
+    def date() -> pa.Array:
+        return pa.array(random.integers(8000, 10500, count, np.int32)).cast(pa.date32())
+
+    def word(words: int) -> pa.Array:
+        picked = _WORDS[random.integers(0, len(_WORDS), (words, count))]
+        return pa.array([" ".join(column) for column in picked.T])
+
+    moments = random.integers(0, _SECONDS_OF_YEARS, count) * 1_000_000
+    return pa.table(
+        {
+            "orderkey": np.arange(start, start + count) // 4,
+            "partkey": numbers(200_000),
+            "suppkey": numbers(10_000),
+            "linenumber": numbers(8).astype(np.int32),
+            "quantity": money(50),
+            "extendedprice": money(100_000),
+            "discount": money(1),
+            "tax": money(1),
+            "returnflag": word(1),
+            "linestatus": word(1),
+            "shipdate": date(),
+            "commitdate": date(),
+            "receipt": pa.array(moments).cast(pa.timestamp("us", "UTC")),
+            "shipinstruct": word(2),
+            "weight": random.random(count),
+            "comment": word(4),
+        }
+    )
