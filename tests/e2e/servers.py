@@ -22,8 +22,9 @@ Answer = TypeVar("Answer")
 class RunningAirflow(AirflowServers):
     """Scheduler, triggerer, DAG processor and API server over one home, whose database is migrated."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, tasks_at_once: int = 2) -> None:
         super().__init__(home)
+        self._environment["AIRFLOW__CORE__PARALLELISM"] = str(tasks_at_once)
         self._database = home.airflow / "airflow.db"
         self._scheduler_log = home.log("scheduler")
         self.task_logs: Path = home.airflow / "logs"

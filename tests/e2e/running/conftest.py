@@ -70,6 +70,7 @@ def airflow(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ru
         "AIRFLOW_HOME": str(home.airflow),
         "AIRFLOW__CORE__DAGS_FOLDER": str(copied_dags(home.folder / "dags")),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
         # A killed triggerer's waits are taken over once it counts as dead: by default after 30 s.
         "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
         "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "8",
@@ -81,7 +82,7 @@ def airflow(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ru
         for name, value in settings.items():
             patch.setenv(name, value)
         home.migrate()
-        servers = RunningAirflow(home)
+        servers = RunningAirflow(home, tasks_at_once=8)  # all of them light ones
     with servers:
         yield servers
     if os.environ.get("LANCENS_KEEP_LOGS"):
