@@ -1,4 +1,4 @@
-"""One ingestion by its operator, somewhere in the world of Spark; run by `test_places.py`.
+"""One task by its operator, twice, somewhere in the world of Spark; run by `test_places.py`.
 
 In a process of its own: a process has one Spark.
 """
@@ -6,23 +6,33 @@ In a process of its own: a process has one Spark.
 import json
 import logging
 import sys
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.operators.spark_ingest import LanceSparkIngestOperator
+from airflow_provider_lancens.operators.spark_maintenance import (
+    LanceCompactTableOperator,
+    LanceCreateIndexOperator,
+)
 
 
 def cheap(spark: SparkSession, orders: DataFrame) -> DataFrame:
     return orders.where("price < 3")
 
 
+OPERATORS: dict[str, Any] = {
+    "ingest": partial(LanceSparkIngestOperator, source=cheap),
+    "compact": LanceCompactTableOperator,
+    "index": LanceCreateIndexOperator,
+}
+
+
 def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s")
-    task = LanceSparkIngestOperator(
-        task_id="ingest", lance_conn_id="lake", source=cheap, **json.loads(sys.argv[1])
-    )
+    task = OPERATORS[sys.argv[1]](task_id="ingest", lance_conn_id="lake", **json.loads(sys.argv[2]))
     instance = SimpleNamespace(dag_id="dag", task_id="ingest", map_index=-1)
     context: Any = {"ti": instance, "run_id": "1"}
     answers = [task.execute(context), task.execute(context)]

@@ -1,4 +1,4 @@
-"""The same ingestion wherever Spark runs: on a standalone cluster, through Spark Connect."""
+"""The same tasks wherever Spark runs: on a standalone cluster, through Spark Connect."""
 
 import json
 import subprocess
@@ -56,9 +56,9 @@ def tables(
     return {"table": str(target), "inputs": {"orders": {"table": str(orders), "version": 1}}}
 
 
-def ingest(**arguments: Any) -> list[dict[str, Any]]:
+def run(task: str, **arguments: Any) -> list[dict[str, Any]]:
     """Two runs of the same task."""
-    command = [sys.executable, "-m", "tests.integration.spark.place", json.dumps(arguments)]
+    command = [sys.executable, "-m", "tests.integration.spark.place", task, json.dumps(arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=Path(__file__).parents[3])
     assert done.returncode == 0, done.stderr[-5000:]
     [line] = [line for line in done.stdout.splitlines() if line.startswith("[{")]
@@ -77,7 +77,7 @@ def test_an_ingestion_on_a_standalone_cluster(
     host, port = cluster.rsplit(":", 1)
     connect("cluster", "spark", host=host, port=int(port), extra={"deploy-mode": "client"})
 
-    check(ingest(**tables, spark_conn_id="cluster", spark_conf=SMALL))
+    check(run("ingest", **tables, spark_conn_id="cluster", spark_conf=SMALL))
 
 
 def test_an_ingestion_through_spark_connect(
@@ -86,4 +86,18 @@ def test_an_ingestion_through_spark_connect(
     host, port = server.rsplit(":", 1)
     connect("server", "spark_connect", host=f"sc://{host}", port=int(port))
 
-    check(ingest(**tables, spark_conn_id="server"))
+    check(run("ingest", **tables, spark_conn_id="server"))
+
+
+def test_maintenance_through_spark_connect(
+    tables: dict[str, Any], connect: Callable[..., str], server: str
+) -> None:
+    host, port = server.rsplit(":", 1)
+    connect("server", "spark_connect", host=f"sc://{host}", port=int(port))
+    where = {"table": tables["inputs"]["orders"]["table"], "spark_conn_id": "server"}
+
+    compacted = run("compact", **where)
+    indexed = run("index", **where, column="price", index_type="BTREE")
+
+    assert [answer["fragments_removed"] for answer in compacted] == [2, 0]
+    assert [(answer["rows"], answer["created"]) for answer in indexed] == [(5, True), (5, False)]
