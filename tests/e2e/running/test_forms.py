@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_lancens.embedded import EmbeddedMetastore, MetastoreServer
-from tests.e2e.ui import ApiServer
+from tests.e2e.servers import RunningAirflow
 from tests.e2e.versions import AIRFLOW_V_3_2_PLUS
 from tests.servers.glue_double import REGION, GlueDouble
 
@@ -45,10 +45,10 @@ class Filled:
 
 
 @pytest.fixture(scope="module")
-def ui(airflow_home: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a real Airflow's UI."""
-    with ApiServer(airflow_home, tmp_path_factory.mktemp("ui") / "api-server.log") as server:
-        yield server.url
+def ui(airflow: RunningAirflow) -> str:
+    """The address of its UI, once that is up."""
+    airflow.until(lambda: airflow.ask("/api/v2/version"))
+    return airflow.url
 
 
 @pytest.fixture(scope="module")
