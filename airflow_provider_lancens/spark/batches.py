@@ -8,14 +8,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 
-def conform(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def conform(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, cut_times: bool = False
+) -> Iterator[pa.RecordBatch]:
     """The batches with exactly these columns, in this order, of these types.
+
+    Args:
+        batches: batches that have at least these columns.
+        schema: the columns.
+        cut_times: whether times lose what is finer than their new unit; if not, they don't fit.
 
     Raises:
         ValueError: a value doesn't fit; the message names the column.
     """
     for batch in batches:
-        columns = [_column(batch.column(field.name), field) for field in schema]
+        columns = [_column(batch.column(field.name), field, cut_times) for field in schema]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -24,23 +31,22 @@ def without_empty(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     return (batch for batch in batches if batch.num_rows)
 
 
-def _column(column: pa.Array, field: pa.Field) -> pa.Array:
+def _column(column: pa.Array, field: pa.Field, cut_times: bool) -> pa.Array:
     if not field.nullable and column.null_count:
         raise ValueError(f"column {field.name}: the table takes no nulls here, and the data has some")
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if column.type != field.type:
-        column = _cast(column, field)
+        column = _cast(column, field, cut_times)
     return _realigned(column) if _holds_decimals(field.type) else column
 
 
-def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
+def _cast(column: pa.Array, field: pa.Field, cut_times: bool) -> pa.Array:
     if column.null_count == len(column):
         # Also because Arrow crashes where it makes vectors of nulls alone: Spark sends them no values.
         return pa.nulls(len(column), field.type)
     try:
-        # Spark knows no nanoseconds: where another writer stored some, they are cut.
-        return column.cast(options=pc.CastOptions(field.type, allow_time_truncate=True))
+        return column.cast(options=pc.CastOptions(field.type, allow_time_truncate=cut_times))
     except pa.ArrowException as error:
         raise ValueError(f"column {field.name}: {column.type} as {field.type}: {error}") from error
 

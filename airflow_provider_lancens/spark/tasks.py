@@ -90,7 +90,8 @@ class ReadTask:
 
     def read(self, number: int) -> Iterator[pa.RecordBatch]:
         """Read one group, by its number."""
-        return conform(self._scan(self.groups[number]), self.schema)
+        # Spark knows no nanoseconds: where another writer stored some, they are cut.
+        return conform(self._scan(self.groups[number]), self.schema, cut_times=True)
 
     def _scan(self, fragment_ids: Sequence[int]) -> Iterator[pa.RecordBatch]:
         dataset = self.dataset.open(self.version)

@@ -73,9 +73,13 @@ def test_a_vector_of_another_length_is_refused_by_column() -> None:
 def test_nanoseconds_are_cut_to_what_spark_holds() -> None:
     batch = pa.record_batch({"at": pa.array([1_000_000_001], pa.timestamp("ns"))})
 
-    [out] = conform([batch], pa.schema({"at": pa.timestamp("us")}))
+    schema = pa.schema({"at": pa.timestamp("us")})
+
+    [out] = conform([batch], schema, cut_times=True)
 
     assert out.column("at").cast(pa.int64()).to_pylist() == [1_000_000]
+    with pytest.raises(ValueError, match=r"column at: .*would lose data"):
+        list(conform([batch], schema))
 
 
 def test_a_moment_out_of_reach_of_nanoseconds_is_refused_by_column() -> None:
