@@ -56,6 +56,18 @@ class SparkPlace:
             raise _refusal(connection, "Host", "is empty", "such as local[*], spark://host, yarn, sc://host")
         return readers[connection.conn_type](connection, read_extra(connection))
 
+    def check_driver_here(self) -> None:
+        """Return where the driver is the task's process.
+
+        Raises:
+            AirflowFailException: the connection gives it to the cluster.
+        """
+        if self.deploy_mode != "client":
+            raise AirflowFailException(
+                f"deploy-mode {self.deploy_mode}: the driver of a task's own PySpark is the task; use a "
+                "connection with deploy-mode client, or LanceSparkIngestOperator"
+            )
+
 
 def _cluster(connection: Connection, extra: Mapping[str, Any]) -> SparkPlace:
     deploy_mode = extra.get("deploy-mode") or "client"

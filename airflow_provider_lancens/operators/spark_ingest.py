@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
     from lance_namespace import LanceNamespace
 
+    from airflow_provider_lancens.hooks.spark import SparkPlace
     from airflow_provider_lancens.operators.sources import IngestSource, Source
     from airflow_provider_lancens.spark.files.source import FileSource
     from airflow_provider_lancens.spark.options import WriteResult
@@ -148,10 +149,19 @@ class LanceSparkIngestOperator(LanceSparkOperator):
     def _written(
         self, source: IngestSource, namespace: LanceNamespace, table: str, name: Mapping[str, Any]
     ) -> WriteResult:
-        with self.spark(self.spark_place()) as spark:
-            return source.write(
-                spark, namespace, table, mode=self.mode, on=self.on, options=self._write_options, **name
-            )
+        place = self.spark_place()
+        how = {"mode": self.mode, "on": self.on, **name}
+        if place.deploy_mode == "cluster":
+            return self._submitted(place, source, table, how)
+        with self.spark(place) as spark:
+            return source.write(spark, namespace, table, options=self._write_options, **how)
+
+    def _submitted(
+        self, place: SparkPlace, source: IngestSource, table: str, how: Mapping[str, Any]
+    ) -> WriteResult:
+        from airflow_provider_lancens.operators.spark_submitting import make_job
+
+        return self.submit(place, make_job(self.hook, source, table=table, write=how, options=self.options))
 
 
 def _words(files: FileSource | Mapping[str, Any]) -> dict[str, Any]:

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_lancens.hooks.errors import LanceRetryableError
-from airflow_provider_lancens.hooks.spark import SparkPlace
 from airflow_provider_lancens.operators.base import LanceOperator
+from airflow_provider_lancens.operators.spark_work import SparkWork, killable
 
 if TYPE_CHECKING:
-    from airflow_provider_lancens.spark.opened import OpenedSession
+    from airflow_provider_lancens.hooks.spark import SparkPlace
+    from airflow_provider_lancens.spark.job import Job
+    from airflow_provider_lancens.spark.options import WriteResult
 
 
 class LanceSparkOperator(LanceOperator):
@@ -28,9 +29,7 @@ class LanceSparkOperator(LanceOperator):
     template_fields: Sequence[str] = ("spark_conn_id", "spark_conf", *LanceOperator.template_fields)
     template_fields_renderers = {"spark_conf": "json"}
 
-    _working = False
-    _killed = False
-    _opened: OpenedSession | None = None
+    _work: SparkWork | None = None
 
     def __init__(
         self, *, spark_conn_id: str | None = None, spark_conf: Mapping[str, str] | None = None, **kwargs: Any
@@ -45,6 +44,8 @@ class LanceSparkOperator(LanceOperator):
         Raises:
             AirflowFailException: the connection describes no such place.
         """
+        from airflow_provider_lancens.hooks.spark import SparkPlace
+
         return SparkPlace.of_connection(self.spark_conn_id) if self.spark_conn_id else SparkPlace()
 
     @contextmanager
@@ -52,35 +53,40 @@ class LanceSparkOperator(LanceOperator):
         """A session in the task's process, for the block.
 
         Raises:
+            AirflowFailException: the place gives the driver to the cluster.
             LanceRetryableError: the task was killed; Spark's work has ended.
         """
-        from airflow_provider_lancens.spark.session import opened_session
+        place.check_driver_here()
+        with self._killable() as work:
+            name = f"{self.dag_id}.{self.task_id}"
+            with work.session(name, {**place.conf, **self.spark_conf}) as spark:
+                yield spark
 
-        self._working = True
+    def submit(self, place: SparkPlace, job: Job) -> WriteResult:
+        """Give a job to spark-submit, and wait for what it commits.
+
+        Raises:
+            AirflowFailException: it can't run so.
+            LanceRetryableError: it failed, or the task was killed, and spark-submit with it.
+        """
+        from airflow_provider_lancens.operators.spark_submitting import run_job, submitting
+        from airflow_provider_lancens.spark.alarm import before_alarm
+
+        conf = {**place.conf, **self.spark_conf, "spark.app.name": f"{self.dag_id}.{self.task_id}"}
+        with self._killable() as work, submitting(job, place, conf) as submission:
+            work.abort = submission.kill
+            with before_alarm(submission.kill):
+                return run_job(job, self.hook, submission, self.log)
+
+    @contextmanager
+    def _killable(self) -> Iterator[SparkWork]:
         try:
-            with opened_session(f"{self.dag_id}.{self.task_id}", {**place.conf, **self.spark_conf}) as opened:
-                self._opened = opened
-                yield opened.spark
-        except BaseException as error:
-            if self._killed:
-                raise LanceRetryableError("the task was killed, and with it its work on Spark") from error
-            raise
+            with killable() as self._work:
+                yield self._work
         finally:
-            self._working, self._opened = False, None
+            self._work = None
 
     def on_kill(self) -> None:
-        """Stop Spark's work, and leave the block that waits for it; called by Airflow in a signal's handler.
-
-        Airflow itself would go on with the task afterwards.
-        """
-        if not self._working:
-            return
-        self._killed = True
-        self.log.warning("The task is killed: stopping its work on Spark")
-        if self._opened is not None:
-            self._opened.abort()
-        raise Killed
-
-
-class Killed(BaseException):
-    """Leaves whatever the task is doing; no `except Exception` on the way holds it up."""
+        """Stop Spark's work, and end the task."""
+        if self._work is not None:
+            self._work.kill()

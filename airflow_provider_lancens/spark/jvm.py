@@ -34,7 +34,7 @@ def start_context(settings: Mapping[str, str]) -> SparkContext:
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     if SparkContext._gateway is not None:
         return SparkContext(conf=conf)
-    public = [(key, value) for key, value in settings.items() if not _SECRET.search(key)]
+    public = [(key, value) for key, value in settings.items() if not is_secret(key)]
     gateway = launch_gateway(SparkConf(loadDefaults=False).setAll(public))  # type: ignore[no-untyped-call]
     try:
         return SparkContext(conf=conf, gateway=gateway)
@@ -42,6 +42,11 @@ def start_context(settings: Mapping[str, str]) -> SparkContext:
         end(gateway.proc)
         forget(SparkSession)
         raise
+
+
+def is_secret(key: str) -> bool:
+    """Whether a setting is secret, by its name."""
+    return _SECRET.search(key) is not None
 
 
 def process_of(context: SparkContext) -> subprocess.Popen[bytes] | None:

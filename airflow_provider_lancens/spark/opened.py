@@ -40,7 +40,7 @@ class OpenedSession:
             self.spark.sparkContext.addJobTag(self.tag)
 
     def close(self) -> None:
-        """End the block in which all went well."""
+        """End the block where nobody interrupted it."""
         if is_remote(self.spark):
             self.spark.removeTag(self.tag)
         else:
@@ -62,19 +62,16 @@ class OwnSession(OpenedSession):
     """The JVM; None where it is someone else's."""
 
     def close(self) -> None:
-        """Stop it, and its JVM."""
-        self.spark.stop()
-        self._end_process()
+        """Stop it. Its JVM ends with this process: PySpark's errors ask it for their words until then."""
+        if self.process is None or self.process.poll() is None:
+            self.spark.stop()
 
     def abort(self) -> None:
         """See `OpenedSession.abort`: nobody is asked, the JVM ends, and executors and workers with it."""
         if self.process is None:
             OpenedSession.abort(self)
             _elsewhere(self.spark.stop)
-        self._end_process()
-
-    def _end_process(self) -> None:
-        if self.process is not None:
+        else:
             jvm.end(self.process)
             jvm.forget(type(self.spark))
 

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 MASTER, REMOTE = "spark.master", "spark.remote"
 PYTHON = "spark.pyspark.python"
 
+_TIME_ZONE = {"spark.sql.session.timeZone": "UTC"}
 _DEFAULTS = {
     MASTER: "local[*]",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.sql.session.timeZone": "UTC",
+    **_TIME_ZONE,
 }
 _LOCAL_DEFAULTS = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-_REMOTE_DEFAULTS = {"spark.sql.session.timeZone": "UTC"}
 
 
 @contextlib.contextmanager
@@ -54,7 +54,7 @@ def spark_session(app_name: str, conf: Mapping[str, str] | None = None) -> Itera
 def opened_session(app_name: str, conf: Mapping[str, str] | None = None) -> Iterator[OpenedSession]:
     """The same as something that can be given up while it runs.
 
-    Where the block ends by an exception, whatever it was, Spark's work ends first.
+    Where a signal's handler interrupts the block, Spark's work ends first.
 
     Args:
         app_name: what a new session calls itself.
@@ -71,6 +71,12 @@ def opened_session(app_name: str, conf: Mapping[str, str] | None = None) -> Iter
         opened.begin()
         with before_alarm(opened.abort):
             yield opened
+    except Exception:
+        with contextlib.suppress(
+            Exception
+        ):  # what failed may be Spark itself, and it's that error that counts
+            opened.close()
+        raise
     except BaseException:
         opened.abort()
         raise
@@ -111,7 +117,7 @@ def _connect(conf: dict[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.remote(conf[REMOTE])
-    for key, value in {**_REMOTE_DEFAULTS, **conf}.items():
+    for key, value in {**_TIME_ZONE, **conf}.items():
         if key not in (REMOTE, MASTER):
             builder = builder.config(key, value)
     try:
@@ -124,8 +130,10 @@ def _connect(conf: dict[str, str]) -> SparkSession:
 def _start(app_name: str, conf: dict[str, str]) -> OwnSession:
     from pyspark.sql import SparkSession
 
-    settings = {**_DEFAULTS, "spark.app.name": app_name, **conf}
-    if settings[MASTER].startswith("local"):
+    # Where spark-submit started us, it has said already where to run.
+    defaults = _TIME_ZONE if "PYSPARK_GATEWAY_PORT" in os.environ else _DEFAULTS
+    settings = {**defaults, "spark.app.name": app_name, **conf}
+    if settings.get(MASTER, "").startswith("local"):
         settings = {**_LOCAL_DEFAULTS, **settings}
         # Spark starts workers with whatever `python3` is first in the path, which need not have Lance.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -24,7 +24,7 @@ from tests.servers.glue_double import REGION, GlueDouble
 EXAMPLES = TREE / "example_dags"
 NAMES = (
     *("wait_for_version", "cascade_safely", "advance_version", "glue_assumed_role"),
-    *("spark_pinned_read", "spark_files", "embeddings"),
+    *("spark_pinned_read", "spark_files", "spark_own_function", "embeddings"),
 )
 ROLE = "arn:aws:iam::123456789012:role/lake"
 BUCKET = "lake"
@@ -187,3 +187,10 @@ def test_files_are_ingested_as_they_were_asked_for(
     table = lance.dataset(namespace.describe_table({"id": ["shops", "prices"]}).location)
     assert table.schema.names == ["shop", "article_id", "price"]
     assert pa.types.is_decimal(table.schema.field("price").type)
+
+
+def test_a_tasks_own_pyspark_reads_one_version_and_writes_two_tables(outcomes: dict[str, Outcome]) -> None:
+    outcome = outcomes["spark_own_function"]
+    split = xcom(outcome, "split")
+    assert xcom(outcome, "collect")["rows"] == split["warm"]["rows"] + split["cold"]["rows"] == 24
+    assert [split[name]["version"] for name in ("warm", "cold")] == [1, 1]

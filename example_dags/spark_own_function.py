@@ -1,0 +1,58 @@
+"""PySpark of one's own in a task: tables read at a version, and written once however often the task runs."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import DAG, task
+
+from airflow_provider_lancens.assets.table import lance_table
+from airflow_provider_lancens.operators.namespaces import LanceCreateNamespaceOperator
+from airflow_provider_lancens.operators.spark_lake import lance_spark
+from airflow_provider_lancens.operators.tables import LanceDeclareTableOperator
+
+CONNECTION = "lake"
+TABLES = ("readings", "warm", "cold")
+SPARK = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
+
+
+# [START howto_spark_own_function]
+@task(outlets=[lance_table("climate$warm", CONNECTION), lance_table("climate$cold", CONNECTION)])
+def split(readings: dict[str, Any]) -> dict[str, Any]:
+    """Two tables out of one: both are made of the same version of it."""
+    with lance_spark(lance_conn_id=CONNECTION, spark_conf=SPARK) as lake:
+        frame = lake.read(readings, filter="celsius IS NOT NULL")
+        warm = lake.write(frame.where("celsius >= 15"), "climate$warm", mode="overwrite")
+        cold = lake.write(frame.where("celsius < 15"), "climate$cold", mode="overwrite")
+    return {"warm": warm, "cold": cold}
+
+
+# [END howto_spark_own_function]
+
+
+@task
+def collect() -> dict[str, Any]:
+    """A day's readings; here they are made up."""
+    with lance_spark(lance_conn_id=CONNECTION, spark_conf=SPARK) as lake:
+        frame = lake.spark.range(24).selectExpr("id AS hour", "10 + id % 12 AS celsius")
+        written: dict[str, Any] = lake.write(frame, "climate$readings")
+    return written
+
+
+with DAG(
+    dag_id="lance_spark_own_function",
+    schedule=None,
+    default_args={"retries": 2, "retry_delay": timedelta(seconds=30)},
+    tags=["lance", "example"],
+    doc_md=__doc__,
+) as dag:
+    given = {"lance_conn_id": CONNECTION}
+    create = LanceCreateNamespaceOperator(task_id="create", namespace="climate", **given)
+    declared = [
+        LanceDeclareTableOperator(task_id=f"declare_{name}", table=f"climate${name}", **given)
+        for name in TABLES
+    ]
+    readings = collect()
+    create >> declared >> readings
+    split(readings)

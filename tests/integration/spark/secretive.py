@@ -1,0 +1,35 @@
+"""One ingestion by its operator, somewhere in the world of Spark; run by `test_secrets.py`.
+
+In a process of its own: a process has one Spark.
+"""
+
+import json
+import logging
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+from airflow_provider_lancens.operators.spark_ingest import LanceSparkIngestOperator
+from tests.integration.spark.sources import cheap
+
+
+class Submitted(LanceSparkIngestOperator):
+    """The same by spark-submit, although its driver stays here: no cluster of ours takes a Python driver."""
+
+    def _written(self, source: Any, namespace: Any, table: Any, name: Any) -> Any:
+        return self._submitted(self.spark_place(), source, table, {"mode": self.mode, **name})
+
+
+def main() -> None:
+    logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s")
+    given = json.load(sys.stdin)
+    kind = Submitted if given.pop("submitted", False) else LanceSparkIngestOperator
+    task = kind(task_id="ingest", lance_conn_id="lake", source=cheap, **given)
+    instance = SimpleNamespace(dag_id="dag", task_id="ingest", map_index=-1)
+    context: Any = {"ti": instance, "run_id": "1"}
+    answers = [task.execute(context), task.execute(context)]
+    sys.stdout.write(json.dumps(answers) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""What ingestions are made of, where their driver is another process and has to import it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+
+def cheap(spark: Any, orders: Any, backwards: str) -> Any:
+    """The cheap orders, unless a secret, given backwards, shows in a process or in Spark's pages."""
+    secret = backwards[::-1]
+    context = getattr(spark, "sparkContext", None)
+    if context and context.uiWebUrl:
+        # What its page on the environment is made of.
+        address = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/environment"
+        with urlopen(address) as page:
+            shown = page.read().decode()
+        assert "spark.executor.memory" in shown
+        assert secret not in shown
+
+    def rows(batches: Iterator[Any]) -> Iterator[Any]:
+        seen = processes_that_show("spark")
+        assert len(seen) > 1
+        shown = processes_that_show(secret)
+        assert not shown, shown
+        yield from batches
+
+    return orders.where("price < 3").mapInArrow(rows, orders.schema)
+
+
+def processes_that_show(words: str) -> list[str]:
+    """The command lines and environments that hold these words."""
+    files = [process / name for process in Path("/proc").glob("[0-9]*") for name in ("cmdline", "environ")]
+    return [f"{file}: {_text(file.parent / 'cmdline')[:300]}" for file in files if words in _text(file)]
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_bytes().decode(errors="replace")
+    except OSError:
+        return ""  # it has ended, or is another user's
