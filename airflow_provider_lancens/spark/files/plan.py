@@ -90,9 +90,17 @@ class _Look:
     def at(self, file: StoredFile) -> Inspected:
         try:
             with open_file(file.location, file.bytes, self.options) as opened:
-                return self.format.inspect(opened)
+                inspected = self.format.inspect(opened)
+            _check_names(inspected.schema.names)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise InvalidInputError(f"file {file.location}: as {self.source.format}: {error}") from error
+        return inspected
+
+
+def _check_names(names: Sequence[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"two columns are named {', '.join(twice)}")
 
 
 def _format(source: FileSource) -> FileFormat:

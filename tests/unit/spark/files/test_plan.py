@@ -96,6 +96,13 @@ def test_a_file_of_another_schema_is_named(
         planned("parquet")
 
 
+def test_a_file_with_two_columns_of_one_name_is_refused(tmp_path: Path, planned: Planned) -> None:
+    (tmp_path / "a.csv").write_text("id,name,id\n1,x,2\n")
+
+    with pytest.raises(InvalidInputError, match=r"a\.csv: .*two columns are named id"):
+        planned("csv")
+
+
 def test_columns_in_another_order_are_the_same_schema(tmp_path: Path, planned: Planned) -> None:
     write(tmp_path / "a.parquet", pa.table({"id": [1], "name": ["x"]}))
     write(tmp_path / "b.parquet", pa.table({"name": ["x"], "id": [1]}))
