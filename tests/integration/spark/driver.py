@@ -10,18 +10,18 @@ from typing import Any
 
 from lance_namespace.errors import LanceNamespaceError
 
-from airflow_provider_lancens.spark import NamespaceSpec, once, write_table
+from airflow_provider_lancens.spark import NamespaceSpec, write_table
 from airflow_provider_lancens.spark.commit import Committer, Outcome
 from airflow_provider_lancens.spark.session import spark_session
 
+commit = Committer.commit
 
-class PausingCommitter(Committer):
-    """Stops where a driver is most vulnerable: between its write and its commit."""
 
-    def commit(self, *arguments: Any, **options: Any) -> Outcome:
-        say(paused=True)
-        sys.stdin.readline()
-        return super().commit(*arguments, **options)
+def commit_when_told(self: Committer, *arguments: Any, **options: Any) -> Outcome:
+    """Stop where a driver is most vulnerable: between its write and its commit."""
+    say(paused=True)
+    sys.stdin.readline()
+    return commit(self, *arguments, **options)
 
 
 def say(**answer: Any) -> None:
@@ -30,7 +30,7 @@ def say(**answer: Any) -> None:
 
 
 def main() -> None:
-    once.Committer = PausingCommitter  # type: ignore[misc]
+    Committer.commit = commit_when_told  # type: ignore[method-assign]
     with spark_session("driver", {"spark.master": "local[1]", "spark.driver.memory": "512m"}) as spark:
         say(ready=True)
         for line in sys.stdin:
