@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark import once
+from airflow_provider_lancens.spark import phases
 from airflow_provider_lancens.spark.files import rows
 from tests.benchmarks.spark import data
 from tests.benchmarks.spark.conftest import SCALE
@@ -64,7 +64,7 @@ def test_a_worker_stays_small(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(once, "WriteTask", MeasuredTask)
+    monkeypatch.setattr(phases, "WriteTask", MeasuredTask)
     use_fresh_workers(spark, str(tmp_path))
     ways = Ways(spark, request.getfixturevalue(kind), tmp_path / "out")
     if kind == "blobs":
