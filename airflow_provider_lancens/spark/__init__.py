@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from airflow_provider_lancens.spark.datasource import LanceDataSource, lance_data_source
     from airflow_provider_lancens.spark.delete import delete_rows
     from airflow_provider_lancens.spark.files.fingerprint import fingerprint_files
     from airflow_provider_lancens.spark.files.source import FileSource
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FileSource",
+    "LanceDataSource",
     "NamespaceSpec",
     "Orphans",
     "WriteOptions",
@@ -29,6 +31,7 @@ __all__ = [
     "delete_rows",
     "find_write",
     "fingerprint_files",
+    "lance_data_source",
     "read_table",
     "remove_orphans",
     "write_files",
@@ -37,6 +40,7 @@ __all__ = [
 
 _HOMES = {
     "FileSource": "files.source",
+    "LanceDataSource": "datasource",
     "NamespaceSpec": "target",
     "Orphans": "orphans",
     "WriteOptions": "options",
@@ -44,6 +48,7 @@ _HOMES = {
     "delete_rows": "delete",
     "find_write": "once",
     "fingerprint_files": "files.fingerprint",
+    "lance_data_source": "datasource",
     "read_table": "reader",
     "remove_orphans": "orphans",
     "write_files": "files.writer",

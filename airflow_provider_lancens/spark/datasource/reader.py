@@ -1,0 +1,59 @@
+"""Reading by the data source: groups of fragments of one version, a partition each."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+
+from airflow_provider_lancens.spark.datasource.filters import condition_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from airflow_provider_lancens.spark.tasks import ReadTask
+
+_PUSHDOWN = "pyspark.sql.worker.data_source_pushdown_filters"
+
+
+class LanceReader(DataSourceReader):
+    """Reads a task's groups."""
+
+    def __init__(self, task: ReadTask) -> None:
+        """Take what `plan_read` settled."""
+        self.task = task
+
+    def partitions(self) -> list[InputPartition]:
+        """A partition a group; None stands for a table of no rows, since Spark wants one at least."""
+        return [InputPartition(number) for number in range(len(self.task.groups))] or [InputPartition(None)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one, on an executor."""
+        return iter(()) if partition.value is None else self.task.read(partition.value)
+
+
+class FilteringReader(LanceReader):
+    """Has Lance work off Spark's filters too."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 Spark's signature
+        """Take the filters that mean the same to Lance; yields the others."""
+        conditions = {index: condition_of(one, self.task.schema) for index, one in enumerate(filters)}
+        own = [] if self.task.filter is None else [self.task.filter]
+        taken = [*own, *(condition for condition in conditions.values() if condition is not None)]
+        if taken:
+            together = " AND ".join(f"({condition})" for condition in taken)
+            self.task = dataclasses.replace(self.task, filter=together)
+        return [filters[index] for index, condition in conditions.items() if condition is None]
+
+
+def reader_class() -> type[LanceReader]:
+    """The reader that this process can use.
+
+    Spark fails every read by a reader that takes filters, unless its configuration
+    ``spark.sql.python.filterPushdown.enabled`` is set, which it tells nobody; but then it plans reads
+    in a process of another module.
+    """
+    return FilteringReader if _PUSHDOWN in sys.modules else LanceReader

@@ -1,0 +1,169 @@
+"""`format("lake")`: the guarantees of `write_table` and `read_table`, in the words of a data source."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from lance_namespace import DeclareTableRequest
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_provider_lancens.spark import LanceDataSource, NamespaceSpec, find_write
+from tests.integration.spark.conftest import ATTEMPTS_OF_A_TASK
+from tests.integration.spark.datasource.conftest import Load, Save
+from tests.integration.spark.test_round_trip import SCHEMA, VALUES
+
+SECRET = "not-to-be-shown"
+pytestmark = pytest.mark.slow
+only_managed = pytest.mark.parametrize("managed_by", ["impl"], indirect=True)
+only_stored = pytest.mark.parametrize("managed_by", ["storage"], indirect=True)
+
+
+def ids(df: DataFrame) -> list[int]:
+    return sorted(row["id"] for row in df.select("id").collect())
+
+
+def marks(tmp_path: Path) -> list[Path]:
+    return list(tmp_path.glob("**/_lancens/writes/*"))
+
+
+def test_rows_are_saved_once_and_read_at_their_version(
+    spark: SparkSession, spec: NamespaceSpec, table: str, save: Save, load: Load, tmp_path: Path
+) -> None:
+    save(spark.range(0, 9, 1, 2), idempotency_key="january")
+    save(spark.range(0, 9, 1, 2), idempotency_key="january")
+    newest = load()
+    save(spark.range(9, 12))
+
+    found = find_write(spec, table, "january")
+    assert found is not None
+    assert (found.version, found.rows, found.files) == (1, 9, 2)
+    assert ids(load(version=1)) == list(range(9))
+    assert ids(newest) == list(range(9))  # as it was when it was asked for
+    assert ids(load(columns="id", filter="id > 7")) == [8, 9, 10, 11]
+    assert marks(tmp_path) == []
+
+
+@only_managed
+def test_a_task_that_is_run_again_doubles_nothing_and_a_job_that_fails_commits_nothing(
+    spark: SparkSession, save: Save, load: Load, tmp_path: Path
+) -> None:
+    def failing(attempts: int) -> Any:
+        def step(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield from batches
+            context = TaskContext.get()
+            if context is not None and context.attemptNumber() < attempts:
+                raise RuntimeError("this attempt fails")
+
+        return step
+
+    save(spark.range(0, 100, 1, 1).mapInArrow(failing(ATTEMPTS_OF_A_TASK - 1), "id long"))
+    with pytest.raises(PySparkException, match="this attempt fails"):
+        save(spark.range(100, 200, 1, 1).mapInArrow(failing(ATTEMPTS_OF_A_TASK), "id long"))
+
+    assert ids(load()) == list(range(100))
+    assert marks(tmp_path) == []
+
+
+def test_an_overwrite_is_refused_where_rows_came_in_between(
+    spark: SparkSession, spec: NamespaceSpec, table: str, save: Save, load: Load, tmp_path: Path
+) -> None:
+    def step(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            rows = pa.table({"id": pa.array([77], pa.int64())})
+            lance.write_dataset(
+                rows, namespace_client=spec.connect(), table_id=table.split("$"), mode="append"
+            )
+            yield batch
+
+    save(spark.range(3))
+    with pytest.raises(PySparkException, match="changed its rows since this write began"):
+        save(spark.range(9, 10, 1, 1).mapInArrow(step, "id long"), mode="overwrite")
+
+    assert ids(load()) == [0, 1, 2, 77]
+    assert marks(tmp_path) == []
+
+
+@only_stored
+def test_an_append_with_key_columns_replaces_rows(spark: SparkSession, save: Save, load: Load) -> None:
+    save(spark.sql("SELECT id, 'old' AS state FROM range(3)"))
+    save(spark.sql("SELECT id, 'new' AS state FROM range(2, 4)"), on="id")
+
+    assert {(row["id"], row["state"]) for row in load().collect()} == {
+        (0, "old"),
+        (1, "old"),
+        (2, "new"),
+        (3, "new"),
+    }
+
+
+@only_stored
+def test_every_type_comes_back_equal(spark: SparkSession, save: Save, load: Load) -> None:
+    rows = list(itertools.zip_longest(*[[*values, None] for _, values in VALUES]))
+    written = spark.createDataFrame(rows, SCHEMA).coalesce(1)
+    save(written)
+
+    assert load().schema == SCHEMA
+    assert load().collect() == written.collect()
+
+
+@only_stored
+def test_filters_go_to_lance_where_spark_is_told_to_hand_them_over(
+    spark: SparkSession, save: Save, load: Load
+) -> None:
+    save(spark.sql("SELECT id, id / 2 AS half FROM range(10)"))
+    pushdown = "spark.sql.python.filterPushdown.enabled"
+    spark.conf.set(pushdown, "true")
+    try:
+        rows = load(filter="id < 9").where("id > 3 AND half < 4 AND id % 2 = 0")
+        plan = rows._jdf.queryExecution().optimizedPlan().toString()  # type: ignore[operator]
+        assert ids(rows) == [4, 6]
+    finally:
+        spark.conf.set(pushdown, "false")
+
+    assert "> 3" not in plan  # Spark has nothing left to do there
+    assert "< 4" in plan
+    assert ids(load().where("id > 3 AND half < 4")) == [4, 5, 6, 7]
+
+
+@only_stored
+def test_what_is_refused_says_why(spark: SparkSession, save: Save, load: Load, tmp_path: Path) -> None:
+    save(spark.range(3), idempotency_key="january", fingerprint="a")
+
+    with pytest.raises(PySparkException, match="other data"):
+        save(spark.range(3), idempotency_key="january", fingerprint="b")
+    with pytest.raises(PySparkException, match="columns: id is string, the table has int64"):
+        save(spark.sql("SELECT 'x' AS id"))
+    with pytest.raises(PySparkException, match="has no version 9"):
+        load(version=9)
+    with pytest.raises(PySparkException, match="a table has its own"):
+        spark.read.schema("id long").format("lake").option("table", "t").load().collect()
+    assert marks(tmp_path) == []
+
+
+def test_no_plan_shows_the_options(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spark.dataSource.register(LanceDataSource)
+    namespace = NamespaceSpec("dir", {"root": str(tmp_path), "storage.aws_session_id": SECRET})
+    namespace.connect().declare_table(DeclareTableRequest(id=["orders"]))
+    options = {f"namespace.{key}": value for key, value in namespace.properties.items()}
+    options |= {"namespace.impl": namespace.impl, "table": "orders"}
+
+    spark.range(3).write.format("lancens").options(**options).mode("append").save()
+    rows = spark.read.format("lancens").options(**options).load()
+    for detail in ("extended", "formatted"):
+        rows.explain(mode=detail)
+
+    shown = capsys.readouterr().out
+    assert "lancens" in shown
+    assert SECRET not in shown
+    with pytest.raises(PySparkException) as refused:
+        spark.read.format("lancens").options(**options, verzion=1).load()
+    assert "verzion" in str(refused.value)
+    assert SECRET not in str(refused.value)

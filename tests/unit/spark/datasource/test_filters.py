@@ -1,0 +1,86 @@
+"""Filters of Spark's, worked off by Lance itself."""
+
+import datetime as dt
+from decimal import Decimal
+
+import lance
+import pyarrow as pa
+import pytest
+from pyspark.sql import datasource as spark
+
+from airflow_provider_lancens.spark.datasource.filters import condition_of
+
+ROWS = pa.table(
+    {
+        "n": pa.array([1, 2, 3, None], pa.int64()),
+        "say `it`": pa.array([1, 2, 3, 4], pa.int64()),
+        "Text": ["a", "it's", "", None],
+        "yes": [True, False, None, True],
+        "day": [dt.date(1969, 12, 31), dt.date(2020, 2, 29), None, dt.date(1, 1, 1)],
+        "x": [0.5, float("nan"), None, 1.0],
+        "price": pa.array([Decimal("1.50"), None, None, None], pa.decimal128(10, 2)),
+        "inner": [{"n": 1}] * 4,
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> lance.LanceDataset:
+    return lance.write_dataset(ROWS, tmp_path_factory.mktemp("filters"))
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        (spark.EqualTo(("n",), 2), [1]),
+        (spark.GreaterThan(("n",), 1), [1, 2]),
+        (spark.GreaterThanOrEqual(("n",), -(2**63) + 1), [0, 1, 2]),
+        (spark.LessThan(("n",), 2**63 - 1), [0, 1, 2]),
+        (spark.LessThanOrEqual(("n",), 2), [0, 1]),
+        (spark.In(("n",), (1, 3)), [0, 2]),
+        (spark.Not(spark.In(("n",), (1, 3))), [1]),
+        (spark.Not(spark.EqualTo(("n",), 2)), [0, 2]),
+        (spark.IsNull(("n",)), [3]),
+        (spark.IsNotNull(("n",)), [0, 1, 2]),
+        (spark.Not(spark.IsNull(("inner",))), [0, 1, 2, 3]),
+        (spark.EqualTo(("Text",), "it's"), [1]),
+        (spark.GreaterThan(("Text",), "a"), [1]),
+        (spark.EqualTo(("yes",), True), [0, 3]),
+        (spark.Not(spark.EqualTo(("yes",), True)), [1]),
+        (spark.LessThan(("day",), dt.date(1970, 1, 1)), [0, 3]),
+        (spark.In(("day",), (dt.date(2020, 2, 29),)), [1]),
+    ],
+    ids=str,
+)
+def test_lance_finds_what_spark_would(
+    dataset: lance.LanceDataset, condition: spark.Filter, rows: list[int]
+) -> None:
+    words = condition_of(condition, ROWS.schema)
+
+    assert words is not None
+    found = dataset.scanner(columns=[], filter=words, with_row_id=True).to_table()
+    assert found["_rowid"].to_pylist() == rows
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        spark.EqualTo(("x",), 0.5),
+        spark.EqualTo(("price",), Decimal("1.50")),
+        spark.EqualTo(("inner", "n"), 1),
+        spark.EqualTo(("gone",), 1),
+        spark.EqualTo(("n",), -(2**63)),
+        spark.EqualTo(("say `it`",), 1),
+        spark.EqualTo(("n",), None),
+        spark.EqualTo(("n",), True),
+        spark.EqualNullSafe(("n",), 1),
+        spark.In(("n",), (1, None)),
+        spark.In(("n",), ()),
+        spark.StringStartsWith(("Text",), "a"),
+        spark.GreaterThan(("day",), dt.datetime(2020, 1, 1)),  # noqa: DTZ001 as Spark has it
+        spark.Not(spark.EqualTo(("x",), 0.5)),
+    ],
+    ids=str,
+)
+def test_what_could_mean_something_else_is_left_to_spark(condition: spark.Filter) -> None:
+    assert condition_of(condition, ROWS.schema) is None
