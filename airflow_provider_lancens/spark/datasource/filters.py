@@ -1,7 +1,7 @@
 """Spark's filters as Lance's conditions: only those that mean exactly the same to both.
 
 Not floating-point numbers, where the two compare NaN differently, nor decimals and timestamps, whose
-literals could lose something on the way.
+literals could lose something on the way, nor what Spark reads as another type than Lance holds.
 """
 
 from __future__ import annotations
@@ -20,15 +20,13 @@ _COMPARISONS: dict[type[spark.Filter], str] = {
     spark.LessThanOrEqual: "<=",
 }
 
-_LOWEST = -(2**63)
-
 
 def condition_of(condition: spark.Filter, schema: pa.Schema) -> str | None:
     """A filter in Lance's SQL; None where Spark has to apply it.
 
     Args:
         condition: Spark's filter.
-        schema: the columns as Spark is given them.
+        schema: the columns as Lance holds them.
     """
     if isinstance(condition, spark.Not):
         inner = condition_of(condition.child, schema)
@@ -56,11 +54,11 @@ def _of_column(condition: spark.Filter, column: str, arrow: pa.DataType) -> str 
 def _literal(value: Any, arrow: pa.DataType) -> str | None:
     if isinstance(value, bool):
         return str(value).lower() if pa.types.is_boolean(arrow) else None
-    if isinstance(value, int) and pa.types.is_integer(arrow):
-        # The one number whose digits alone are none of 64 bits, as Lance reads them.
-        return None if value == _LOWEST else str(value)
+    if isinstance(value, int) and pa.types.is_signed_integer(arrow):
+        # Lance fails on digits that are no number of the column's type; the lowest isn't, without its sign.
+        return str(value) if abs(value) < 1 << (arrow.bit_width - 1) else None
     if isinstance(value, str) and pa.types.is_string(arrow):
         return "'" + value.replace("'", "''") + "'"
-    if type(value) is dt.date and pa.types.is_date(arrow):
+    if type(value) is dt.date and pa.types.is_date32(arrow):
         return f"date '{value.isoformat()}'"
     return None

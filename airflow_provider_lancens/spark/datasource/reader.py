@@ -40,7 +40,8 @@ class FilteringReader(LanceReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 Spark's signature
         """Take the filters that mean the same to Lance; yields the others."""
-        conditions = {index: condition_of(one, self.task.schema) for index, one in enumerate(filters)}
+        held = self.task.dataset.open(self.task.version).schema
+        conditions = {index: condition_of(one, held) for index, one in enumerate(filters)}
         own = [] if self.task.filter is None else [self.task.filter]
         taken = [*own, *(condition for condition in conditions.values() if condition is not None)]
         if taken:

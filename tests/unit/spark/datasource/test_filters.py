@@ -20,6 +20,9 @@ ROWS = pa.table(
         "x": [0.5, float("nan"), None, 1.0],
         "price": pa.array([Decimal("1.50"), None, None, None], pa.decimal128(10, 2)),
         "inner": [{"n": 1}] * 4,
+        "tiny": pa.array([-127, -1, 0, 127], pa.int8()),
+        "unsigned": pa.array([0, 1, 2, 255], pa.uint8()),
+        "instant": pa.array([0, 0, 0, 0], pa.date64()),
     }
 )
 
@@ -41,6 +44,8 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> lance.LanceDataset:
         (spark.Not(spark.In(("n",), (1, 3))), [1]),
         (spark.Not(spark.EqualTo(("n",), 2)), [0, 2]),
         (spark.IsNull(("n",)), [3]),
+        (spark.LessThan(("tiny",), 127), [0, 1, 2]),
+        (spark.GreaterThan(("tiny",), -127), [1, 2, 3]),
         (spark.IsNotNull(("n",)), [0, 1, 2]),
         (spark.Not(spark.IsNull(("inner",))), [0, 1, 2, 3]),
         (spark.EqualTo(("Text",), "it's"), [1]),
@@ -74,6 +79,9 @@ def test_lance_finds_what_spark_would(
         spark.EqualTo(("n",), None),
         spark.EqualTo(("n",), True),
         spark.EqualNullSafe(("n",), 1),
+        spark.LessThan(("tiny",), 128),
+        spark.GreaterThan(("unsigned",), -1),
+        spark.EqualTo(("instant",), dt.date(1970, 1, 1)),
         spark.In(("n",), (1, None)),
         spark.In(("n",), ()),
         spark.StringStartsWith(("Text",), "a"),
