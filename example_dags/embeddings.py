@@ -10,8 +10,8 @@ import os
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk import DAG, task
-from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_provider_lancens.operators.namespaces import LanceCreateNamespaceOperator
 from airflow_provider_lancens.operators.spark_ingest import LanceSparkIngestOperator

@@ -24,7 +24,7 @@ from tests.servers.glue_double import REGION, GlueDouble
 EXAMPLES = TREE / "example_dags"
 NAMES = (
     *("wait_for_version", "cascade_safely", "advance_version", "glue_assumed_role"),
-    *("spark_pinned_read", "spark_files", "spark_own_function", "embeddings"),
+    *("spark_pinned_read", "spark_files", "spark_own_function", "maintain_table", "embeddings"),
 )
 ROLE = "arn:aws:iam::123456789012:role/lake"
 BUCKET = "lake"
@@ -161,6 +161,13 @@ def test_spark_reads_the_version_that_was_waited_for(outcomes: dict[str, Outcome
     outcome = outcomes["spark_pinned_read"]
     assert (xcom(outcome, "ingest")["rows"], xcom(outcome, "wait")["version"]) == (24, 1)
     assert xcom(outcome, "summarize")["rows"] == 1
+
+
+def test_a_table_is_compacted_and_indexed_and_keeps_its_young_versions(outcomes: dict[str, Outcome]) -> None:
+    outcome = outcomes["maintain_table"]
+    assert xcom(outcome, "compact")["fragments_added"] == 1
+    assert xcom(outcome, "index")["rows"] == 24
+    assert xcom(outcome, "clean_up")["versions"] == 0
 
 
 def test_images_are_found_by_their_likeness_at_the_pinned_version(outcomes: dict[str, Outcome]) -> None:

@@ -1,0 +1,43 @@
+"""Maintenance: a table that was written in small steps is compacted and indexed, then its old versions go.
+
+The table is the one that `lance_spark_pinned_read` fills: run that first.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.sdk import DAG
+
+from airflow_provider_lancens.operators.spark_maintenance import (
+    LanceCleanUpVersionsOperator,
+    LanceCompactTableOperator,
+    LanceCreateIndexOperator,
+)
+
+CONNECTION = "lake"
+READINGS = "weather$readings"
+SPARK = {"spark.master": "local[2]"}
+
+with DAG(
+    dag_id="lance_maintain_table",
+    schedule=None,
+    default_args={"lance_conn_id": CONNECTION, "retries": 2, "retry_delay": timedelta(seconds=30)},
+    tags=["lance", "example"],
+    doc_md=__doc__,
+) as dag:
+    # [START howto_maintain]
+    compact = LanceCompactTableOperator(task_id="compact", table=READINGS, spark_conf=SPARK)
+    index = LanceCreateIndexOperator(
+        task_id="index",
+        table=READINGS,
+        column="day",
+        index_type="BITMAP",
+        if_exists="replace",
+        spark_conf=SPARK,
+    )
+    clean_up = LanceCleanUpVersionsOperator(
+        task_id="clean_up", table=READINGS, older_than=timedelta(days=7), keep_versions=10
+    )
+    compact >> index >> clean_up
+    # [END howto_maintain]
