@@ -88,7 +88,7 @@ with DAG(
         return LanceTableVersionSensor(
             task_id=f"wait_for_{name}",
             table=TABLES[name],
-            after_version=ingested.output["previous_version"],
+            min_version=ingested.output["version"],
             poke_interval=5,
         )
 

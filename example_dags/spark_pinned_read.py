@@ -59,7 +59,7 @@ with DAG(
     wait = LanceTableVersionSensor(
         task_id="wait",
         table=READINGS,
-        after_version=ingest.output["previous_version"],
+        min_version=ingest.output["version"],
         poke_interval=POLL_SECONDS,
     )
     LanceSparkIngestOperator(
