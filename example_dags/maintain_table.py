@@ -9,8 +9,11 @@ from datetime import timedelta
 
 from airflow.sdk import DAG
 
-from airflow_provider_lancens.operators.spark_maintenance import (
+from airflow_provider_lancens.operators.clean_up import (
     LanceCleanUpVersionsOperator,
+    LanceRemoveOrphansOperator,
+)
+from airflow_provider_lancens.operators.spark_maintenance import (
     LanceCompactTableOperator,
     LanceCreateIndexOperator,
 )
@@ -39,5 +42,6 @@ with DAG(
     clean_up = LanceCleanUpVersionsOperator(
         task_id="clean_up", table=READINGS, older_than=timedelta(days=7), keep_versions=10
     )
-    compact >> index >> clean_up
+    remove_orphans = LanceRemoveOrphansOperator(task_id="remove_orphans", table=READINGS)
+    compact >> index >> clean_up >> remove_orphans
     # [END howto_maintain]

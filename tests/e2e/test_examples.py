@@ -168,6 +168,7 @@ def test_a_table_is_compacted_and_indexed_and_keeps_its_young_versions(outcomes:
     assert xcom(outcome, "compact")["fragments_added"] == 1
     assert xcom(outcome, "index")["rows"] == 24
     assert xcom(outcome, "clean_up")["versions"] == 0
+    assert xcom(outcome, "remove_orphans")["files"] == 0
 
 
 def test_images_are_found_by_their_likeness_at_the_pinned_version(outcomes: dict[str, Outcome]) -> None:

@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_lancens.operators.spark_maintenance import (
+from airflow_provider_lancens.operators.clean_up import (
     LanceCleanUpVersionsOperator,
+    LanceRemoveOrphansOperator,
+)
+from airflow_provider_lancens.operators.spark_maintenance import (
     LanceCompactTableOperator,
     LanceCreateIndexOperator,
 )
@@ -30,6 +33,7 @@ INDEX = {"column": "v", "index_type": "IVF_PQ"}
         (LanceCleanUpVersionsOperator, {"older_than": 14}, "older_than: expected a timedelta.*got 14"),
         (LanceCleanUpVersionsOperator, {"older_than": timedelta(-1)}, "older_than: .*at least 0"),
         (LanceCleanUpVersionsOperator, {"keep_versions": 0}, "keep_versions: .*at least 1"),
+        (LanceRemoveOrphansOperator, {"older_than": "a week"}, "older_than: expected a timedelta.*'a week'"),
     ],
 )
 def test_a_wrong_argument_shows_when_the_dag_is_parsed(

@@ -1,8 +1,11 @@
 """Maintenance as Airflow tasks against a real metastore that decides the table's versions."""
 
+import os
+import time
 from collections import defaultdict
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,8 +13,11 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException, Asset
 
 from airflow_provider_lancens.hooks.errors import LanceRetryableError
-from airflow_provider_lancens.operators.spark_maintenance import (
+from airflow_provider_lancens.operators.clean_up import (
     LanceCleanUpVersionsOperator,
+    LanceRemoveOrphansOperator,
+)
+from airflow_provider_lancens.operators.spark_maintenance import (
     LanceCompactTableOperator,
     LanceCreateIndexOperator,
 )
@@ -94,3 +100,24 @@ def test_what_never_will_fails_for_good(hive: Maintained, run: Run) -> None:
 
     with pytest.raises(AirflowFailException, match=r"building BTREE on column 'nope'.*there are"):
         run(LanceCreateIndexOperator, column="nope", index_type="BTREE")
+
+
+def test_only_what_no_version_needs_is_removed(hive: Maintained, run: Run) -> None:
+    hive.write_small_files(2)
+    left_behind = Path(hive.described.location) / "data" / "of_a_failed_write.lance"
+    left_behind.write_bytes(b"0123456789")
+    long_ago = time.time() - timedelta(days=8).total_seconds()
+    os.utime(left_behind, (long_ago, long_ago))
+
+    said, _ = run(LanceRemoveOrphansOperator, dry_run=True)
+    was_there = left_behind.exists()
+    removed, no_move = run(LanceRemoveOrphansOperator)
+
+    assert (said["files"], said["bytes"], was_there) == (1, 10, True)
+    assert (removed["files"], left_behind.exists(), no_move) == (1, False, {})
+    assert hive.ids() == list(range(20))
+
+
+def test_an_age_that_a_running_write_may_have_is_refused(hive: Maintained, run: Run) -> None:
+    with pytest.raises(AirflowFailException, match=r"older_than: expected at least 0:10:00, got 0:01:00"):
+        run(LanceRemoveOrphansOperator, older_than=timedelta(minutes=1))
