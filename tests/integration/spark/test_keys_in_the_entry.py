@@ -29,15 +29,16 @@ SERVERS = {
     "hive-4": ("hms4", "Hive2Namespace"),
     "glue": ("glue", "GlueNamespace"),
 }
-KINDS = [
+COMPARING = [
     "hive/storage",
     "hive/impl",
     "glue/storage",
     "glue/impl",
-    pytest.param("hive-without-compare-and-set/storage", marks=pytest.mark.slow),
     pytest.param("hive-4/storage", marks=pytest.mark.slow),
     pytest.param("hive-4/impl", marks=pytest.mark.slow),
 ]
+NOT_COMPARING = pytest.param("hive-without-compare-and-set/storage", marks=pytest.mark.slow)
+KINDS = [*COMPARING, NOT_COMPARING]
 
 
 @pytest.fixture(params=KINDS)
@@ -68,6 +69,14 @@ def table(namespace: Any, database: str, kind: str) -> str:
 def target(namespace: Any, table: str) -> Iterator[Target]:
     with described(namespace, table) as found:
         yield found
+
+
+def write_side_by_side(target: Target, *keys: str) -> None:
+    threads = [threading.Thread(target=write, args=(target, key)) for key in keys]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def write(target: Target, key: str) -> int:
@@ -150,16 +159,27 @@ def test_notes_at_the_same_time_all_stay(target: Target) -> None:
     assert remembered(target) == [8, 7, 6, 5, 4, 3, 2]
 
 
+@pytest.mark.parametrize("kind", COMPARING, indirect=True)
 def test_notes_and_commits_at_the_same_time_lose_nothing(target: Target) -> None:
     write(target, "first")
-    threads = [threading.Thread(target=write, args=(target, f"k{number}")) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+
+    write_side_by_side(target, "second", "third", "fourth", "fifth")
 
     assert lance.dataset(target.dataset.location).count_rows() == 10
     assert target.latest_version() == 5
+    assert remembered(target) == [5, 4, 3, 2, 1]
+
+
+@pytest.mark.parametrize("kind", [NOT_COMPARING], indirect=True)
+def test_a_note_that_a_race_lost_without_compare_and_set_is_brought_back_by_a_rerun(target: Target) -> None:
+    write(target, "first")
+    keys = ["second", "third", "fourth", "fifth"]
+    write_side_by_side(target, *keys)
+
+    again = {write(target, key) for key in keys}
+
+    assert lance.dataset(target.dataset.location).count_rows() == 10
+    assert (target.latest_version(), again) == (5, {2, 3, 4, 5})
     assert remembered(target) == [5, 4, 3, 2, 1]
 
 
