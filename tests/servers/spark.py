@@ -14,6 +14,14 @@ import pyspark
 
 SPARK_HOME = Path(pyspark.__file__).parent
 DEPLOY = "org.apache.spark.deploy"
+SMALL = {
+    "spark.driver.memory": "512m",
+    "spark.executor.memory": "512m",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.pyspark.python": sys.executable,
+}
+"""A driver on loopback, and executors that fit into the cluster's workers."""
 
 
 @contextmanager

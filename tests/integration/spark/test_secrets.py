@@ -17,19 +17,12 @@ import pytest
 from airflow_provider_lancens.embedded import EmbeddedMetastore
 from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.integration.airflow.tables import Table
-from tests.servers.spark import connect_server, standalone_cluster
+from tests.servers.spark import SMALL, connect_server, standalone_cluster
 
 pytestmark = pytest.mark.long
 
 TREE = Path(__file__).parents[3]
 SECRET = f"hush-{uuid.uuid4()}"
-SMALL = {
-    "spark.driver.memory": "512m",
-    "spark.executor.memory": "512m",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.pyspark.python": sys.executable,
-}
 
 
 @pytest.fixture(scope="module")
