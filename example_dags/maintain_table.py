@@ -1,4 +1,4 @@
-"""Maintenance: a table that was written in small steps is compacted and indexed, then its old versions go.
+"""Maintenance: rows that nobody needs are deleted, the rest compacted and indexed, then old versions go.
 
 The table is the one that `lance_spark_pinned_read` fills: run that first.
 """
@@ -13,6 +13,7 @@ from airflow_provider_lancens.operators.clean_up import (
     LanceCleanUpVersionsOperator,
     LanceRemoveOrphansOperator,
 )
+from airflow_provider_lancens.operators.delete_rows import LanceDeleteRowsOperator
 from airflow_provider_lancens.operators.spark_maintenance import (
     LanceCompactTableOperator,
     LanceCreateIndexOperator,
@@ -30,6 +31,9 @@ with DAG(
     doc_md=__doc__,
 ) as dag:
     # [START howto_maintain]
+    delete_nights = LanceDeleteRowsOperator(
+        task_id="delete_nights", table=READINGS, where="hour < 6 AND day <= '{{ dag_run.run_after | ds }}'"
+    )
     compact = LanceCompactTableOperator(task_id="compact", table=READINGS, spark_conf=SPARK)
     index = LanceCreateIndexOperator(
         task_id="index",
@@ -43,5 +47,5 @@ with DAG(
         task_id="clean_up", table=READINGS, older_than=timedelta(days=7), keep_versions=10
     )
     remove_orphans = LanceRemoveOrphansOperator(task_id="remove_orphans", table=READINGS)
-    compact >> index >> clean_up >> remove_orphans
+    delete_nights >> compact >> index >> clean_up >> remove_orphans
     # [END howto_maintain]

@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.common.compat.sdk import BaseOperator
 
+from airflow_provider_lancens.assets.events import note_version
+from airflow_provider_lancens.assets.table import LanceTable
 from airflow_provider_lancens.hooks.base import LanceHook
 from airflow_provider_lancens.hooks.errors import airflow_errors
 
 if TYPE_CHECKING:
+    from airflow.sdk import Context
+
     from airflow_provider_lancens.namespace.base import MetastoreNamespace
 
 IfExists = Literal["skip", "fail"]
@@ -54,3 +58,15 @@ class LanceOperator(BaseOperator):
         attempt = f"{attempt} through connection {self.lance_conn_id!r}"
         with airflow_errors(attempt), closing(self.hook) as hook:
             yield hook.get_conn()
+
+    def note_version(self, context: Context, table: str, version: int, previous_version: int | None) -> None:
+        """Let the updates of the task's outlets carry the version that a table is at now.
+
+        Args:
+            context: the task's.
+            table: which table was changed, by its identifier.
+            version: the version that it is at.
+            previous_version: the one before, None where there was none.
+        """
+        changed = LanceTable.of(self.lance_conn_id, table)
+        note_version(context, self.outlets, changed, version, previous_version)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_lancens.assets.events import note_version
-from airflow_provider_lancens.assets.table import LanceTable
 from airflow_provider_lancens.hooks.arguments import check_choice, parse_table
 from airflow_provider_lancens.links import LanceGlueTableLink
 from airflow_provider_lancens.operators.naming import default_idempotency_key
@@ -135,8 +133,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
                 "on_changed": self.on_changed,
             }
             result = find_write(namespace, table, **name) or self._written(source, namespace, table, name)
-        written = LanceTable.of(self.lance_conn_id, table)
-        note_version(context, self.outlets, written, result.version, result.previous_version)
+        self.note_version(context, table, result.version, result.previous_version)
         return result.as_dict()
 
     def _parsed_source(self) -> IngestSource:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_lancens.assets.events import note_version
-from airflow_provider_lancens.assets.table import LanceTable
 from airflow_provider_lancens.hooks.arguments import check_choice, parse_table
 from airflow_provider_lancens.links import LanceGlueTableLink
 from airflow_provider_lancens.operators.spark_task import LanceSparkOperator
@@ -69,8 +67,7 @@ class LanceCompactTableOperator(LanceSparkOperator):
         with self.connected(attempt) as namespace, _spark_when_needed(self) as spark:
             result = compact_table(spark, namespace, table, options=self._compaction)
         if result.committed:
-            written = LanceTable.of(self.lance_conn_id, table)
-            note_version(context, self.outlets, written, result.version, result.previous_version)
+            self.note_version(context, table, result.version, result.previous_version)
         return result.as_dict()
 
 
@@ -147,8 +144,7 @@ class LanceCreateIndexOperator(LanceSparkOperator):
                 options=self.options,
             )
         if result.created:
-            written = LanceTable.of(self.lance_conn_id, table)
-            note_version(context, self.outlets, written, result.version, result.previous_version)
+            self.note_version(context, table, result.version, result.previous_version)
         return result.as_dict()
 
 

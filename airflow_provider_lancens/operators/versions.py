@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_lancens.assets.events import note_version
-from airflow_provider_lancens.assets.table import LanceTable
 from airflow_provider_lancens.hooks.arguments import check_choice, parse_table, parse_version
 from airflow_provider_lancens.links import LanceGlueTableLink
 from airflow_provider_lancens.operators.base import SKIP, SKIP_OR_FAIL, IfMissing, LanceOperator
@@ -55,7 +53,7 @@ class LanceAdvanceTableVersionOperator(LanceOperator):
         with self.connected(f"advancing table {str(table)!r} from version {expected} to {new}") as metastore:
             advanced = metastore.advance_table_version(table.parts, expected=expected, new=new)
         self.log.info("Table %s is at version %d (moved by this task: %s)", table, new, advanced)
-        note_version(context, self.outlets, LanceTable.of(self.lance_conn_id, str(table)), new, expected)
+        self.note_version(context, str(table), new, expected)
         return {"table": str(table), "version": new, "previous_version": expected, "advanced": advanced}
 
 

@@ -51,5 +51,6 @@ class WriteName:
         raise InvalidInputError(
             f"table {table}: version {commit.version} was committed under idempotency key {self.key!r} with "
             f"other data (fingerprint {commit.fingerprint}, now {self.fingerprint}); nothing was written. "
-            "Use on_changed='replace' to put this in its place, or another key to write it as well"
+            "Another key writes this as well; on_changed='replace', where there is such an argument, puts it "
+            "in its place"
         )

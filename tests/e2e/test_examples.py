@@ -163,10 +163,13 @@ def test_spark_reads_the_version_that_was_waited_for(outcomes: dict[str, Outcome
     assert xcom(outcome, "summarize")["rows"] == 1
 
 
-def test_a_table_is_compacted_and_indexed_and_keeps_its_young_versions(outcomes: dict[str, Outcome]) -> None:
+def test_a_table_is_thinned_compacted_and_indexed_and_keeps_its_young_versions(
+    outcomes: dict[str, Outcome],
+) -> None:
     outcome = outcomes["maintain_table"]
+    assert xcom(outcome, "delete_nights")["rows"] == 6
     assert xcom(outcome, "compact")["fragments_added"] == 1
-    assert xcom(outcome, "index")["rows"] == 24
+    assert xcom(outcome, "index")["rows"] == 18
     assert xcom(outcome, "clean_up")["versions"] == 0
     assert xcom(outcome, "remove_orphans")["files"] == 0
 

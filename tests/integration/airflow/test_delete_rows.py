@@ -1,0 +1,116 @@
+"""Rows deleted by a task: once per data interval or run, whatever comes in between, and told to the asset."""
+
+from collections.abc import Callable
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.sdk.execution_time.context import OutletEventAccessors
+from lance_namespace import DescribeTableRequest
+
+from airflow_provider_lancens.assets.table import lance_table
+from airflow_provider_lancens.operators.delete_rows import LanceDeleteRowsOperator
+from tests.integration.airflow.lifecycle import Attempt
+from tests.integration.airflow.tables import Table
+
+Delete = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def orders(table: Table) -> Table:
+    """A table of the numbers 1 to 4 in two fragments, whose versions the metastore decides."""
+    table.declare(managed_by="impl")
+    append(table, 1, 2)
+    append(table, 3, 4)
+    return table
+
+
+def append(table: Table, *numbers: int) -> None:
+    rows = pa.table({"n": pa.array(numbers, pa.int64())})
+    lance.write_dataset(rows, namespace_client=table.namespace, table_id=table.id, mode="append")
+
+
+def numbers(table: Table) -> list[int]:
+    rows = lance.dataset(namespace_client=table.namespace, table_id=table.id).to_table()
+    return sorted(rows["n"].to_pylist())
+
+
+@pytest.fixture
+def delete(lake: str, orders: Table) -> Delete:
+    """Run the task in a run of its DAG; answers its XCom, and pushes its asset event's extra beside it."""
+
+    def run(where: str, run_id: str = "manual__1", **arguments: Any) -> dict[str, Any]:
+        asset, events = lance_table(str(orders), lake), OutletEventAccessors()
+        given = {"table": str(orders), "lance_conn_id": lake, "outlets": [asset], **arguments}
+        task = LanceDeleteRowsOperator(task_id="delete", where=where, **given)
+        context: Any = {"ti": Attempt(), "run_id": run_id, "outlet_events": events}
+        answer = task.execute(context)
+        told = {key: answer[key] for key in ("table", "previous_version", "version")}
+        assert events[asset].extra == told
+        return answer
+
+    return run
+
+
+def test_what_meets_the_condition_goes_and_the_metastore_knows_the_version(
+    delete: Delete, orders: Table
+) -> None:
+    answer = delete("n >= 2 AND n < 4")
+
+    assert answer.pop("seconds") > 0
+    assert answer == {
+        "table": str(orders),
+        "version": 3,
+        "previous_version": 2,
+        "rows": 2,
+        "files": 2,
+        "bytes": 0,
+        "committed": True,
+    }
+    assert numbers(orders) == [1, 4]
+    assert orders.namespace.describe_table(DescribeTableRequest(id=orders.id)).version == 3
+
+
+def test_a_task_that_is_cleared_deletes_nothing_of_what_came_since(delete: Delete, orders: Table) -> None:
+    delete("n = 1")
+    append(orders, 1)
+
+    again, in_another_run = delete("n = 1"), delete("n = 1", run_id="manual__2")
+
+    assert (again["version"], again["rows"], again["committed"]) == (3, 1, False)
+    assert (in_another_run["version"], in_another_run["committed"]) == (5, True)
+    assert numbers(orders) == [2, 3, 4]
+
+
+def test_a_cleared_task_whose_condition_was_changed_fails_for_good(delete: Delete, orders: Table) -> None:
+    delete("n = 1")
+
+    with pytest.raises(AirflowFailException, match=r"version 3 was committed under .*dag/wait/manual__1"):
+        delete("n = 2")
+    assert numbers(orders) == [2, 3, 4]
+
+
+def test_under_a_key_of_ones_own_any_run_is_the_same_deletion(delete: Delete) -> None:
+    versions = [delete("n = 1", run_id, idempotency_key="order 1")["version"] for run_id in ("a", "b")]
+
+    assert versions == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("where", "message"), [("m = 1", "'m = 1'"), ("n =", "'n ='"), (" ", "where: .*blank")]
+)
+def test_a_condition_that_cannot_be_understood_fails_for_good(
+    delete: Delete, orders: Table, where: str, message: str
+) -> None:
+    with pytest.raises(
+        AirflowFailException, match=f"deleting rows of table '{orders.database}.orders'.*{message}"
+    ):
+        delete(where)
+    assert numbers(orders) == [1, 2, 3, 4]
+
+
+def test_a_table_that_is_not_declared_fails_for_good(delete: Delete, database: str) -> None:
+    with pytest.raises(AirflowFailException, match="TABLE_NOT_FOUND"):
+        delete("n = 1", table=f"{database}$nowhere")
