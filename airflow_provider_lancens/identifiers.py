@@ -37,8 +37,10 @@ class _Identifier:
         """Make an identifier from ``a$b$c``.
 
         Raises:
-            InvalidIdentifierError: a level is empty.
+            InvalidIdentifierError: a level is empty, or it is no text.
         """
+        if text and not isinstance(text, str):
+            raise InvalidIdentifierError(f"{text!r} is not a string")
         return cls.of(text.split(DELIMITER) if text else ())
 
     @property

@@ -6,12 +6,13 @@ Whatever it says becomes Spark's own configuration, so that the rest of us knows
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_lancens.hooks.arguments import parse_settings
 from airflow_provider_lancens.hooks.base import read_connection
 from airflow_provider_lancens.hooks.extras import read_extra
 
@@ -38,6 +39,21 @@ class SparkPlace:
     """``client``: the driver is the task's process; ``cluster``: spark-submit gives it to the cluster."""
     binary: str = "spark-submit"
     """By which command, where spark-submit is used."""
+
+    @classmethod
+    def of(cls, conn_id: str | None, conf: Any = None) -> SparkPlace:
+        """Where a task's Spark runs, by its arguments.
+
+        Args:
+            conn_id: a connection; nothing is the task's process.
+            conf: Spark's configuration, over the connection's: a mapping, or nothing.
+
+        Raises:
+            AirflowFailException: the connection describes no such place, or `conf` is no mapping.
+        """
+        settings = parse_settings("spark_conf", conf)
+        place = cls.of_connection(conn_id) if conn_id else cls()
+        return replace(place, conf={**place.conf, **settings})
 
     @classmethod
     def of_connection(cls, conn_id: str) -> SparkPlace:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_lancens.hooks.arguments import parse_table
+from airflow_provider_lancens.hooks.arguments import parse_table, parse_text
 from airflow_provider_lancens.links import LanceGlueTableLink
 from airflow_provider_lancens.operators.base import LanceOperator
-from airflow_provider_lancens.operators.naming import default_idempotency_key
+from airflow_provider_lancens.operators.naming import idempotency_key
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -57,9 +57,10 @@ class LanceDeleteRowsOperator(LanceOperator):
         from airflow_provider_lancens.spark.delete import delete_rows
 
         table = str(parse_table(self.table))
-        key = self.idempotency_key or default_idempotency_key(context)
-        self.log.info("Deleting from table %s where %s, under key %r", table, self.where, key)
+        where = parse_text(self.where) or ""
+        key = idempotency_key(self.idempotency_key, context)
+        self.log.info("Deleting from table %s where %s, under key %r", table, where, key)
         with self.connected(f"deleting rows of table {table!r}") as namespace:
-            result = delete_rows(namespace, table, self.where, idempotency_key=key)
+            result = delete_rows(namespace, table, where, idempotency_key=key)
         self.note_version(context, table, result.version, result.previous_version)
         return result.as_dict()

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow.providers.common.compat.sdk import AirflowFailException
-
-from airflow_provider_lancens.hooks.arguments import check_choice, parse_namespace
+from airflow_provider_lancens.hooks.arguments import check_choice, parse_list, parse_namespace, parse_settings
 from airflow_provider_lancens.links import LanceGlueDatabaseLink
 from airflow_provider_lancens.operators.base import SKIP, SKIP_OR_FAIL, IfExists, IfMissing, LanceOperator
 
@@ -63,7 +61,8 @@ class LanceCreateNamespaceOperator(LanceOperator):
         from lance_namespace.errors import NamespaceAlreadyExistsError
 
         namespace = parse_namespace(self.namespace)
-        request = CreateNamespaceRequest(id=list(namespace.parts), properties=dict(self.properties or {}))
+        properties = parse_settings("properties", self.properties)
+        request = CreateNamespaceRequest(id=list(namespace.parts), properties=properties)
         with self.connected(f"creating namespace {str(namespace)!r}") as metastore:
             try:
                 metastore.create_namespace(request)
@@ -125,14 +124,14 @@ class LanceDropNamespaceOperator(LanceOperator):
         from lance_namespace.errors import NamespaceNotFoundError
 
         namespace = parse_namespace(self.namespace)
-        self._check_foreign_tables()
+        foreign = parse_list("foreign_tables", self.foreign_tables, "a list of identifiers, or ['*']")
         result: dict[str, Any] = {"namespace": str(namespace), "dropped": False}
         with self.connected(f"dropping namespace {str(namespace)!r} ({self.behavior})") as metastore:
             try:
                 if self.only_plan or self.behavior == _CASCADE:
                     result["plan"] = self._plan(metastore, namespace, context)
                 if not self.only_plan:
-                    metastore.drop_namespace(self._request(namespace))
+                    metastore.drop_namespace(self._request(namespace, foreign))
                     result["dropped"] = True
             except NamespaceNotFoundError:
                 if self.if_missing != SKIP:
@@ -142,20 +141,12 @@ class LanceDropNamespaceOperator(LanceOperator):
         self.log.info("Dropped namespace %s: %s", namespace, result["dropped"])
         return result
 
-    def _check_foreign_tables(self) -> None:
-        # A template makes text of a list, and text would be taken for a list of its letters.
-        if isinstance(self.foreign_tables, str) and self.foreign_tables:
-            raise AirflowFailException(
-                f"foreign_tables={self.foreign_tables!r}: allowed: a list of identifiers, or ['*']; of "
-                "another task, give its `.output` instead of a template"
-            )
-
-    def _request(self, namespace: NamespaceId) -> Any:
+    def _request(self, namespace: NamespaceId, foreign: Sequence[str]) -> Any:
         from lance_namespace import DropNamespaceRequest
 
         from airflow_provider_lancens.namespace.interface.namespaces import FOREIGN_TABLES
 
-        allowed = {FOREIGN_TABLES: ",".join(self.foreign_tables)} if self.foreign_tables else None
+        allowed = {FOREIGN_TABLES: ",".join(foreign)} if foreign else None
         return DropNamespaceRequest(id=list(namespace.parts), behavior=self.behavior, context=allowed)
 
     def _plan(

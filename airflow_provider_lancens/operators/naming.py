@@ -6,8 +6,15 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_lancens.hooks.arguments import parse_text
+
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+
+def idempotency_key(given: Any, context: Context) -> str:
+    """The key that a task was given, as a template rendered it; where that is nothing, the default one."""
+    return parse_text(given) or default_idempotency_key(context)
 
 
 def default_idempotency_key(context: Context) -> str:

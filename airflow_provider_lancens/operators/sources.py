@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_lancens.hooks.arguments import parse_table, parse_version
+from airflow_provider_lancens.hooks.arguments import parse_mapping, parse_table, parse_version
 from airflow_provider_lancens.operators.naming import fingerprint_of
 from airflow_provider_lancens.spark.files.source import FileSource
 
@@ -99,12 +99,13 @@ class FunctionOfTask:
     op_kwargs: Mapping[str, Any]
 
     @classmethod
-    def parse(cls, function: Source, inputs: Mapping[str, Any], op_kwargs: Mapping[str, Any]) -> Self:
+    def parse(cls, function: Source, inputs: Any, op_kwargs: Any) -> Self:
         """The function with its pinned inputs, once it is clear that it can be called with them.
 
         Raises:
             AirflowFailException: it can't, or an input can't be what it is; the message names it.
         """
+        inputs, op_kwargs = parse_mapping("inputs", inputs), parse_mapping("op_kwargs", op_kwargs)
         both = sorted(set(inputs) & set(op_kwargs))
         if both:
             raise AirflowFailException(

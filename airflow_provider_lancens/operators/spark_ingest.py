@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_lancens.hooks.arguments import check_choice, parse_table
+from airflow_provider_lancens.hooks.arguments import check_choice, check_mapping, parse_table, parse_text
 from airflow_provider_lancens.links import LanceGlueTableLink
-from airflow_provider_lancens.operators.naming import default_idempotency_key
+from airflow_provider_lancens.operators.naming import idempotency_key
 from airflow_provider_lancens.operators.spark_task import LanceSparkOperator
 from airflow_provider_lancens.spark.options import MODES, ON_CHANGED, Mode, OnChanged, WriteOptions
 
@@ -107,7 +107,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         self.idempotency_key = idempotency_key
         self.fingerprint = fingerprint
         self.on_changed: OnChanged = check_choice("on_changed", on_changed, ON_CHANGED)  # type: ignore[assignment]
-        self.options = options or {}
+        self.options = check_mapping("options", options)
         self._write_options = _write_options(self.options)
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -121,11 +121,11 @@ class LanceSparkIngestOperator(LanceSparkOperator):
 
         table = str(parse_table(self.table))
         source = self._parsed_source()
-        key = self.idempotency_key or default_idempotency_key(context)
+        key = idempotency_key(self.idempotency_key, context)
         self.log.info("Ingesting into table %s (%s) under key %r", table, self.mode, key)
         with self.connected(f"ingesting into table {table!r}") as namespace:
-            fingerprint = self.fingerprint
-            if not self.idempotency_key and not fingerprint:
+            fingerprint = parse_text(self.fingerprint)
+            if fingerprint is None and parse_text(self.idempotency_key) is None:
                 fingerprint = source.fingerprint(namespace, table)
             name: dict[str, Any] = {
                 "idempotency_key": key,
@@ -178,4 +178,4 @@ def _write_options(options: Mapping[str, Any]) -> WriteOptions:
     try:
         return WriteOptions(**options)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"options={dict(options)!r}: {error}") from error
+        raise ValueError(f"options={options!r}: {error}") from error

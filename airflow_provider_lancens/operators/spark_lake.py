@@ -145,13 +145,13 @@ def lance_spark(
     from airflow.sdk import get_current_context
 
     context = get_current_context()
-    place = SparkPlace.of_connection(spark_conn_id) if spark_conn_id else SparkPlace()
+    place = SparkPlace.of(spark_conn_id, spark_conf)
     place.check_driver_here()
     name = f"{context['ti'].dag_id}.{context['ti'].task_id}"
     with (
         closing(LanceHook.for_connection(lance_conn_id)) as hook,
         _ends_with(context["task"]) as work,
-        work.session(name, {**place.conf, **(spark_conf or {})}) as spark,
+        work.session(name, place.conf) as spark,
     ):
         yield SparkLake(spark, hook, context)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_lancens.hooks.arguments import check_choice, parse_table
+from airflow_provider_lancens.hooks.arguments import check_choice, check_mapping, parse_table
 from airflow_provider_lancens.links import LanceGlueTableLink
 from airflow_provider_lancens.operators.spark_task import LanceSparkOperator
 from airflow_provider_lancens.spark.maintenance.options import (
@@ -50,7 +50,7 @@ class LanceCompactTableOperator(LanceSparkOperator):
     def __init__(self, *, table: str, options: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.table = table
-        self.options = options or {}
+        self.options = check_mapping("options", options)
         self._compaction = _compaction_options(self.options)
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -114,14 +114,14 @@ class LanceCreateIndexOperator(LanceSparkOperator):
     ) -> None:
         super().__init__(**kwargs)
         check_positive("segments", segments)
-        IndexSpec(column, index_type, options=options or {})  # a wrong one shows where the DAG is parsed
+        self.options = check_mapping("options", options)
+        IndexSpec(column, index_type, options=self.options)  # a wrong one shows where the DAG is parsed
         self.table = table
         self.column = column
         self.index_type = index_type
         self.index_name = index_name
         self.if_exists: IfIndexExists = check_choice("if_exists", if_exists, IF_INDEX_EXISTS)  # type: ignore[assignment]
         self.segments = segments
-        self.options = options or {}
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Find the index, or build it.
@@ -160,4 +160,4 @@ def _compaction_options(options: Mapping[str, Any]) -> CompactionOptions:
     try:
         return CompactionOptions(**options)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"options={dict(options)!r}: {error}") from error
+        raise ValueError(f"options={options!r}: {error}") from error

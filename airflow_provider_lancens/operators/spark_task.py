@@ -39,14 +39,14 @@ class LanceSparkOperator(LanceOperator):
         self.spark_conf = spark_conf or {}
 
     def spark_place(self) -> SparkPlace:
-        """Where Spark runs.
+        """Where Spark runs, and with which configuration.
 
         Raises:
-            AirflowFailException: the connection describes no such place.
+            AirflowFailException: the connection describes no such place, or `spark_conf` is no mapping.
         """
         from airflow_provider_lancens.hooks.spark import SparkPlace
 
-        return SparkPlace.of_connection(self.spark_conn_id) if self.spark_conn_id else SparkPlace()
+        return SparkPlace.of(self.spark_conn_id, self.spark_conf)
 
     @contextmanager
     def spark(self, place: SparkPlace) -> Iterator[Any]:
@@ -59,7 +59,7 @@ class LanceSparkOperator(LanceOperator):
         place.check_driver_here()
         with self._killable() as work:
             name = f"{self.dag_id}.{self.task_id}"
-            with work.session(name, {**place.conf, **self.spark_conf}) as spark:
+            with work.session(name, place.conf) as spark:
                 yield spark
 
     def submit(self, place: SparkPlace, job: Job) -> WriteResult:
@@ -72,7 +72,7 @@ class LanceSparkOperator(LanceOperator):
         from airflow_provider_lancens.operators.spark_submitting import run_job, submitting
         from airflow_provider_lancens.spark.alarm import before_alarm
 
-        conf = {**place.conf, **self.spark_conf, "spark.app.name": f"{self.dag_id}.{self.task_id}"}
+        conf = {**place.conf, "spark.app.name": f"{self.dag_id}.{self.task_id}"}
         with self._killable() as work, submitting(job, place, conf) as submission:
             work.abort = submission.kill
             with before_alarm(submission.kill):

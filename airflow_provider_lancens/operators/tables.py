@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_lancens.hooks.arguments import check_choice, parse_table
+from airflow_provider_lancens.hooks.arguments import check_choice, parse_settings, parse_table
 from airflow_provider_lancens.links import LanceGlueTableLink, LanceS3Link
 from airflow_provider_lancens.operators.base import SKIP, SKIP_OR_FAIL, IfExists, IfMissing, LanceOperator
 
@@ -67,9 +67,8 @@ class LanceDeclareTableOperator(LanceOperator):
 
         table = parse_table(self.table)
         parts = list(table.parts)
-        request = DeclareTableRequest(
-            id=parts, location=self.location or None, properties=dict(self.properties or {})
-        )
+        properties = parse_settings("properties", self.properties)
+        request = DeclareTableRequest(id=parts, location=self.location or None, properties=properties)
         with self.connected(f"declaring table {str(table)!r}") as metastore:
             try:
                 location = metastore.declare_table(request).location
@@ -132,7 +131,7 @@ class LanceRegisterTableOperator(LanceOperator):
         request = RegisterTableRequest(
             id=list(table.parts),
             location=self.location,
-            properties=dict(self.properties or {}),
+            properties=parse_settings("properties", self.properties),
             mode="overwrite" if self.if_exists == _REPLACE else "create",
         )
         with self.connected(f"registering table {str(table)!r} at {self.location!r}") as metastore:

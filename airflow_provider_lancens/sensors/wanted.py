@@ -8,13 +8,15 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_lancens.hooks.arguments import parse_table, parse_version
+from airflow_provider_lancens.hooks.arguments import parse_list, parse_table, parse_version
 from airflow_provider_lancens.hooks.versions import TableVersion, VersionCondition
 
 Versions = Mapping[str, int]
 """Versions by table."""
 Bound = int | str | Mapping[str, Any] | None
 """A version for all tables, or one by table, as it may come out of a template."""
+
+_TABLES = "database$table, or a list of these"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +53,9 @@ def read_tables(table: str | Sequence[str]) -> list[str]:
     Raises:
         AirflowFailException: it names none, or what can be no table.
     """
-    named = [table] if isinstance(table, str) else list(table)
+    named = [table] if isinstance(table, str) else parse_list("table", table, _TABLES)
     if not named:
-        raise AirflowFailException("table=[]: names no table; allowed: database$table, or a list of these")
+        raise AirflowFailException(f"table={table!r}: names no table; allowed: {_TABLES}")
     return list(dict.fromkeys(str(parse_table(one)) for one in named))
 
 

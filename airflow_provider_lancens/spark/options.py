@@ -21,7 +21,7 @@ class WriteOptions:
     """How a data set is laid out.
 
     Raises:
-        ValueError: an option is out of its range; the message names it.
+        TypeError, ValueError: an option can't be what it is; the message names it.
     """
 
     max_rows_per_file: int = DEFAULT_ROWS_PER_FILE
@@ -35,6 +35,10 @@ class WriteOptions:
 
     def __post_init__(self) -> None:
         _check_positive("max_rows_per_file", self.max_rows_per_file)
+        if not isinstance(self.vector_columns, Mapping):
+            raise TypeError(
+                f"vector_columns: expected a mapping of columns to dimensions, got {self.vector_columns!r}"
+            )
         for column, dimension in self.vector_columns.items():
             _check_positive(f"vector_columns[{column!r}]", dimension)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Self, get_args
 
@@ -45,24 +45,34 @@ class FileSource:
     """How many Spark tasks share the files at most; None is as many as Spark runs side by side."""
 
     def __post_init__(self) -> None:
-        paths = (self.paths,) if isinstance(self.paths, str) else tuple(self.paths)
+        paths = tuple(self.paths) if _is_list(self.paths) else (self.paths,)
         object.__setattr__(self, "paths", paths)
+        self._check_kinds()
         if self.format not in FORMATS:
             raise ValueError(f"format: expected one of {', '.join(FORMATS)}, got {self.format!r}")
         if not self.paths or not all(isinstance(path, str) and path.strip() for path in self.paths):
             raise ValueError(f"paths: expected at least one path and no blank one, got {self.paths!r}")
-        if self.columns is not None and (isinstance(self.columns, str) or not self.columns):
+        if self.columns is not None and not (_is_list(self.columns) and self.columns):
             raise ValueError(f"columns: expected a list of names, or None for all, got {self.columns!r}")
         if self.tasks is not None and (not isinstance(self.tasks, int) or self.tasks < 1):
             raise ValueError(f"tasks: expected a whole number of at least 1, got {self.tasks!r}")
         self._check_text()
+
+    def _check_kinds(self) -> None:
+        # What comes out of a template is text, and any text counts as true.
+        for name in ("renames", "casts", "schema"):
+            value = getattr(self, name)
+            if not isinstance(value, Mapping) and (value is not None or name != "schema"):
+                raise ValueError(f"{name}: expected a mapping by columns' names, got {value!r}")
+        if self.header not in (True, False):
+            raise ValueError(f"header: expected True or False, got {self.header!r}")
 
     def _check_text(self) -> None:
         if self.schema is not None and self.format not in ("csv", "json"):
             raise ValueError(f"schema: {self.format} files bring their own; use casts to change it")
         if not self.header and (self.format != "csv" or not self.schema):
             raise ValueError("header: False is for csv, and takes a schema that names the columns")
-        if len(self.delimiter) != 1:
+        if not isinstance(self.delimiter, str) or len(self.delimiter) != 1:
             raise ValueError(f"delimiter: expected one character, got {self.delimiter!r}")
 
     def options_over(self, table: Mapping[str, str]) -> Mapping[str, str]:
@@ -95,3 +105,7 @@ class FileSource:
         unknown = sorted(set(value) - set(names))
         if unknown:
             raise ValueError(f"{', '.join(unknown)}: unknown; allowed: {', '.join(names)}")
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str | Mapping)

@@ -60,7 +60,7 @@ def test_a_foreign_table_stops_a_cascade_whose_plan_is_told_all_the_same(
 
 @pytest.mark.parametrize("text", ["*", "['sales$legacy']"])
 def test_text_is_no_list_of_foreign_tables(run: Run, table: Table, foreign: str, text: str) -> None:
-    with pytest.raises(AirflowFailException, match=r"foreign_tables=.*a list of identifiers"):
+    with pytest.raises(AirflowFailException, match=r"foreign_tables: .*a list of identifiers"):
         run(LanceDropNamespaceOperator, namespace=table.database, behavior="cascade", foreign_tables=text)
     table.namespace.table_exists({"id": table.id})
 

@@ -121,6 +121,26 @@ def test_one_key_is_one_commit_whatever_the_run(ingest: Ingest, tables: list[str
     assert [answer["version"] for answer in answers] == [1, 1, 1]
 
 
+def test_a_key_that_a_template_made_nothing_of_is_not_the_key_of_every_run(
+    ingest: Ingest, tables: list[str]
+) -> None:
+    given = {"table": tables[0], "source": some_flights, "idempotency_key": "None"}
+
+    first = ingest(**given, op_kwargs={"count": 10})
+    other_run = ingest(**given, op_kwargs={"count": 12}, run_id="manual__2")
+
+    assert [first["version"], other_run["version"]] == [1, 2]
+    with pytest.raises(AirflowFailException, match="other data"):
+        ingest(**given, op_kwargs={"count": 12})
+
+
+def test_sparks_configuration_as_text_fails_for_good(ingest: Ingest, tables: list[str]) -> None:
+    with pytest.raises(AirflowFailException, match="spark_conf: is of type str"):
+        ingest(
+            table=tables[0], source=some_flights, op_kwargs={"count": 1}, spark_conf="{'spark.ui.port': '0'}"
+        )
+
+
 def test_other_arguments_in_a_cleared_task_fail_it_for_good(ingest: Ingest, tables: list[str]) -> None:
     first = ingest(table=tables[0], source=some_flights, op_kwargs={"count": 10})
     with pytest.raises(AirflowFailException, match=r"version 1 was committed under .* with other data"):

@@ -7,8 +7,12 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_lancens.hooks.arguments import (
     check_choice,
+    parse_list,
+    parse_mapping,
     parse_namespace,
+    parse_settings,
     parse_table,
+    parse_text,
     parse_version,
 )
 
@@ -34,8 +38,8 @@ def test_a_table_and_a_namespace_are_read() -> None:
     assert str(parse_namespace("Sales")) == "sales"
 
 
-@pytest.mark.parametrize("text", ["", "sales$", "$orders", "sales$$orders"])
-def test_what_can_be_no_table_is_refused_by_name(text: str) -> None:
+@pytest.mark.parametrize("text", ["", "sales$", "$orders", "sales$$orders", None, 2013, ["sales$orders"]])
+def test_what_can_be_no_table_is_refused_by_name(text: Any) -> None:
     with pytest.raises(AirflowFailException, match=r"table=.*write it as database\$table"):
         parse_table(text)
 
@@ -43,6 +47,36 @@ def test_what_can_be_no_table_is_refused_by_name(text: str) -> None:
 def test_what_can_be_no_namespace_is_refused_by_name() -> None:
     with pytest.raises(AirflowFailException, match=r"namespace='sales\$'.*write it as database"):
         parse_namespace("sales$")
+
+
+@pytest.mark.parametrize("value", [None, "", "None"])
+def test_nothing_is_what_a_template_makes_of_it(value: Any) -> None:
+    assert parse_text(value) is None
+    assert parse_mapping("op_kwargs", value) == parse_settings("properties", value) == {}
+    assert parse_list("foreign_tables", value, "names") == []
+
+
+def test_words_may_have_become_a_number() -> None:
+    assert (parse_text(201301), parse_text(" 2013-01 ")) == ("201301", "2013-01")
+
+
+def test_what_becomes_settings_is_written_as_text() -> None:
+    given = {"a": "x", "cores": 2, "share": 0.5, "on": True}
+    assert parse_settings("spark_conf", given) == {"a": "x", "cores": "2", "share": "0.5", "on": "true"}
+
+
+@pytest.mark.parametrize("value", [None, ["x"], {"x": "y"}])
+def test_a_setting_that_is_no_text_is_named(value: Any) -> None:
+    with pytest.raises(
+        AirflowFailException, match=r"spark_conf\['a'\]: is of type \w+; allowed: text, a number"
+    ):
+        parse_settings("spark_conf", {"a": value})
+
+
+def test_any_row_of_names_is_a_list_and_what_is_no_name_is_told() -> None:
+    assert parse_list("table", ("db$a",), "names") == ["db$a"]
+    with pytest.raises(AirflowFailException, match=r"^table: holds a value of type int; allowed: names$"):
+        parse_list("table", ["db$a", 7], "names")
 
 
 def test_a_word_that_is_no_choice_is_refused_with_those_that_are() -> None:

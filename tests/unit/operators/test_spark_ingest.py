@@ -7,7 +7,7 @@ import pendulum
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_lancens.operators.naming import default_idempotency_key, fingerprint_of
+from airflow_provider_lancens.operators.naming import default_idempotency_key, fingerprint_of, idempotency_key
 from airflow_provider_lancens.operators.sources import PinnedTable
 from airflow_provider_lancens.operators.spark_ingest import LanceSparkIngestOperator
 from airflow_provider_lancens.spark import FileSource
@@ -40,6 +40,7 @@ def context(**more: Any) -> Any:
         ({"source": FileSource("csv", "/a"), "op_kwargs": {"month": 1}}, "arguments of a function"),
         ({"options": {"max_rows_per_file": 0}}, "options=.*max_rows_per_file: .*at least 1"),
         ({"options": {"rows": 1}}, "options=.*'rows'"),
+        ({"options": {"vector_columns": "v"}}, "options=.*vector_columns: expected a mapping"),
     ],
 )
 def test_a_wrong_argument_shows_when_the_dag_is_parsed(arguments: dict[str, Any], message: str) -> None:
@@ -86,6 +87,12 @@ def test_the_default_key_is_the_task_and_its_data_interval() -> None:
     again = default_idempotency_key(context(**interval, run_id="backfill__2"))
 
     assert first == again == "dag/ingest/2013-01-01T00:00:00+00:00/2013-02-01T00:00:00+00:00"
+
+
+@pytest.mark.parametrize("given", [None, "", "None"])
+def test_a_key_that_a_template_made_nothing_of_is_the_default_one(given: Any) -> None:
+    assert idempotency_key(given, context()) == "dag/ingest/manual__1"
+    assert idempotency_key(201301, context()) == "201301"
 
 
 def test_without_a_data_interval_the_default_key_is_the_run() -> None:

@@ -1,0 +1,154 @@
+"""Mappings and lists that come out of a template: what Airflow rendered is taken, or refused by name."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.sdk import DAG, BaseOperator
+
+from airflow_provider_lancens.operators.delete_rows import LanceDeleteRowsOperator
+from airflow_provider_lancens.operators.namespaces import (
+    LanceCreateNamespaceOperator,
+    LanceDropNamespaceOperator,
+)
+from airflow_provider_lancens.operators.spark_ingest import LanceSparkIngestOperator
+from airflow_provider_lancens.operators.spark_maintenance import (
+    LanceCompactTableOperator,
+    LanceCreateIndexOperator,
+)
+from airflow_provider_lancens.operators.tables import LanceDeclareTableOperator, LanceRegisterTableOperator
+from airflow_provider_lancens.sensors.table_version import LanceTableVersionSensor
+
+Rendered = Callable[..., BaseOperator]
+
+VALUES: dict[str, Any] = {
+    "mapping": {"mine": "1", "secret": "hush"},
+    "list": ["db$a", "db$b"],
+    "text": "hush",
+    "number": 2013,
+    "odd": {1: "a"},
+    "none": None,
+}
+
+
+def rows(spark: Any, **arguments: Any) -> Any:
+    raise AssertionError("no Spark here")
+
+
+OPERATORS: dict[str, tuple[type[BaseOperator], dict[str, Any]]] = {
+    "create": (LanceCreateNamespaceOperator, {"namespace": "db"}),
+    "drop": (LanceDropNamespaceOperator, {"namespace": "db"}),
+    "declare": (LanceDeclareTableOperator, {"table": "db$t"}),
+    "register": (LanceRegisterTableOperator, {"table": "db$t", "location": "/data/t"}),
+    "ingest": (LanceSparkIngestOperator, {"table": "db$t", "source": rows}),
+    "compact": (LanceCompactTableOperator, {"table": "db$t"}),
+    "index": (LanceCreateIndexOperator, {"table": "db$t", "column": "c", "index_type": "BTREE"}),
+    "delete": (LanceDeleteRowsOperator, {"table": "db$t", "where": "n = 1"}),
+    "wait": (LanceTableVersionSensor, {"after_version": 1}),
+}
+MAPPINGS = [
+    ("create", "properties"),
+    ("declare", "properties"),
+    ("register", "properties"),
+    ("ingest", "inputs"),
+    ("ingest", "op_kwargs"),
+]
+
+
+@pytest.fixture
+def rendered(connect: Callable[..., str]) -> Rendered:
+    """An operator whose argument is one template, as the worker has it once Airflow rendered it."""
+    lake = connect(host="metastore.invalid")
+
+    def make(name: str, argument: str, value: str, *, native: bool = False) -> BaseOperator:
+        kind, arguments = OPERATORS[name]
+        template = {argument: f"{{{{ params.{value} }}}}"}
+        with DAG(dag_id="dag", params=VALUES, render_template_as_native_obj=native):
+            task = kind(task_id="task", lance_conn_id=lake, **{**arguments, **template})
+        task.render_template_fields({"params": VALUES})  # type: ignore[typeddict-item]
+        return task
+
+    return make
+
+
+def execute(task: BaseOperator) -> Any:
+    context: Any = {"run_id": "1"}
+    return task.execute(context)
+
+
+@pytest.mark.parametrize(("operator", "argument"), MAPPINGS)
+def test_a_mapping_that_a_template_made_text_of_fails_for_good(
+    rendered: Rendered, operator: str, argument: str
+) -> None:
+    with pytest.raises(
+        AirflowFailException, match=rf"^{argument}: is of type str; allowed: a mapping.*; a template.*native"
+    ) as failed:
+        execute(rendered(operator, argument, "mapping"))
+    assert "hush" not in str(failed.value)
+
+
+@pytest.mark.parametrize(("operator", "argument"), MAPPINGS)
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("number", "is of type int; allowed: a mapping of names to values"),
+        ("list", "is of type list; allowed: a mapping of names to values"),
+        ("odd", "has 1 as a name, of type int; allowed: text"),
+    ],
+)
+def test_what_is_no_mapping_at_all_fails_for_good(
+    rendered: Rendered, operator: str, argument: str, value: str, message: str
+) -> None:
+    with pytest.raises(AirflowFailException, match=rf"^{argument}: {message}$"):
+        execute(rendered(operator, argument, value, native=True))
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "native", "message"),
+    [
+        ("drop", "list", False, r"is of type str; allowed: a list of identifiers, or \['\*'\]; a template"),
+        ("drop", "mapping", True, "is of type dict; allowed: a list"),
+        ("drop", "number", True, "is of type int; allowed: a list"),
+    ],
+)
+def test_what_is_no_list_fails_for_good(
+    rendered: Rendered, operator: str, value: str, native: bool, message: str
+) -> None:
+    with pytest.raises(AirflowFailException, match=f"^foreign_tables: {message}"):
+        execute(rendered(operator, "foreign_tables", value, native=native))
+
+
+@pytest.mark.parametrize(
+    ("value", "native", "message"),
+    [
+        ("list", False, r"looking at table \"\['db\$a', .*letters, digits and '_' only"),
+        ("number", True, r"^table: is of type int; allowed: database\$table, or a list of these"),
+        ("mapping", True, r"^table: is of type dict; allowed: database\$table, or a list of these"),
+        ("none", True, "^table=None: names no table"),
+    ],
+)
+def test_a_sensor_on_what_is_no_table_and_no_list_fails_for_good(
+    rendered: Rendered, value: str, native: bool, message: str
+) -> None:
+    with pytest.raises(AirflowFailException, match=message):
+        rendered("wait", "table", value, native=native).poke({})  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("operator", ["ingest", "compact", "index"])
+def test_sparks_configuration_is_a_mapping_in_every_operator(rendered: Rendered, operator: str) -> None:
+    with pytest.raises(
+        AirflowFailException, match=r"^spark_conf: is of type str; allowed: a mapping.*; a template"
+    ):
+        rendered(operator, "spark_conf", "mapping").spark_place()  # type: ignore[attr-defined]
+
+    place = rendered(operator, "spark_conf", "mapping", native=True).spark_place()  # type: ignore[attr-defined]
+    assert place.conf == VALUES["mapping"]
+
+
+@pytest.mark.parametrize("operator", ["ingest", "compact", "index"])
+def test_options_are_no_template_and_say_so_where_the_dag_is_parsed(
+    rendered: Rendered, operator: str
+) -> None:
+    with pytest.raises(TypeError, match=r"^options: is of type str; allowed: a mapping of names to values$"):
+        rendered(operator, "options", "mapping")
