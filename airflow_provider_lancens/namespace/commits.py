@@ -162,19 +162,17 @@ def publish(manifests: Manifests, commit: Commit) -> Manifest:
     """Make a staged manifest a version of a data set that no metastore decides: who has the name, has won.
 
     Raises:
-        ConcurrentModificationError: (14) another manifest has that name.
+        ConcurrentModificationError: (14) that version exists.
         TableVersionNotFoundError: (11) the staged file is gone, and so is the version.
     """
     content = manifests.read(commit.staged_path)
-    if content is None:  # the same request again: its answer was lost
-        if found := manifests.find(commit.version):
-            return found
+    if content is None and manifests.find(commit.version) is None:
         raise TableVersionNotFoundError(
             f"{manifests.location}: version {commit.version} and its staged manifest are both gone"
         )
-    if not manifests.create(commit.final_path, content):
-        raise ConcurrentModificationError(
-            f"{manifests.location}: version {commit.version} exists, another writer committed it"
-        )
+    # Where the staged file is gone, this may be the same request again, or a clean-up took it for litter:
+    # whose version it is then, its transaction tells.
+    if content is None or not manifests.create(commit.final_path, content):
+        raise ConcurrentModificationError(f"{manifests.location}: version {commit.version} exists already")
     manifests.remove(commit.staged_path)
     return manifests.at(commit.final_path, commit.version, len(content))

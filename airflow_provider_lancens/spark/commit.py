@@ -73,11 +73,11 @@ class Committer:
             if found is not None:
                 return Outcome(self._checked(found), made_here=found.uuid == own_uuid)
             if trouble is not None:
+                self._check_alive()  # a clean-up may be where the trouble comes from
                 raise trouble
             looked_up_to = 0 if latest is None else latest.version
             step = change.onto(latest)
-            if self.write is not None:
-                self.write.check()
+            self._check_alive()
             commit = Commit(looked_up_to + 1, own_uuid, step.counts or self.counts, self.fingerprint)
             fence = CommitFence(self.target, seen=looked_up_to, write=self._to_remember(commit))
             if self._attempt(step, commit, fence):
@@ -114,6 +114,10 @@ class Committer:
                 return False
             raise self._refusal(error) from error
         return True
+
+    def _check_alive(self) -> None:
+        if self.write is not None:
+            self.write.check()
 
     def _checked(self, found: Commit) -> Commit:
         if found.brought(self.fingerprint):

@@ -70,8 +70,12 @@ class FilesBelow:
 
     def read(self, path: str) -> str | None:
         """A file's text; None where it isn't there."""
-        content = self._manifests.read(path)
+        content = self.content(path)
         return None if content is None else content.decode()
+
+    def content(self, path: str) -> bytes | None:
+        """A file's bytes; None where it isn't there."""
+        return self._manifests.read(path)
 
     def put(self, path: str, text: str) -> None:
         """Write a small file, over what is there."""

@@ -20,6 +20,7 @@ from airflow_provider_lancens.namespace.manifests import Manifests
 from airflow_provider_lancens.namespace.storage import MANIFEST_SUFFIX, VERSIONS
 from airflow_provider_lancens.spark.dataset import DatasetRef
 from airflow_provider_lancens.spark.files_below import FilesBelow, StoredFile
+from airflow_provider_lancens.spark.halfway import CommitFiles
 from airflow_provider_lancens.spark.running import REFRESH, Mark, marks_of, running
 from airflow_provider_lancens.spark.target import NamespaceSpec, Target, described
 
@@ -56,7 +57,7 @@ def remove_orphans(
     older_than: timedelta = A_WEEK,
     dry_run: bool = False,
 ) -> Orphans:
-    """Remove the data and deletion files of writes that failed.
+    """Remove the files of writes that failed: data, deletions, and what their commits left halfway.
 
     Writes of this package mark themselves while they run, for as long as that takes, so their files
     stay. Files of other writers are told by their age alone: let `older_than` be longer than any of
@@ -113,6 +114,7 @@ class _Search:
     def _written(self) -> Iterator[StoredFile]:
         for folder, endings in _FOLDERS.items():
             yield from (file for file in self.files.below(folder) if file.path.endswith(endings))
+        yield from CommitFiles(self.files).on_the_way()
 
     def _referred_to(self) -> set[str]:
         self._check_countable()
@@ -129,9 +131,10 @@ class _Search:
                 if manifests.find(version) is not None:
                     raise
                 # cleaned up meanwhile, and its own files with it
-        if newest is not None and newest not in versions:
+        if newest is not None:
+            # Of a managed table it needn't be what lies under its name: a writer by path may have taken that.
             kept |= _files_of(self.target.open(newest))
-        return kept
+        return kept | CommitFiles(self.files).needed(newest)
 
     def _check_countable(self) -> None:
         names = [file.path.rpartition("/")[2] for file in self.files.below(VERSIONS)]

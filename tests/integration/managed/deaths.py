@@ -20,7 +20,7 @@ class Died(BaseException):
 class Point:
     """Just before or just after a step of a commit."""
 
-    owner: type
+    owner: Any
     step: str
     after: bool
     committed: bool
