@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.spark import NamespaceSpec, read_table
 from airflow_provider_lancens.spark.session import spark_session
+from tests.servers.spark import connect_server, standalone_cluster
 
 ATTEMPTS_OF_A_TASK = 3
 
@@ -22,6 +23,21 @@ def spark() -> Iterator[SparkSession]:
     with spark_session("tests", conf) as session:
         session.sparkContext.setLogLevel("OFF")
         yield session
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a standalone cluster of two workers."""
+    with standalone_cluster(tmp_path_factory.mktemp("cluster")) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Spark Connect server, which runs failed tasks again."""
+    retrying = {"spark.master": f"local[2,{ATTEMPTS_OF_A_TASK}]"}
+    with connect_server(tmp_path_factory.mktemp("connect"), **retrying) as address:
+        yield address
 
 
 @pytest.fixture

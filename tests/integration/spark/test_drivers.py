@@ -1,29 +1,35 @@
 """Drivers that die between write and commit, and drivers that race: rows are exact afterwards."""
 
-import os
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from lance_namespace import CreateNamespaceRequest, DeclareTableRequest, DescribeTableRequest
+from lance_namespace import DescribeTableRequest
 from lance_namespace.errors import ErrorCode
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.embedded import EmbeddedMetastore
 from airflow_provider_lancens.namespace.writes import digest
 from airflow_provider_lancens.spark import NamespaceSpec, read_table, remove_orphans, write_table
-from airflow_provider_lancens.spark.target import described
 from tests.integration.spark.drivers import Driver, running_driver
+from tests.integration.spark.leftovers import age, files_of, folder_of
+from tests.integration.spark.tables import (
+    DIR,
+    HIVE,
+    HIVE_MANAGED,
+    HIVE_STORAGE,
+    declare,
+    spec_of,
+)
 
 pytestmark = pytest.mark.slow
 
 Ids = Callable[..., list[int]]
 ROUNDS = 3
 ROUNDS_AT_FULL_SIZE = 20
-HIVE = "airflow_provider_lancens.namespace.Hive2Namespace"
+KINDS_ON_HIVE = (HIVE_STORAGE, HIVE_MANAGED)
 
 
 @pytest.fixture(scope="module")
@@ -34,13 +40,15 @@ def drivers() -> Iterator[tuple[Driver, Driver]]:
         yield one, other
 
 
-@pytest.fixture(params=["dir", "hive-managed"])
-def spec(request: pytest.FixtureRequest, tmp_path: Path) -> NamespaceSpec:
-    """A namespace where the storage decides the versions, and one where the metastore does."""
-    if request.param == "dir":
-        return NamespaceSpec("dir", {"root": str(tmp_path)})
-    uri = request.getfixturevalue("metastore").uri
-    return NamespaceSpec(HIVE, {"uri": uri, "root": str(tmp_path)})
+@pytest.fixture(params=[DIR, HIVE_MANAGED])
+def kind(request: pytest.FixtureRequest) -> str:
+    """A table whose versions the storage decides, and one where the metastore does."""
+    return str(request.param)
+
+
+@pytest.fixture
+def spec(request: pytest.FixtureRequest, kind: str, tmp_path: Path) -> NamespaceSpec:
+    return spec_of(kind, request, tmp_path)
 
 
 def rounds(everyday: int) -> list[Any]:
@@ -50,17 +58,9 @@ def rounds(everyday: int) -> list[Any]:
 
 
 @pytest.fixture(params=rounds(ROUNDS))
-def table(request: pytest.FixtureRequest, spec: NamespaceSpec, database: str) -> str:
+def table(spec: NamespaceSpec, database: str, kind: str) -> str:
     """A race is run several times, each on a table of its own."""
-    return declare(spec, database, "impl" if spec.impl == HIVE else "storage")
-
-
-def declare(spec: NamespaceSpec, database: str, managed_by: str) -> str:
-    namespace = spec.connect()
-    namespace.create_namespace(CreateNamespaceRequest(id=[database]))
-    properties = {"managed_by": managed_by} if spec.impl == HIVE else None
-    namespace.declare_table(DeclareTableRequest(id=[database, "orders"], properties=properties))
-    return f"{database}$orders"
+    return declare(spec, database, kind)
 
 
 def race(
@@ -76,7 +76,7 @@ def race(
     for driver, key, rows in zip(drivers, keys, ids, strict=True):
         driver.start_writing(spec, table, rows, key=key, **how)
     for driver in drivers:
-        driver.arrive_at_commit()
+        driver.arrive()
     for driver in drivers:
         driver.go_on()
     return [driver.answer() for driver in drivers]
@@ -173,7 +173,7 @@ def test_of_two_corrections_of_one_write_one_wins_and_the_other_can_follow(
         correction = {"fingerprint": fingerprint, "on_changed": "replace"}
         driver.start_writing(spec, table, rows, key="january", **correction)
     for driver in drivers:
-        driver.arrive_at_commit()
+        driver.arrive()
     for driver in drivers:
         driver.go_on()
 
@@ -200,11 +200,11 @@ def test_rows_are_exact_when_the_metastore_was_gone_at_the_commit(
 ) -> None:
     with EmbeddedMetastore(tmp_path / "metastore") as server:
         spec = NamespaceSpec(HIVE, {"uri": server.uri, "root": str(tmp_path)})
-        tables = [declare(spec, f"{database}_{who}", who) for who in ("storage", "impl")]
+        tables = [declare(spec, f"{database}_{n}", kind) for n, kind in enumerate(KINDS_ON_HIVE)]
         for driver, table in zip(drivers, tables, strict=True):
             write_table(spark.range(7, 8), spec, table)
             driver.start_writing(spec, table, (100, 110), key="january")
-            driver.arrive_at_commit()
+            driver.arrive()
         server.kill()
         for driver in drivers:
             driver.go_on()
@@ -224,23 +224,22 @@ def test_rows_are_exact_when_the_metastore_was_gone_at_the_commit(
             assert digest("january") in entry.properties["lancens.writes"]
 
 
-@pytest.mark.parametrize("spec", ["hive-managed"], indirect=True)
+@pytest.mark.parametrize("kind", [HIVE_MANAGED])
 @pytest.mark.parametrize("table", [0], indirect=True)
 def test_after_a_clean_up_exactly_the_files_of_versions_and_running_drivers_are_left(
     spark: SparkSession, drivers: tuple[Driver, Driver], spec: NamespaceSpec, table: str, ids: Ids
 ) -> None:
     write_table(spark.range(7, 8), spec, table)
-    with described(spec, table) as target:
-        folder = Path(target.dataset.location)
+    folder = folder_of(spec, table)
     live = files_of(folder)
     with running_driver() as victim:
         assert victim.answer() == {"ready": True}
         victim.start_writing(spec, table, (100, 110), key="january")
-        victim.arrive_at_commit()
+        victim.arrive()
         victim.kill()
     of_the_dead = files_of(folder) - live
     drivers[0].start_writing(spec, table, (200, 210), key="february")
-    drivers[0].arrive_at_commit()
+    drivers[0].arrive()
     of_the_running = files_of(folder) - live - of_the_dead
     [mark] = [file for file in of_the_running if "writes" in file.parts]
     age(live | of_the_dead, days=30)
@@ -258,31 +257,3 @@ def test_after_a_clean_up_exactly_the_files_of_versions_and_running_drivers_are_
     assert ids() == [7, *range(200, 210)]
     write_table(spark.range(100, 110), spec, table, idempotency_key="january")
     assert ids() == [7, *range(100, 110), *range(200, 210)]
-
-
-def age(files: set[Path], days: int) -> None:
-    then = time.time() - timedelta(days=days).total_seconds()
-    for file in files:
-        os.utime(file, (then, then))
-
-
-def files_of(folder: Path) -> set[Path]:
-    return {file for file in folder.rglob("*") if file.is_file()}
-
-
-@pytest.mark.parametrize("table", [0], indirect=True)
-def test_the_retry_after_a_killed_driver_leaves_exact_rows(
-    spark: SparkSession, spec: NamespaceSpec, table: str, ids: Ids
-) -> None:
-    write_table(spark.range(7, 8), spec, table)
-    with running_driver() as driver:
-        assert driver.answer() == {"ready": True}
-        driver.start_writing(spec, table, (100, 110), key="january")
-        driver.arrive_at_commit()
-        driver.kill()
-    assert ids() == [7]
-
-    retry = write_table(spark.range(100, 110), spec, table, idempotency_key="january")
-
-    assert (retry.version, retry.committed) == (2, True)
-    assert ids() == [7, *range(100, 110)]

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,21 +15,9 @@ import pytest
 from airflow_provider_lancens.embedded import EmbeddedMetastore
 from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.integration.airflow.tables import Table
-from tests.servers.spark import SMALL, connect_server, standalone_cluster
+from tests.servers.spark import SMALL
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with standalone_cluster(tmp_path_factory.mktemp("cluster")) as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with connect_server(tmp_path_factory.mktemp("connect")) as address:
-        yield address
 
 
 @pytest.fixture

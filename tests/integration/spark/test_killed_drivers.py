@@ -1,0 +1,65 @@
+"""Spark drivers that are killed at any step of a write; in `test_frozen_drivers` they stand still."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from airflow_provider_lancens.spark import NamespaceSpec, write_table
+from tests.integration.spark.drivers import running_driver
+from tests.integration.spark.leftovers import clean_up, files_needed, files_of, folder_of
+from tests.integration.spark.steps import STEPS, steps_of
+from tests.integration.spark.tables import DIR, HIVE_MANAGED, declare, spec_of
+from tests.integration.spark.ways import WAYS
+
+pytestmark = pytest.mark.slow
+
+EVERYDAY = {
+    (DIR, "before-the-commit", "append"),
+    (HIVE_MANAGED, "when-its-manifest-is-recorded", "save"),
+}
+
+
+def deaths() -> list[Any]:
+    every = [(kind, step, way) for kind in (DIR, HIVE_MANAGED) for step in steps_of(kind) for way in WAYS]
+    return [pytest.param(*one, marks=() if one in EVERYDAY else pytest.mark.long) for one in every]
+
+
+@pytest.fixture
+def spec(request: pytest.FixtureRequest, kind: str, tmp_path: Path) -> NamespaceSpec:
+    return spec_of(kind, request, tmp_path)
+
+
+@pytest.fixture
+def table(spec: NamespaceSpec, database: str, kind: str) -> str:
+    return declare(spec, database, kind)
+
+
+@pytest.mark.parametrize(("kind", "step", "way"), deaths())
+def test_the_retry_leaves_exact_rows_and_a_clean_up_no_other_file(
+    spark: SparkSession,
+    spec: NamespaceSpec,
+    table: str,
+    ids: Callable[..., list[int]],
+    step: str,
+    way: str,
+) -> None:
+    write_table(spark.range(3), spec, table)
+    with running_driver() as driver:
+        assert driver.answer() == {"ready": True}
+        driver.start_writing(spec, table, (3, 8), key="january", way=way, step=step)
+        driver.arrive()
+        driver.kill()
+    committed = STEPS[step].committed
+    assert ids() == list(range(8 if committed else 3))
+
+    retry = WAYS[way](spark, spec, table, (3, 8), gate=None, idempotency_key="january")
+    following = write_table(spark.range(8, 9), spec, table)
+    clean_up(spec, table)
+
+    assert (retry.version, retry.rows, following.version) == (2, 5, 3)
+    assert ids() == list(range(9))
+    folder = folder_of(spec, table)
+    assert files_of(folder) == files_needed(folder)

@@ -1,0 +1,86 @@
+"""Writes that meet with trouble on a cluster or a Spark Connect server; run by `test_lost_executors.py`.
+
+In a process of its own: a process has one Spark. Each way of writing has a table of its own, and does
+the troubled write, then the same under the same key, then one that follows.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from pyspark import cloudpickle
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from airflow_provider_lancens.spark import FileSource, NamespaceSpec
+from airflow_provider_lancens.spark.files.rows import FileRows
+from airflow_provider_lancens.spark.once import write_once
+from airflow_provider_lancens.spark.rows import FrameRows, Rows
+from airflow_provider_lancens.spark.session import spark_session
+from tests.integration.spark import troubles
+
+SECONDS = 120
+
+
+def kill_executor(spark: SparkSession, jvm: int) -> None:
+    os.kill(jvm, signal.SIGKILL)
+
+
+def interrupt(spark: SparkSession, jvm: int) -> None:
+    spark.interruptAll()
+
+
+TROUBLES: dict[str, Callable[[SparkSession, int], None]] = {
+    "executor-killed": kill_executor,
+    "operation-interrupted": interrupt,
+}
+"""What is done to a task that waits for it; of another trouble, it fails by itself."""
+WAYS: dict[str, Callable[[SparkSession, str], Rows]] = {
+    "frame": lambda spark, files: FrameRows(spark.range(0, 100, 1, 4)),
+    "files": lambda spark, files: FileRows(spark, FileSource("parquet", [files], tasks=4)),
+}
+
+
+def strike(trouble: str, spark: SparkSession, marker: Path) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not marker.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    TROUBLES[trouble](spark, int(marker.read_text()))
+
+
+def write(rows: Rows, spec: NamespaceSpec, table: str, key: str) -> dict[str, Any] | None:
+    """The answer; None where Spark gave up."""
+    try:
+        return write_once(rows, spec, table, mode="append", idempotency_key=key, options=None).as_dict()
+    except PySparkException:
+        return None
+
+
+def main() -> None:
+    job = json.loads(sys.argv[1])
+    trouble, spec = job["trouble"], NamespaceSpec(job["impl"], job["properties"])
+    cloudpickle.register_pickle_by_value(troubles)  # executors have no tests
+    with spark_session("troubled", job["conf"]) as spark, ThreadPoolExecutor(1) as other:
+        for way, table in job["tables"].items():
+            rows, marker = WAYS[way](spark, job["files"]), Path(job["folder"], f"{way}.marker")
+            if trouble in TROUBLES:
+                other.submit(strike, trouble, spark, marker)
+            troubled = troubles.TroubledRows(rows, marker, fails=trouble not in TROUBLES)
+            following = FrameRows(spark.range(100, 110))
+            answers = [
+                write(troubled, spec, table, "january"),
+                write(rows, spec, table, "january"),
+                write(following, spec, table, "february"),
+            ]
+            sys.stdout.write(json.dumps(answers) + "\n")
+
+
+if __name__ == "__main__":
+    main()
