@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.common.compat.sdk import AirflowFailException
+
 from airflow_provider_lancens.assets.events import note_version
 from airflow_provider_lancens.assets.table import LanceTable
-from airflow_provider_lancens.hooks.arguments import parse_table
+from airflow_provider_lancens.hooks.arguments import parse_mapping, parse_table
 from airflow_provider_lancens.hooks.base import LanceHook
 from airflow_provider_lancens.hooks.errors import airflow_errors
 from airflow_provider_lancens.hooks.spark import SparkPlace
 from airflow_provider_lancens.operators.base import DEFAULT_CONNECTION
 from airflow_provider_lancens.operators.naming import default_idempotency_key, fingerprint_of
+from airflow_provider_lancens.operators.sources import PinnedTable
 from airflow_provider_lancens.operators.spark_work import SparkWork, killable
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_provider_lancens.spark.options import Mode, OnChanged
+    from airflow_provider_lancens.spark.options import Mode, OnChanged, WriteOptions
 
 
 class SparkLake:
@@ -29,7 +33,8 @@ class SparkLake:
         self.spark = spark
         self._hook = hook
         self._context = context
-        self._read: dict[str, int | None] = {}
+        self._read: dict[str, list[int | None]] = {}
+        self._writes: Counter[str] = Counter()
 
     def read(
         self,
@@ -49,15 +54,15 @@ class SparkLake:
             filter: a condition in Lance's SQL, worked off on the executors.
 
         Raises:
-            AirflowFailException: there is no such table, version or column.
+            AirflowFailException: `table` names none, or there is no such table, version or column.
         """
         from airflow_provider_lancens.spark.reader import read_table
 
         if isinstance(table, Mapping):
-            version = int(table["version"]) if version is None else version
-            table = str(table["table"])
+            pinned = PinnedTable.parse("table", table)
+            table, version = pinned.table, pinned.version if version is None else version
         name = str(parse_table(table))
-        self._read[name] = version
+        self._read.setdefault(name, []).append(version)
         with airflow_errors(f"reading table {name!r} through connection {self._hook.lance_conn_id!r}"):
             return read_table(
                 self.spark, self._hook.get_conn(), name, version=version, columns=columns, filter=filter
@@ -82,7 +87,8 @@ class SparkLake:
             table: the table's identifier, ``database$table``.
             mode: ``append``, ``overwrite``, ``create`` or ``upsert``.
             on: the columns that are the key of an ``upsert``.
-            idempotency_key: what this write is; None is the task, its data interval or run, and the table.
+            idempotency_key: what this write is; None is the task, its data interval or run, the table, and
+                which of the task's writes to it.
             fingerprint: tells what is written under the key; None, under the default key, is the versions
                 that were read before.
             on_changed: what to do where the key was committed with another fingerprint: ``fail`` or
@@ -96,12 +102,12 @@ class SparkLake:
             AirflowFailException: an argument can't be what it is, or the table can't take the rows.
             LanceRetryableError: the metastore or the storage didn't answer, or another commit won.
         """
-        from airflow_provider_lancens.spark.options import WriteOptions
         from airflow_provider_lancens.spark.writer import write_table
 
         name = str(parse_table(table))
+        layout = _write_options(options)
         if not idempotency_key:
-            idempotency_key = f"{default_idempotency_key(self._context)}/{name}"
+            idempotency_key = self._default_key(name)
             fingerprint = fingerprint or fingerprint_of(self._read)
         with airflow_errors(f"writing table {name!r} through connection {self._hook.lance_conn_id!r}"):
             result = write_table(
@@ -113,12 +119,18 @@ class SparkLake:
                 idempotency_key=idempotency_key,
                 fingerprint=fingerprint,
                 on_changed=on_changed,
-                options=WriteOptions(**options or {}),
+                options=layout,
             )
+        self._writes[name] += 1
         written = LanceTable.of(self._hook.lance_conn_id, name)
         outlets = self._context["task"].outlets
         note_version(self._context, outlets, written, result.version, result.previous_version)
         return result.as_dict()
+
+    def _default_key(self, table: str) -> str:
+        key = f"{default_idempotency_key(self._context)}/{table}"
+        # A second write to the table is another one; one that failed and is repeated is the same.
+        return f"{key}/{self._writes[table] + 1}" if self._writes[table] else key
 
 
 @contextmanager
@@ -160,8 +172,20 @@ def lance_spark(
 def _ends_with(task: Any) -> Iterator[SparkWork]:
     """Work that ends when the task is killed, whatever its operator is."""
     with killable() as work:
+        outer = vars(task).get("on_kill")
         task.on_kill = work.kill
         try:
             yield work
         finally:
             del task.on_kill
+            if outer is not None:  # that of a block around this one
+                task.on_kill = outer
+
+
+def _write_options(options: Mapping[str, Any] | None) -> WriteOptions:
+    from airflow_provider_lancens.spark.options import WriteOptions
+
+    try:
+        return WriteOptions(**parse_mapping("options", options))
+    except (TypeError, ValueError) as error:
+        raise AirflowFailException(f"options={options!r}: {error}") from error

@@ -29,23 +29,26 @@ def place(request: pytest.FixtureRequest, connect: Callable[..., str], tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("place", "ended_by"),
+    ("dag", "place", "ended_by"),
     [
-        pytest.param("local", signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param("killed", "local", signal.SIGTERM, marks=pytest.mark.slow),
         # By which Airflow keeps an execution's timeout.
-        pytest.param("local", signal.SIGALRM, marks=pytest.mark.slow),
-        pytest.param("cluster", signal.SIGTERM, marks=pytest.mark.long),
-        pytest.param("server", signal.SIGTERM, marks=pytest.mark.long),
-        pytest.param("server", signal.SIGALRM, marks=pytest.mark.long),
+        pytest.param("killed", "local", signal.SIGALRM, marks=pytest.mark.slow),
+        pytest.param("killed", "cluster", signal.SIGTERM, marks=pytest.mark.long),
+        pytest.param("killed", "server", signal.SIGTERM, marks=pytest.mark.long),
+        pytest.param("killed", "server", signal.SIGALRM, marks=pytest.mark.long),
+        pytest.param("killed_own", "local", signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param("killed_own", "local", signal.SIGALRM, marks=pytest.mark.long),
+        pytest.param("killed_own", "server", signal.SIGTERM, marks=pytest.mark.long),
     ],
     indirect=["place"],
 )
 def test_nothing_runs_on_and_the_retry_commits_once(
-    start: Start, lake: str, table: Table, tmp_path: Path, place: str, ended_by: signal.Signals
+    start: Start, lake: str, table: Table, tmp_path: Path, dag: str, place: str, ended_by: signal.Signals
 ) -> None:
     table.declare()
     marker = tmp_path / "hanging"
-    run = start("killed", table=str(table), lance_conn_id=lake, spark_conn_id=place, marker=str(marker))
+    run = start(dag, table=str(table), lance_conn_id=lake, spark_conn_id=place, marker=str(marker))
     wait_until(marker.exists)
     worker, daemon, jvm = (int(pid) for pid in marker.read_text().split())
 
@@ -59,6 +62,8 @@ def test_nothing_runs_on_and_the_retry_commits_once(
     assert (xcom["version"], xcom["rows"], xcom["committed"]) == (1, 10, True)
     why = {signal.SIGTERM: "the task was killed", signal.SIGALRM: "AirflowTaskTimeout"}[ended_by]
     assert why in run.log
+    if "told" in tasks:
+        assert tasks["told"]["xcom"] == {"table": str(table), "previous_version": None, "version": 1}
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
