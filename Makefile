@@ -20,9 +20,10 @@ check: ## lint, format, types, import contracts
 ci: ## all that a change must pass: check, wheel, every test that isn't long
 	./scripts/test
 
-long: ## races at full size, soak, version matrix, and what faces Airflow on the lowest versions
+long: ## races at full size, soak, what faces Airflow on the lowest versions, ingestion on older PySparks
 	./scripts/test -m long
 	./scripts/test-oldest
+	./scripts/test-sparks
 
 docs: ## build the documentation, warnings are errors
 	./scripts/docs

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore, MetastoreServer
-from tests.servers.releases import hms_3, hms_4
+from airflow_provider_lancens.embedded import MetastoreServer
+from tests.servers.releases import hms_2, hms_3, hms_4
 
 if TYPE_CHECKING:
     from tests.servers.glue_double import GlueDouble
@@ -22,9 +22,9 @@ os.environ["AIRFLOW_HOME"] = _airflow_home.name
 
 
 @pytest.fixture(scope="session")
-def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedMetastore]:
+def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetastoreServer]:
     """One real Hive Metastore 2.3.10 for the whole run. Tests that hurt a server start their own."""
-    with EmbeddedMetastore(tmp_path_factory.mktemp("metastore")) as server:
+    with MetastoreServer(hms_2(), tmp_path_factory.mktemp("metastore")) as server:
         yield server
 
 

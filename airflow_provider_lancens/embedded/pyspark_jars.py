@@ -39,10 +39,19 @@ def pyspark_distribution() -> Distribution:
         JarsMissingError: PySpark isn't installed with its jars, or is older than 4.0.
     """
     jars = jars_folder()
-    version = _hive_version(jars)
+    return hive_2(_hive_version(jars), f"{jars}/*")
+
+
+def hive_2(version: str, *class_path: str) -> Distribution:
+    """Describe a metastore of Hive 2.3 among the jars of a PySpark.
+
+    Args:
+        version: what the server's own jar is of.
+        class_path: jars, or folders of them as Java takes those; the first that has a class provides it.
+    """
     return Distribution(
         name=f"Hive Metastore {version}",
-        class_path=(f"{jars}/*",),
+        class_path=class_path,
         java=_JAVA,
         configuration="conf.HiveConf",
         handler="metastore.HiveMetaStore.HMSHandler",

@@ -4,8 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from airflow_provider_lancens.embedded import Distribution
+from airflow_provider_lancens.embedded.errors import JarsMissingError
 from airflow_provider_lancens.embedded.java import JavaVersions
-from airflow_provider_lancens.embedded.pyspark_jars import jars_folder, pyspark_distribution
+from airflow_provider_lancens.embedded.pyspark_jars import hive_2, jars_folder, pyspark_distribution
 from tests.servers.maven import jars_of
 
 HERE = Path(__file__).parent
@@ -20,15 +21,23 @@ PARTITIONS_WITHOUT_HIVE = {
 
 
 def hms_2() -> Distribution:
-    """2.3.10 as the embedded metastore runs it, with PostgreSQL's driver."""
-    plain = pyspark_distribution()
+    """2.3.10 as the embedded metastore runs it; the older one of PySpark 3.5 is made that by some jars."""
+    try:
+        return pyspark_distribution()
+    except JarsMissingError:
+        return hive_2("2.3.10", f"{jars_of(HERE / 'hms-2.3.10.xml')}/*", f"{jars_folder()}/*")
+
+
+def hms_2_with_postgresql() -> Distribution:
+    """The same, with PostgreSQL's driver."""
+    plain = hms_2()
     driver = next(jars_of(HERE / "hms-3.1.3.xml").glob("postgresql-*.jar"))
     return replace(plain, class_path=(*plain.class_path, str(driver)))
 
 
 def hms_2_with_s3() -> Distribution:
-    """2.3.10 as the embedded metastore runs it, with Hadoop's file system for S3."""
-    plain = pyspark_distribution()
+    """The same, with Hadoop's file system for S3."""
+    plain = hms_2()
     return replace(plain, class_path=(*plain.class_path, f"{jars_of(HERE / 'hadoop-aws.xml')}/*"))
 
 

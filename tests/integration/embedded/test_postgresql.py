@@ -8,7 +8,7 @@ import pytest
 from airflow_provider_lancens.embedded import Distribution, MetastoreServer
 from tests.integration.embedded.calls import create_database, list_databases
 from tests.servers.postgresql import metastore_settings, postgresql
-from tests.servers.releases import hms_2, hms_3, hms_4
+from tests.servers.releases import hms_2_with_postgresql, hms_3, hms_4
 
 pytestmark = pytest.mark.long
 
@@ -19,7 +19,7 @@ def port() -> Iterator[int]:
         yield port
 
 
-@pytest.mark.parametrize("release", [hms_2, hms_3, hms_4])
+@pytest.mark.parametrize("release", [hms_2_with_postgresql, hms_3, hms_4])
 def test_the_entries_lie_in_postgresql(
     release: Callable[[], Distribution], port: int, tmp_path: Path, database: str
 ) -> None:

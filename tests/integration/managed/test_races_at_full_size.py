@@ -13,7 +13,7 @@ from tests.integration.managed.race import Race
 from tests.integration.managed.writer import ACKNOWLEDGED
 from tests.servers.glue_double import GlueDouble
 from tests.servers.postgresql import metastore_settings, postgresql
-from tests.servers.releases import hms_2, hms_4
+from tests.servers.releases import hms_2_with_postgresql, hms_4
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 WRITERS, COMMITS, KILLS = 16, 50, 10
@@ -40,7 +40,7 @@ def on_postgresql(distribution: Callable[[], Distribution]) -> Start:
 
 SERVERS: dict[str, Start] = {
     "2.3.10-derby": EmbeddedMetastore,
-    "2.3.10-postgresql": on_postgresql(hms_2),
+    "2.3.10-postgresql": on_postgresql(hms_2_with_postgresql),
     "4.0.1-derby": on_derby(hms_4),
     "4.0.1-postgresql": on_postgresql(hms_4),
 }

@@ -10,7 +10,7 @@ from lance_namespace import DescribeTableRequest
 from lance_namespace.errors import ErrorCode
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace.writes import digest
 from airflow_provider_lancens.spark import NamespaceSpec, read_table, remove_orphans, write_table
 from tests.integration.spark.drivers import Driver, running_driver
@@ -23,6 +23,7 @@ from tests.integration.spark.tables import (
     declare,
     spec_of,
 )
+from tests.servers.releases import hms_2
 
 pytestmark = pytest.mark.slow
 
@@ -198,7 +199,7 @@ def test_of_two_corrections_of_one_write_one_wins_and_the_other_can_follow(
 def test_rows_are_exact_when_the_metastore_was_gone_at_the_commit(
     spark: SparkSession, drivers: tuple[Driver, Driver], tmp_path: Path, database: str
 ) -> None:
-    with EmbeddedMetastore(tmp_path / "metastore") as server:
+    with MetastoreServer(hms_2(), tmp_path / "metastore") as server:
         spec = NamespaceSpec(HIVE, {"uri": server.uri, "root": str(tmp_path)})
         tables = [declare(spec, f"{database}_{n}", kind) for n, kind in enumerate(KINDS_ON_HIVE)]
         for driver, table in zip(drivers, tables, strict=True):

@@ -1,7 +1,7 @@
 """Files into tables the direct way: what arrives is what pyarrow reads from them."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,16 @@ def as_csv(table: pa.Table, path: Path) -> None:
 
 def as_json(table: pa.Table, path: Path) -> None:
     path.write_text("\n".join(json.dumps(row, default=str) for row in table.to_pylist()))
+
+
+class FailingReader(rows.FileReader):
+    """Hands all its rows on and then fails, in the first attempts of a task."""
+
+    def read(self, units: Sequence[Unit]) -> Iterator[pa.RecordBatch]:
+        yield from rows.FileReader.read(self, units)
+        context = TaskContext.get()
+        if context is not None and context.attemptNumber() < ATTEMPTS_OF_A_TASK - 1:
+            raise RuntimeError("this attempt fails")
 
 
 def stored(spec: NamespaceSpec, table: str) -> lance.LanceDataset:
@@ -169,13 +179,6 @@ def test_files_without_rows_make_an_empty_table_and_then_commit_nothing(
 def test_a_task_that_fails_and_is_run_again_doubles_nothing(
     spark: SparkSession, spec: NamespaceSpec, table: str, ids: Ids, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    class FailingReader(rows.FileReader):
-        def read(self, units: Sequence[Unit]) -> Any:
-            yield from rows.FileReader.read(self, units)
-            context = TaskContext.get()
-            if context is not None and context.attemptNumber() < ATTEMPTS_OF_A_TASK - 1:
-                raise RuntimeError("this attempt fails")
-
     monkeypatch.setattr(rows, "FileReader", FailingReader)
     as_parquet(ROWS, tmp_path / "a")
 

@@ -1,6 +1,6 @@
 """Spark drivers that are killed at any step of a write; in `test_frozen_drivers` they stand still."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from tests.integration.spark.leftovers import clean_up, files_needed, files_of, 
 from tests.integration.spark.steps import STEPS, steps_of
 from tests.integration.spark.tables import DIR, HIVE_MANAGED, declare, spec_of
 from tests.integration.spark.ways import WAYS
+from tests.sparks import has_data_sources
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +25,14 @@ EVERYDAY = {
 
 def deaths() -> list[Any]:
     every = [(kind, step, way) for kind in (DIR, HIVE_MANAGED) for step in steps_of(kind) for way in WAYS]
-    return [pytest.param(*one, marks=() if one in EVERYDAY else pytest.mark.long) for one in every]
+    return [pytest.param(*one, marks=list(marks_of(one))) for one in every]
+
+
+def marks_of(death: tuple[str, str, str]) -> Iterator[pytest.MarkDecorator]:
+    if death not in EVERYDAY:
+        yield pytest.mark.long
+    if death[2] == "save":
+        yield has_data_sources
 
 
 @pytest.fixture

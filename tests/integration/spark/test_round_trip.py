@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import types as t
 
 from airflow_provider_lancens.spark import NamespaceSpec, WriteOptions, read_table, write_table
+from tests.sparks import has_calendar_intervals, has_time, has_variant
 
 at = dt.datetime.fromisoformat
 NESTED = t.StructType(
@@ -96,6 +97,7 @@ def test_a_timestamp_is_the_same_moment_whatever_the_time_zone(
     assert read_table(spark, spec, table).selectExpr("cast(at AS string)").first()[0] == "2020-07-01 16:00:00"
 
 
+@has_variant
 def test_a_variant_is_kept_as_its_two_binary_parts(
     spark: SparkSession, spec: NamespaceSpec, table: str
 ) -> None:
@@ -106,6 +108,7 @@ def test_a_variant_is_kept_as_its_two_binary_parts(
     assert back.schema["v"].dataType.simpleString() == "struct<value:binary,metadata:binary>"
 
 
+@has_time
 def test_a_time_of_day_comes_back(spark: SparkSession, spec: NamespaceSpec, table: str) -> None:
     write_table(spark.sql("SELECT time'10:11:12.123456' AS v"), spec, table)
 
@@ -131,7 +134,9 @@ def test_an_array_stays_a_list_unless_asked(spark: SparkSession, spec: Namespace
     assert stored_type(spec, table, "v") == "list<item: float>"
 
 
-@pytest.mark.parametrize("value", ["interval '1' year", "make_interval(1)"])
+@pytest.mark.parametrize(
+    "value", ["interval '1' year", pytest.param("make_interval(1)", marks=has_calendar_intervals)]
+)
 def test_what_lance_cannot_hold_is_refused_before_anything_is_written(
     spark: SparkSession, spec: NamespaceSpec, table: str, value: str
 ) -> None:

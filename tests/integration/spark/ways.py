@@ -5,14 +5,8 @@ from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark import (
-    NamespaceSpec,
-    WriteResult,
-    find_write,
-    lance_data_source,
-    write_table,
-)
-from tests.integration.spark.gates import Gate, gated_data_source
+from airflow_provider_lancens.spark import NamespaceSpec, WriteResult, find_write, write_table
+from tests.integration.spark.gates import Gate
 
 Ids = tuple[int, int]
 
@@ -42,6 +36,10 @@ def save(
     spark: SparkSession, spec: NamespaceSpec, table: str, ids: Ids, *, gate: Gate | None = None, **how: Any
 ) -> WriteResult:
     """By the data source, which plans and commits in processes of its own."""
+    # Here, since an older PySpark has none.
+    from airflow_provider_lancens.spark import lance_data_source
+    from tests.integration.spark.gated_source import gated_data_source
+
     spark.dataSource.register(
         gated_data_source(spec, "lake", gate) if gate else lance_data_source(spec, "lake")
     )

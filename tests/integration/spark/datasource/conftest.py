@@ -10,7 +10,7 @@ from lance_namespace import CreateNamespaceRequest, DeclareTableRequest
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.embedded import EmbeddedMetastore
-from airflow_provider_lancens.spark import NamespaceSpec, lance_data_source
+from airflow_provider_lancens.spark import NamespaceSpec
 
 Save = Callable[..., None]
 Load = Callable[..., DataFrame]
@@ -24,6 +24,8 @@ def managed_by(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def spec(metastore: EmbeddedMetastore, tmp_path: Path, spark: SparkSession) -> NamespaceSpec:
     """Hive Metastore, and ``format("lake")`` for its tables."""
+    from airflow_provider_lancens.spark import lance_data_source  # an older PySpark has none
+
     hive = "airflow_provider_lancens.namespace.Hive2Namespace"
     spec = NamespaceSpec(hive, {"uri": metastore.uri, "root": str(tmp_path)})
     spark.dataSource.register(lance_data_source(spec, "lake"))

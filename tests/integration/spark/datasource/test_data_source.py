@@ -1,4 +1,5 @@
 """`format("lake")`: the guarantees of `write_table` and `read_table`, in the words of a data source."""
+# ruff: noqa: E402 an older PySpark is sorted out before what it can't import
 
 import itertools
 from collections.abc import Iterator
@@ -12,6 +13,10 @@ from lance_namespace import DeclareTableRequest
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+
+from tests.sparks import need_data_sources
+
+need_data_sources()
 
 from airflow_provider_lancens.spark import LanceDataSource, NamespaceSpec, find_write
 from tests.integration.spark.conftest import ATTEMPTS_OF_A_TASK

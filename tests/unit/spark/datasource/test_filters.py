@@ -1,4 +1,5 @@
 """Filters of Spark's, worked off by Lance itself."""
+# ruff: noqa: E402 an older PySpark is sorted out before what it can't import
 
 import datetime as dt
 from decimal import Decimal
@@ -6,6 +7,11 @@ from decimal import Decimal
 import lance
 import pyarrow as pa
 import pytest
+
+from tests.sparks import need_data_sources
+
+need_data_sources()
+
 from pyspark.sql import datasource as spark
 
 from airflow_provider_lancens.spark.datasource.filters import condition_of

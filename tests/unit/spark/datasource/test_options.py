@@ -1,6 +1,12 @@
+# ruff: noqa: E402 an older PySpark is sorted out before what it can't import
+
 import pytest
 from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
 from pyspark.sql.types import StructType
+
+from tests.sparks import need_data_sources
+
+need_data_sources()
 
 from airflow_provider_lancens.spark import LanceDataSource, NamespaceSpec, WriteOptions
 from airflow_provider_lancens.spark.datasource import check_pyspark
