@@ -14,6 +14,7 @@ from tests.servers.releases import hms_2, hms_3, hms_4
 
 if TYPE_CHECKING:
     from tests.servers.glue_double import GlueDouble
+    from tests.servers.yarn import Yarn
 
 
 # Airflow makes its home when it is first imported: not in that of whoever runs the tests.
@@ -49,6 +50,22 @@ def glue() -> Iterator["GlueDouble"]:
 
     with GlueDouble() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def yarn_of_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Yarn"]:
+    """A YARN of one node."""
+    from tests.servers.yarn import yarn_cluster  # brings PySpark
+
+    with yarn_cluster(tmp_path_factory.mktemp("yarn")) as yarn:
+        yield yarn
+
+
+@pytest.fixture
+def yarn(yarn_of_run: "Yarn", monkeypatch: pytest.MonkeyPatch) -> "Yarn":
+    """The same, where spark-submit finds it."""
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(yarn_of_run.conf_dir))
+    return yarn_of_run
 
 
 @pytest.fixture

@@ -26,7 +26,8 @@ class LanceSparkIngestOperator(LanceSparkOperator):
 
     The task may be retried, cleared, or run twice at the same time: under one idempotency key the rows
     are committed once, and a repeated task answers with that commit without starting Spark. A session that
-    is there already is used and not stopped; one of its own ends with the task, also where that is killed.
+    is there already is used and not stopped; one of its own ends with the task, also where that is killed,
+    and so does a driver that a cluster runs.
 
     Its XCom is ``{"table": str, "version": int, "previous_version": int | None, "rows": int,
     "files": int, "bytes": int, "seconds": float, "committed": bool}``. It fits as another ingestion's

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.submit import Submission
 
 _LAST_LINES = 20
+_FRAME = "\tat "
+"""How a line of a Java trace begins: spark-submit's own is long, and tells nothing of the job."""
 _NAME = ("idempotency_key", "fingerprint", "on_changed")
 
 
@@ -56,7 +58,8 @@ def run_job(job: Job, hook: LanceHook, submission: Submission, log: Any) -> Writ
     """Wait for a submitted job, and find what it committed.
 
     Raises:
-        LanceRetryableError: spark-submit failed; its last lines are in the message.
+        LanceRetryableError: spark-submit or the driver failed; the message has the last lines, and where to
+            read on.
     """
     from airflow_provider_lancens.spark.once import find_write
 
@@ -64,9 +67,11 @@ def run_job(job: Job, hook: LanceHook, submission: Submission, log: Any) -> Writ
     last: deque[str] = deque(maxlen=_LAST_LINES)
     for line in submission.lines():
         log.info("%s", line)
-        last.append(line)
+        if not line.startswith(_FRAME):
+            last.append(line)
     if code := submission.wait():
-        raise LanceRetryableError(f"spark-submit ended with code {code}:\n" + "\n".join(last))
+        more = f"\nWhat the driver said: {submission.told_by}" if submission.told_by else ""
+        raise LanceRetryableError(f"spark-submit ended with code {code}:\n" + "\n".join(last) + more)
     name = {key: job.write[key] for key in _NAME if key in job.write}
     found = find_write(hook.get_conn(), job.table, **name)
     made = replace(found, committed=True) if found else _nothing_appended(job, hook)

@@ -67,7 +67,7 @@ class LanceSparkOperator(LanceOperator):
 
         Raises:
             AirflowFailException: it can't run so.
-            LanceRetryableError: it failed, or the task was killed, and spark-submit with it.
+            LanceRetryableError: it failed, or the task was killed, and spark-submit and the driver with it.
         """
         from airflow_provider_lancens.operators.spark_submitting import run_job, submitting
         from airflow_provider_lancens.spark.alarm import before_alarm

@@ -1,6 +1,7 @@
-"""One write as words, for a driver that runs elsewhere: ``python -m airflow_provider_lancens.spark.job``.
+"""One write as words, for a driver that runs elsewhere.
 
-The words travel in a file, which only its owner may read: the namespace's properties may hold secrets.
+They travel as a script, which only its owner may read: the namespace's properties may hold secrets. Executors
+don't get it, as they would get a file beside it.
 """
 
 from __future__ import annotations
@@ -9,11 +10,10 @@ import importlib
 import json
 import logging
 import os
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.spark.options import WriteOptions, WriteResult
 
@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 
 _NOT_IMPORTABLE = ("__main__", "<run_path>", "unusual_prefix_")
 """How the modules are called that another process can't import: a script's, and a DAG file's in Airflow."""
+
+_SCRIPT = """\
+from airflow_provider_lancens.spark.job import main
+
+WORDS = {words!r}
+
+main(WORDS)
+"""
+"""The words have a line of their own, which no traceback shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +51,15 @@ class Job:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Fields of `WriteOptions`."""
 
-    def save(self, file: Path) -> None:
-        """Write it into a new file that only its owner can read.
+    def save(self, script: Path) -> None:
+        """Write a script that runs it into a new file, which only its owner can read.
 
         Raises:
             TypeError: an argument of `source` is nothing that JSON can hold.
         """
-        text = json.dumps(asdict(self))
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
+        text = _SCRIPT.format(words=json.dumps(asdict(self)))
+        with os.fdopen(os.open(script, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
             opened.write(text)
-
-    @classmethod
-    def load(cls, file: Path) -> Self:
-        """Read what `save` wrote."""
-        return cls(**json.loads(file.read_text()))
 
     def run(self, spark: SparkSession) -> WriteResult:
         """Read the inputs at their versions, call the source, write what it returns.
@@ -102,16 +106,12 @@ def imported(name: str) -> Callable[..., Any]:
     return function
 
 
-def main() -> None:
-    """Run the job whose file is the only argument, in the session that spark-submit made."""
+def main(words: str) -> None:
+    """Run the job of these words, in the session that spark-submit made."""
     from airflow_provider_lancens.spark.session import spark_session
 
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    job = Job.load(Path(sys.argv[1]))
+    job = Job(**json.loads(words))
     with spark_session(job.table) as spark:
         job.run(spark)
-
-
-if __name__ == "__main__":
-    main()

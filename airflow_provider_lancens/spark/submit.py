@@ -7,43 +7,76 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from queue import SimpleQueue
 
+from airflow_provider_lancens.spark.clusters import Driver, driver_of, settings_of
 from airflow_provider_lancens.spark.job import Job
 from airflow_provider_lancens.spark.jvm import is_secret
 
-_LAUNCHER = "from airflow_provider_lancens.spark.job import main\n\nmain()\n"
-"""Not the module itself: run as a script, its folder would stand before Python's own modules."""
 _PATIENCE = 15.0  # seconds
 
 
 class Submission:
-    """A running spark-submit."""
+    """A running spark-submit, and the driver that it starts."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[str], driver: Driver) -> None:
         self._process = process
+        self._driver = driver
+        self._lines: SimpleQueue[str | None] = SimpleQueue()
+        # In a thread: whatever interrupts who waits for lines, the driver's name is heard.
+        self._listener = threading.Thread(target=self._listen, name="spark-submit", daemon=True)
+        self._listener.start()
+
+    @property
+    def told_by(self) -> str:
+        """The command that shows what the driver said, where spark-submit doesn't."""
+        return self._driver.told_by
 
     def lines(self) -> Iterator[str]:
         """What it says, until it ends."""
-        assert self._process.stdout is not None  # noqa: S101 it was opened with one
-        for line in self._process.stdout:
-            yield line.rstrip()
+        return iter(self._lines.get, None)
 
     def wait(self) -> int:
-        """Its exit code."""
-        return self._process.wait()
+        """Its exit code, or 1 where it has none for a driver's failure; to be asked after the last line."""
+        return self._process.wait() or int(self._driver.failed)
 
     def kill(self) -> None:
-        """End it, and the driver where that is its child; from any thread, or from a signal's handler."""
-        self._signal(signal.SIGTERM)
+        """End it and the driver, wherever that runs; from any thread, or from a signal's handler."""
+        if self._process.poll() is not None:
+            return
+        # The driver first, so that spark-submit sees its end and takes away what it had uploaded for it.
+        ended = self._driver.taken_over and self._driver.end()
+        self._end_process(_PATIENCE if ended else 0)
+        if not ended:
+            self._driver.end()  # which may have been taken over by now
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None  # noqa: S101 it was opened with one
+        with self._process.stdout as said:
+            for line in said:
+                self._driver.hear(line)
+                self._lines.put(line.rstrip())
+        self._lines.put(None)
+
+    def _end_process(self, patience: float) -> None:
+        if not self._ends_within(patience):
+            self._signal(signal.SIGTERM)
+            if not self._ends_within(_PATIENCE):
+                self._signal(signal.SIGKILL)
+                self._process.wait()
+        self._listener.join(_PATIENCE)
+
+    def _ends_within(self, seconds: float) -> bool:
         try:
-            self._process.wait(_PATIENCE)
+            self._process.wait(seconds)
         except subprocess.TimeoutExpired:
-            self._signal(signal.SIGKILL)
-            self._process.wait()
+            return False
+        return True
 
     def _signal(self, number: signal.Signals) -> None:
         if self._process.poll() is None:
@@ -54,7 +87,7 @@ class Submission:
 def submitted(
     job: Job, conf: Mapping[str, str], *, deploy_mode: str = "cluster", binary: str = "spark-submit"
 ) -> Iterator[Submission]:
-    """Hand a job to spark-submit; what is left of it at the end of the block is ended.
+    """Hand a job to spark-submit; what is left of it at the end of the block is ended, wherever it runs.
 
     Args:
         job: what to do.
@@ -66,43 +99,28 @@ def submitted(
         ValueError: it can't run so; the message says why.
         FileNotFoundError: there is no such command.
     """
-    _check(conf, deploy_mode)
+    _check(conf)
+    command = _found(binary)
+    driver = driver_of(command, conf, deploy_mode)
+    told = {**conf, **driver.conf}
     with tempfile.TemporaryDirectory(prefix="lance-job-") as name:  # a folder of the owner alone
-        folder = Path(name)
-        job.save(folder / "job.json")
-        (folder / "lance_job.py").write_text(_LAUNCHER)
-        submission = Submission(_start([*_command(binary, conf, deploy_mode), *_files(folder, deploy_mode)]))
+        script = Path(name, "lance_job.py")
+        job.save(script)
+        process = _start([command, "--deploy-mode", deploy_mode, *settings_of(told), str(script)])
+        submission = Submission(process, driver)
         try:
             yield submission
         finally:
             submission.kill()
 
 
-def _check(conf: Mapping[str, str], deploy_mode: str) -> None:
-    master = conf.get("spark.master", "")
-    if deploy_mode == "cluster" and not master.startswith(("yarn", "k8s://")):
-        raise ValueError(
-            f"deploy-mode cluster on {master!r}: Spark runs a Python driver there on yarn and k8s:// only; "
-            "use deploy-mode client"
-        )
+def _check(conf: Mapping[str, str]) -> None:
     secrets = sorted(key for key in conf if is_secret(key))
     if secrets:
         raise ValueError(
             f"{', '.join(secrets)}: it would stand in spark-submit's command line, for everyone to read; "
             "put it into the spark-defaults.conf of where spark-submit runs"
         )
-
-
-def _command(binary: str, conf: Mapping[str, str], deploy_mode: str) -> list[str]:
-    settings = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
-    return [_found(binary), "--deploy-mode", deploy_mode, *settings]
-
-
-def _files(folder: Path, deploy_mode: str) -> list[str]:
-    words, launcher = folder / "job.json", str(folder / "lance_job.py")
-    if deploy_mode == "client":
-        return [launcher, str(words)]
-    return ["--files", str(words), launcher, words.name]
 
 
 def _found(binary: str) -> str:

@@ -17,6 +17,8 @@ from tests.integration.airflow.tables import Table
 
 TREE = Path(__file__).parents[2]
 DAGS = Path(__file__).parent / "dags"
+_OF_TEST = ("AIRFLOW_CONN_", "HADOOP_CONF_DIR")
+"""What a test's fixtures define in the environment."""
 
 
 class DagRun:
@@ -76,11 +78,11 @@ def start(airflow_home: dict[str, str]) -> Iterator[Callable[..., DagRun]]:
     """Start a run of one of the DAGs with these parameters, beside the test."""
     with ExitStack() as processes:
 
-        def run(dag_id: str, **params: str) -> DagRun:
-            connections = {key: value for key, value in os.environ.items() if key.startswith("AIRFLOW_CONN_")}
+        def run(dag_id: str, **params: Any) -> DagRun:
+            of_test = {key: value for key, value in os.environ.items() if key.startswith(_OF_TEST)}
             process = subprocess.Popen(
                 [sys.executable, "-m", "tests.e2e.run_dag", str(DAGS / f"{dag_id}.py"), json.dumps(params)],
-                env={**airflow_home, **connections},
+                env={**airflow_home, **of_test},
                 cwd=TREE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

@@ -3,6 +3,7 @@
 import signal
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +13,34 @@ from tests.integration.airflow.tables import Table
 from tests.servers.spark import connect_server, standalone_cluster
 
 Start = Callable[..., Any]
-SECONDS = 120
+SECONDS = 300
+ON_YARN = [pytest.mark.long, pytest.mark.timeout(900)]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where Spark runs."""
+
+    spark_conn_id: str
+    own_executors: bool = True
+    """Whether the executors' processes are there for the task alone, and end with it."""
+    more: dict[str, Any] = field(default_factory=dict)
+    """What the DAG has to know of it."""
 
 
 @pytest.fixture
-def place(request: pytest.FixtureRequest, connect: Callable[..., str], tmp_path: Path) -> Iterator[str]:
-    """The id of a connection to where Spark runs."""
+def place(request: pytest.FixtureRequest, connect: Callable[..., str], tmp_path: Path) -> Iterator[Place]:
     if request.param == "local":
-        yield connect("here", "spark", host="local[2]")
+        yield Place(connect("here", "spark", host="local[2]"))
     elif request.param == "cluster":
         with standalone_cluster(tmp_path, workers=1) as url:
-            yield connect("cluster", "spark", host=url)
+            yield Place(connect("cluster", "spark", host=url))
+    elif request.param == "yarn":
+        conn_id = connect("yarn", "spark", host="yarn", extra={"deploy-mode": "cluster"})
+        yield Place(conn_id, more={"spark_conf": request.getfixturevalue("yarn").spark_conf})
     else:
         with connect_server(tmp_path) as address:
-            yield connect("server", "spark_connect", host=f"sc://{address}")
+            yield Place(connect("server", "spark_connect", host=f"sc://{address}"), own_executors=False)
 
 
 @pytest.mark.parametrize(
@@ -35,6 +50,8 @@ def place(request: pytest.FixtureRequest, connect: Callable[..., str], tmp_path:
         # By which Airflow keeps an execution's timeout.
         pytest.param("killed", "local", signal.SIGALRM, marks=pytest.mark.slow),
         pytest.param("killed", "cluster", signal.SIGTERM, marks=pytest.mark.long),
+        pytest.param("killed", "yarn", signal.SIGTERM, marks=ON_YARN),
+        pytest.param("killed", "yarn", signal.SIGALRM, marks=ON_YARN),
         pytest.param("killed", "server", signal.SIGTERM, marks=pytest.mark.long),
         pytest.param("killed", "server", signal.SIGALRM, marks=pytest.mark.long),
         pytest.param("killed_own", "local", signal.SIGTERM, marks=pytest.mark.slow),
@@ -44,18 +61,19 @@ def place(request: pytest.FixtureRequest, connect: Callable[..., str], tmp_path:
     indirect=["place"],
 )
 def test_nothing_runs_on_and_the_retry_commits_once(
-    start: Start, lake: str, table: Table, tmp_path: Path, dag: str, place: str, ended_by: signal.Signals
+    start: Start, lake: str, table: Table, tmp_path: Path, dag: str, place: Place, ended_by: signal.Signals
 ) -> None:
     table.declare()
     marker = tmp_path / "hanging"
-    run = start(dag, table=str(table), lance_conn_id=lake, spark_conn_id=place, marker=str(marker))
+    spark = {"spark_conn_id": place.spark_conn_id, **place.more}
+    run = start(dag, table=str(table), lance_conn_id=lake, marker=str(marker), **spark)
     wait_until(marker.exists)
     worker, daemon, jvm = (int(pid) for pid in marker.read_text().split())
 
     run.signal(ended_by)
     tasks = run.result()
 
-    gone = [worker] if place == "server" else [worker, daemon, jvm]
+    gone = [worker, daemon, jvm] if place.own_executors else [worker]
     wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in gone))
     assert tasks["ingest"]["state"] == "success"
     xcom = tasks["ingest"]["xcom"]

@@ -3,13 +3,14 @@
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+from tests.servers.hadoop import free_port
 
 START_SECONDS = 60
 
@@ -55,7 +56,7 @@ def metastore_settings(port: int, database: str) -> Mapping[str, str]:
 
 @contextmanager
 def _running(data: Path) -> Iterator[int]:
-    port = _free_port()
+    port = free_port()
     options = [
         "-h",
         "127.0.0.1",
@@ -108,8 +109,3 @@ def _program(name: str) -> str:
     if not found:
         raise RuntimeError(f"No {name}: install PostgreSQL (apt-get install postgresql).")
     return found
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as candidate:
-        return int(candidate.getsockname()[1])

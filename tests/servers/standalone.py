@@ -7,13 +7,12 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from xml.sax.saxutils import escape
 
 from airflow_provider_lancens.embedded.distribution import COMMON_SETTINGS
 from airflow_provider_lancens.embedded.java import clean_environment, find_java
+from tests.servers.hadoop import HOST, free_port, site_xml
 from tests.servers.releases import hms_4
 
-HOST = "127.0.0.1"
 MAIN = "org.apache.hadoop.hive.metastore.HiveMetaStore"
 START_SECONDS = 120
 
@@ -21,7 +20,7 @@ START_SECONDS = 120
 @contextlib.contextmanager
 def standalone_metastore(folder: Path, settings: Mapping[str, str]) -> Iterator[int]:
     """Run it over a folder; its port on loopback."""
-    distribution, port = hms_4(), _free_port()
+    distribution, port = hms_4(), free_port()
     site = {
         **COMMON_SETTINGS,
         **distribution.settings,
@@ -29,7 +28,7 @@ def standalone_metastore(folder: Path, settings: Mapping[str, str]) -> Iterator[
         "metastore.thrift.bind.host": HOST,
         **settings,
     }
-    (folder / "metastore-site.xml").write_text(_xml(site))
+    (folder / "metastore-site.xml").write_text(site_xml(site))
     class_path = os.pathsep.join([str(folder), *distribution.class_path])
     options = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", class_path]
     with (folder / "metastore.log").open("wb") as log:
@@ -56,17 +55,3 @@ def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
             return
         time.sleep(0.1)
     raise RuntimeError(f"The metastore did not start:\n{log.read_text()[-3000:]}")
-
-
-def _free_port() -> int:
-    with socket.create_server((HOST, 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
-
-
-def _xml(settings: Mapping[str, str]) -> str:
-    properties = "".join(
-        f"<property><name>{name}</name><value>{escape(value)}</value></property>"
-        for name, value in settings.items()
-    )
-    return f'<?xml version="1.0"?><configuration>{properties}</configuration>'

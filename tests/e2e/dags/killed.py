@@ -12,7 +12,7 @@ from tests.e2e.hanging import SMALL, hanging
 with DAG(
     dag_id="killed",
     schedule=None,
-    params={"table": "db$t", "lance_conn_id": "lake", "spark_conn_id": "", "marker": ""},
+    params={"table": "db$t", "lance_conn_id": "lake", "spark_conn_id": "", "marker": "", "spark_conf": SMALL},
     render_template_as_native_obj=True,
 ) as dag:
     LanceSparkIngestOperator(
@@ -22,7 +22,7 @@ with DAG(
         spark_conn_id="{{ params.spark_conn_id }}",
         source=hanging,
         op_kwargs={"marker": "{{ params.marker }}"},
-        spark_conf=SMALL,
+        spark_conf="{{ params.spark_conf }}",
         retries=1,
         retry_delay=timedelta(0),
         execution_timeout=timedelta(hours=1),

@@ -30,6 +30,11 @@ def cheap(spark: Any, orders: Any, backwards: str) -> Any:
     return orders.where("price < 3").mapInArrow(rows, orders.schema)
 
 
+def failing(spark: Any) -> Any:
+    """Nothing."""
+    raise ValueError("there is no month 13")
+
+
 def processes_that_show(words: str) -> list[str]:
     """The command lines and environments that hold these words."""
     files = [process / name for process in Path("/proc").glob("[0-9]*") for name in ("cmdline", "environ")]

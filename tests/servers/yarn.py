@@ -1,0 +1,133 @@
+"""A YARN of one node: resource manager and node manager as processes, on loopback and free ports."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from airflow_provider_lancens.embedded.java import JavaVersions, clean_environment, find_java
+from airflow_provider_lancens.embedded.pyspark_jars import jars_folder
+from tests.servers.daemon import Daemon
+from tests.servers.hadoop import HOST, free_port, site_xml
+from tests.servers.maven import jars_of
+
+SERVERS = "org.apache.hadoop.yarn.server"
+JAVA = JavaVersions(oldest=17)
+TREE = Path(__file__).parents[2]
+_OPTIONS = [
+    "-Xmx300m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "--add-opens=java.base/java.lang=ALL-UNNAMED",  # Guice makes classes at run time
+]
+_LOG = """
+rootLogger.level = info
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %p %c{1}: %m%n
+"""
+
+
+@dataclass(frozen=True)
+class Yarn:
+    """Where it is, and what it did."""
+
+    folder: Path
+
+    @property
+    def conf_dir(self) -> Path:
+        """For HADOOP_CONF_DIR."""
+        return self.folder / "conf"
+
+    @property
+    def staging(self) -> Path:
+        """Where Spark puts what containers need, in a folder for each application."""
+        return self.folder / "staging"
+
+    @property
+    def containers(self) -> Path:
+        """Where the node manager puts that, and containers run."""
+        return self.folder / "containers"
+
+    @property
+    def logs(self) -> Path:
+        """What containers say, in a folder for each application and a folder for each container in that."""
+        return self.folder / "logs"
+
+    @property
+    def spark_conf(self) -> dict[str, str]:
+        """Small containers on loopback, with the tests' Python and this tree; Spark's jars are not copied."""
+        environment = {"SPARK_LOCAL_IP": HOST, "PYTHONPATH": str(TREE)}
+        return {
+            "spark.driver.memory": "512m",
+            "spark.executor.memory": "512m",
+            "spark.executor.instances": "1",
+            "spark.pyspark.python": sys.executable,
+            "spark.yarn.jars": f"local:{jars_folder()}/*",
+            "spark.yarn.stagingDir": self.staging.as_uri(),
+            **{f"spark.yarn.appMasterEnv.{name}": value for name, value in environment.items()},
+            **{f"spark.executorEnv.{name}": value for name, value in environment.items()},
+        }
+
+
+@contextmanager
+def yarn_cluster(folder: Path) -> Iterator[Yarn]:
+    """One whose node is registered; its files lie below the folder."""
+    yarn = Yarn(folder)
+    _configure(yarn)
+    with _server(yarn, "resourcemanager.ResourceManager") as manager:
+        manager.read(r"(Transitioned to active state)")
+        with _server(yarn, "nodemanager.NodeManager"):
+            manager.read(r"(Added node)")
+            yield yarn
+
+
+def _configure(yarn: Yarn) -> None:
+    for name in ("cluster", "node", "static"):  # the mini-cluster's jar has no pages
+        (yarn.folder / "webapps" / name).mkdir(parents=True)
+    yarn.conf_dir.mkdir()
+    text = site_xml(_settings(yarn))
+    for name in ("core-site.xml", "yarn-site.xml", "capacity-scheduler.xml"):
+        (yarn.conf_dir / name).write_text(text)
+    (yarn.folder / "log4j2.properties").write_text(_LOG)  # not into the configuration: Spark would take it
+
+
+def _settings(yarn: Yarn) -> dict[str, str]:
+    return {
+        "fs.defaultFS": "file:///",
+        "hadoop.tmp.dir": str(yarn.folder / "tmp"),
+        "yarn.resourcemanager.address": f"{HOST}:{free_port()}",
+        "yarn.resourcemanager.scheduler.address": f"{HOST}:{free_port()}",
+        "yarn.resourcemanager.resource-tracker.address": f"{HOST}:{free_port()}",
+        "yarn.resourcemanager.admin.address": f"{HOST}:{free_port()}",
+        "yarn.resourcemanager.webapp.address": f"{HOST}:{free_port()}",
+        "yarn.nodemanager.address": f"{HOST}:0",
+        "yarn.nodemanager.localizer.address": f"{HOST}:0",
+        "yarn.nodemanager.collector-service.address": f"{HOST}:0",
+        "yarn.nodemanager.webapp.address": f"{HOST}:0",
+        "yarn.nodemanager.hostname": HOST,
+        "yarn.nodemanager.local-dirs": str(yarn.containers),
+        "yarn.nodemanager.log-dirs": str(yarn.logs),
+        "yarn.nodemanager.delete.debug-delay-sec": "3600",  # so that what they left can be looked at
+        "yarn.nodemanager.disk-health-checker.enable": "false",
+        "yarn.nodemanager.vmem-check-enabled": "false",
+        "yarn.nodemanager.pmem-check-enabled": "false",
+        "yarn.nodemanager.resource.memory-mb": "4096",
+        "yarn.nodemanager.resource.cpu-vcores": "4",
+        "yarn.scheduler.minimum-allocation-mb": "128",
+        "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": "100",
+        "yarn.scheduler.capacity.root.queues": "default",
+        "yarn.scheduler.capacity.root.default.capacity": "100",
+        "yarn.scheduler.capacity.maximum-am-resource-percent": "1.0",
+    }
+
+
+def _server(yarn: Yarn, main: str) -> Daemon:
+    jars = (jars_of(Path(__file__).with_name("yarn.xml")), jars_folder())
+    class_path = os.pathsep.join([str(yarn.conf_dir), str(yarn.folder), *(f"{folder}/*" for folder in jars)])
+    command = [find_java(JAVA), *_OPTIONS, "-cp", class_path, f"{SERVERS}.{main}"]
+    return Daemon(command, clean_environment())
