@@ -50,6 +50,8 @@ class Proxy:
         """The names of all calls that came, in their order."""
         self.connections = 0
         """How many were opened."""
+        self.gone = False
+        """Whether the server is as good as gone: every request is lost."""
 
     @property
     def uri(self) -> str:
@@ -111,6 +113,8 @@ class Proxy:
     def _fault_of(self, data: bytes) -> Fault | None:
         call = name_of_call(data)
         self.calls.append(call)
+        if self.gone:
+            return Fault(REQUEST)
         fault = self._faults.get(call)
         if fault is None or fault.times == 0:
             return None

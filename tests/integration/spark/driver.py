@@ -21,7 +21,8 @@ def say(**answer: Any) -> None:
 
 
 def main() -> None:
-    with spark_session("driver", {"spark.master": "local[1]", "spark.driver.memory": "512m"}) as spark:
+    conf = {"spark.master": "local[1]", "spark.driver.memory": "512m", **json.loads(sys.argv[1])}
+    with spark_session("driver", conf) as spark:
         say(ready=True)
         for line in sys.stdin:
             job = json.loads(line)

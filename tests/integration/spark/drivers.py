@@ -94,9 +94,9 @@ class Driver:
 
 
 @contextmanager
-def running_driver() -> Iterator[Driver]:
-    """A driver that is still starting; its first answer says that it is ready."""
-    command = [sys.executable, "-m", "tests.integration.spark.driver"]
+def running_driver(**conf: str) -> Iterator[Driver]:
+    """A driver that is still starting, with a session of this configuration; it answers when it is ready."""
+    command = [sys.executable, "-m", "tests.integration.spark.driver", json.dumps(conf)]
     with (
         tempfile.TemporaryDirectory() as folder,
         subprocess.Popen(
@@ -115,3 +115,22 @@ def running_driver() -> Iterator[Driver]:
         finally:
             # Its Spark ends with it: the JVM watches the pipe from its driver.
             process.kill()
+
+
+def race(
+    drivers: tuple[Driver, Driver],
+    spec: NamespaceSpec,
+    table: str,
+    *,
+    keys: tuple[str, str],
+    ids: tuple[tuple[int, int], tuple[int, int]] = ((0, 10), (100, 110)),
+    **how: Any,
+) -> list[dict[str, int]]:
+    """Let both drivers write, release them at one moment, and return their answers."""
+    for driver, key, rows in zip(drivers, keys, ids, strict=True):
+        driver.start_writing(spec, table, rows, key=key, **how)
+    for driver in drivers:
+        driver.arrive()
+    for driver in drivers:
+        driver.go_on()
+    return [driver.answer() for driver in drivers]

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace.writes import digest
 from airflow_provider_lancens.spark import NamespaceSpec, read_table, remove_orphans, write_table
-from tests.integration.spark.drivers import Driver, running_driver
+from tests.integration.spark.drivers import Driver, race, running_driver
 from tests.integration.spark.leftovers import age, files_of, folder_of
 from tests.integration.spark.tables import (
     DIR,
@@ -62,25 +62,6 @@ def rounds(everyday: int) -> list[Any]:
 def table(spec: NamespaceSpec, database: str, kind: str) -> str:
     """A race is run several times, each on a table of its own."""
     return declare(spec, database, kind)
-
-
-def race(
-    drivers: tuple[Driver, Driver],
-    spec: NamespaceSpec,
-    table: str,
-    *,
-    keys: tuple[str, str],
-    ids: tuple[tuple[int, int], tuple[int, int]] = ((0, 10), (100, 110)),
-    **how: Any,
-) -> list[dict[str, int]]:
-    """Let both drivers write, release them at one moment, and return their answers."""
-    for driver, key, rows in zip(drivers, keys, ids, strict=True):
-        driver.start_writing(spec, table, rows, key=key, **how)
-    for driver in drivers:
-        driver.arrive()
-    for driver in drivers:
-        driver.go_on()
-    return [driver.answer() for driver in drivers]
 
 
 @pytest.mark.parametrize("first_write", [True, False], ids=["on-first-write", "on-append"])
@@ -196,6 +177,7 @@ def test_of_two_corrections_of_one_write_one_wins_and_the_other_can_follow(
     assert ids() == sorted([7, *range(first, end)])
 
 
+@pytest.mark.long  # in `test_lost_metastore` it is gone at any step, without a server of its own
 def test_rows_are_exact_when_the_metastore_was_gone_at_the_commit(
     spark: SparkSession, drivers: tuple[Driver, Driver], tmp_path: Path, database: str
 ) -> None:
