@@ -41,9 +41,11 @@ class SparkWork:
     @contextmanager
     def session(self, app_name: str, conf: Mapping[str, str]) -> Iterator[Any]:
         """A session in the task's process, whose progress the log tells."""
+        from airflow_provider_lancens.spark.jvm import hush
         from airflow_provider_lancens.spark.progress import progress_logged
         from airflow_provider_lancens.spark.session import opened_session
 
+        hush()
         with opened_session(app_name, conf) as opened:
             self.abort = opened.abort
             with progress_logged(opened.spark):

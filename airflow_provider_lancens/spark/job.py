@@ -108,10 +108,11 @@ def imported(name: str) -> Callable[..., Any]:
 
 def main(words: str) -> None:
     """Run the job of these words, in the session that spark-submit made."""
+    from airflow_provider_lancens.spark.jvm import hush
     from airflow_provider_lancens.spark.session import spark_session
 
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    logging.getLogger("py4j").setLevel(logging.WARNING)
+    hush()
     job = Job(**json.loads(words))
     with spark_session(job.table) as spark:
         job.run(spark)

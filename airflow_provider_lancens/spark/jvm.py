@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 import subprocess
 from collections.abc import Mapping
@@ -42,6 +43,17 @@ def start_context(settings: Mapping[str, str]) -> SparkContext:
         end(gateway.proc)
         forget(SparkSession)
         raise
+
+
+def hush() -> None:
+    """Let py4j log no more than warnings, unless somebody chose its level.
+
+    At INFO it tells of every connection that ends, also after the work, and of one that a killed JVM took
+    along by a whole trace.
+    """
+    log = logging.getLogger("py4j")
+    if log.level == logging.NOTSET:
+        log.setLevel(logging.WARNING)
 
 
 def is_secret(key: str) -> bool:

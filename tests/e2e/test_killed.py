@@ -80,6 +80,7 @@ def test_nothing_runs_on_and_the_retry_commits_once(
     assert (xcom["version"], xcom["rows"], xcom["committed"]) == (1, 10, True)
     why = {signal.SIGTERM: "the task was killed", signal.SIGALRM: "AirflowTaskTimeout"}[ended_by]
     assert why in run.log
+    assert "[py4j" not in run.log  # what it says of a JVM that ended is no news in a task's log
     if "told" in tasks:
         assert tasks["told"]["xcom"] == {"table": str(table), "previous_version": None, "version": 1}
 
