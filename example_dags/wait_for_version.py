@@ -1,6 +1,8 @@
 """Wait for a version: for a table that somebody else fills, and then for what comes next.
 
-Start it before anything was written to the table. Both waits lie in the triggerer and cost no worker.
+Start it before anything was written to the table; each commit lets it go on. The waits lie in the triggerer
+and cost no worker. The table is named where a run is triggered; by default it is the one that
+`lance_spark_pinned_read` fills.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from airflow_provider_lancens.operators.versions import LanceReleaseVersionOpera
 from airflow_provider_lancens.sensors.table_version import LanceTableVersionSensor
 
 CONNECTION = "lake"
-TABLE = "sales$orders"
+TABLE = "{{ params.table }}"
 POLL_SECONDS = float(os.environ.get("LANCE_EXAMPLE_POLL", "60"))
 
 
@@ -38,6 +40,7 @@ def count_rows(arrived: dict[str, Any]) -> int:
 with DAG(
     dag_id="lance_wait_for_version",
     schedule=None,
+    params={"table": "weather$readings"},
     default_args={"lance_conn_id": CONNECTION, "retries": 2, "retry_delay": timedelta(seconds=30)},
     tags=["lance", "example"],
     doc_md=__doc__,
@@ -55,7 +58,7 @@ with DAG(
     # [START howto_wait_for_any]
     either = LanceTableVersionSensor(
         task_id="wait_for_any",
-        table=[TABLE, "sales$items"],
+        table=[TABLE, "weather$means"],
         wait_for="any",
         poke_interval=POLL_SECONDS,
         timeout=timedelta(days=1).total_seconds(),

@@ -64,6 +64,7 @@ class Home:
             "AIRFLOW_HOME": str(self.airflow),
             "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__MIGHT_CONTAIN_DAG_CALLABLE": "quickstart.shown.can_run_here",
             "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
             **{f"AIRFLOW_CONN_{name.upper()}": json.dumps(connection) for name in CONNECTION_IDS},
             "AIRFLOW_VAR_LANCE_FLIGHTS_LANDING": str(self.landing),

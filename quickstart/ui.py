@@ -48,7 +48,8 @@ def serve(home: Home, console: Console) -> None:
                 f"\n  [bold]{servers.url}/dags/{DAG_ID}[/]\n\n"
                 "  Press Trigger: a run takes the month you name, else the first that isn't in yet. That\n"
                 "  unpauses the DAG too, and then Airflow catches up on all of 2013. To see a sensor wait\n"
-                "  in the triggerer, press lance_new_flights first. No password is asked.\n"
+                "  in the triggerer, press lance_new_flights first. The other examples can be pressed too.\n"
+                "  No password is asked.\n"
                 f"  Logs: {home.logs}. Ctrl-C ends all of it; tables and history stay in {home.folder}.\n",
                 soft_wrap=True,
             )

@@ -26,6 +26,7 @@ NAMES = (
     *("wait_for_version", "cascade_safely", "advance_version", "glue_assumed_role"),
     *("spark_pinned_read", "spark_files", "spark_own_function", "maintain_table", "embeddings"),
 )
+PARAMS = {"wait_for_version": '{"table": "sales$orders"}'}
 ROLE = "arn:aws:iam::123456789012:role/lake"
 BUCKET = "lake"
 
@@ -76,7 +77,7 @@ def outcomes(
 ) -> dict[str, Outcome]:
     """What became of each example's tasks, by the example's file."""
     glue.client("s3").create_bucket(Bucket=BUCKET)
-    files = [part for name in NAMES for part in (str(EXAMPLES / f"{name}.py"), "{}")]
+    files = [part for name in NAMES for part in (str(EXAMPLES / f"{name}.py"), PARAMS.get(name, "{}"))]
     settings = {
         "AIRFLOW__CORE__DAGS_FOLDER": str(EXAMPLES),
         "LANCE_EXAMPLE_POLL": "0.2",

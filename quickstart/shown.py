@@ -1,0 +1,26 @@
+"""Which examples the quickstart's Airflow shows: those that can run in it.
+
+Airflow asks this of each file of its DAGs' folder, by its option `core.might_contain_dag_callable`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from zipfile import ZipFile
+
+ELSEWHERE = ("glue_assumed_role.py",)
+"""Examples that need AWS."""
+
+
+def can_run_here(file_path: str, zip_file: ZipFile | None = None) -> bool:
+    """Whether a file holds a DAG, by Airflow's own look at it, and one that can run without more.
+
+    Args:
+        file_path: the file.
+        zip_file: the archive that it is in.
+    """
+    from airflow.utils.file import might_contain_dag_via_default_heuristic
+
+    return Path(file_path).name not in ELSEWHERE and might_contain_dag_via_default_heuristic(
+        file_path, zip_file
+    )

@@ -1,0 +1,41 @@
+"""What a stranger finds in the quickstart's Airflow can run there."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from quickstart.home import CONNECTION_IDS, DAGS, Home
+from quickstart.shown import ELSEWHERE
+
+LOOK = """
+import json, runpy, sys
+from airflow.sdk import DAG
+from airflow.utils.file import list_py_file_paths
+
+files = list_py_file_paths(sys.argv[1])
+sys.path.insert(0, sys.argv[1])  # as Airflow does
+dags = [value for file in files for value in runpy.run_path(file).values() if isinstance(value, DAG)]
+names = {task.lance_conn_id for dag in dags for task in dag.tasks if hasattr(task, "lance_conn_id")}
+print(json.dumps({"files": files, "connections": sorted(names)}))
+"""
+
+
+def test_every_example_is_shown_whose_connections_are_there_and_no_other(tmp_path: Path) -> None:
+    metastore: Any = SimpleNamespace(uri="thrift://localhost:1", warehouse=tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", LOOK, str(DAGS)],
+        env={**os.environ, **Home(tmp_path).environment(metastore)},
+        cwd=DAGS.parent,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout.splitlines()[-1])
+
+    names = {Path(file).name for file in shown["files"]}
+    assert names == {file.name for file in DAGS.glob("*.py")} - set(ELSEWHERE)
+    assert set(shown["connections"]) == set(CONNECTION_IDS)
