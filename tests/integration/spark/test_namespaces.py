@@ -162,16 +162,19 @@ def test_a_clean_up_removes_files_of_an_object_store(
     with described(on_s3, "orders") as target:
         options = dict(target.dataset.storage_options)
         data = lance.write_dataset(ROWS, target.dataset.location, storage_options=options)
-        left_behind = [write_fragments(ROWS, data, mode="append")[0].files[0].path for _ in range(2)]
         files = FilesBelow(target.dataset)
+        halfway = ["_lancens/x/18446744073709551613.manifest", "_versions/18446744073709551613.manifest-x"]
+        for path in halfway:
+            files.put(path, "")
+        data_files = [write_fragments(ROWS, data, mode="append")[0].files[0].path for _ in range(2)]
         wait_for_the_next_second(files)
 
         told = remove_orphans(on_s3, "orders", older_than=timedelta(0), dry_run=True)
         removed = remove_orphans(on_s3, "orders", older_than=timedelta(0))
 
-        paths = tuple(sorted(f"data/{path}" for path in left_behind))
+        paths = tuple(sorted([*halfway, *(f"data/{path}" for path in data_files)]))
         assert told.paths == removed.paths == paths
-        assert [file.path for file in files.below("data") if file.path in paths] == []
+        assert [path for path in paths if files.look(path) is not None] == []
         assert target.open(1).to_table() == ROWS
         assert files.below(MARKS) == []
 
