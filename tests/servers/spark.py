@@ -9,6 +9,7 @@ from pathlib import Path
 import pyspark
 
 from tests.servers.daemon import Daemon
+from tests.servers.maven import jars_of
 
 SPARK_HOME = Path(pyspark.__file__).parent
 DEPLOY = "org.apache.spark.deploy"
@@ -51,9 +52,19 @@ def connect_server(folder: Path, **conf: str) -> Iterator[str]:
     }
     options = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
     main = "org.apache.spark.sql.connect.service.SparkConnectServer"
-    command = [SPARK_HOME / "bin" / "spark-submit", *options, "--class", main, "spark-internal"]
+    submit = [SPARK_HOME / "bin" / "spark-submit", *_connect_jars(), *options]
+    command = [*submit, "--class", main, "spark-internal"]
     with Daemon(command, _environment()) as server:
-        yield server.read(r"Spark Connect server started at: (\S+)")
+        # Not the address that it tells: before 4.0 it listens on all, whatever it is asked for.
+        yield "127.0.0.1:" + server.read(r"Spark Connect server started at: \S+:(\d+)")
+
+
+def _connect_jars() -> tuple[str, ...]:
+    """What brings the server into a PySpark that comes without it."""
+    if any((SPARK_HOME / "jars").glob("spark-connect_*.jar")):
+        return ()
+    [jar] = jars_of(Path(__file__).with_name("spark-connect-3.5.xml")).iterdir()
+    return ("--jars", str(jar))
 
 
 _LISTENING = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")

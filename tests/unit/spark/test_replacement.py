@@ -157,7 +157,7 @@ def test_other_data_is_refused_in_words(target: Target) -> None:
 
     with pytest.raises(InvalidInputError) as refusal:
         WriteName.of("january", "b").is_made_by(commit, "db$t")
-    for words in ("table db$t", "version 3", "'january'", "on_changed='replace'", "another key"):
+    for words in ("table db$t", "version 3", "'january'", "on_changed='replace'", "Another key"):
         assert words in str(refusal.value)
     assert not WriteName.of("january", "b", "replace").is_made_by(commit, "db$t")
 
