@@ -1,0 +1,65 @@
+"""The JVM connector beside our ways; run by `test_connector.py`.
+
+In a process of its own, since the connector's jar and its threads are the JVM's from the start.
+"""
+
+import json
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from airflow_provider_lancens.spark.session import spark_session
+from tests.benchmarks.spark.ways import Ways, Work
+from tests.benchmarks.spark.workers import use_fresh_workers
+from tests.benchmarks.timing import Measure, interleaved
+
+THREADS = ("TOKIO_WORKER_THREADS", "LANCE_CPU_THREADS")
+JVM_THREADS = dict.fromkeys(THREADS, "8")
+"""With a thread a core, the connector's writers wait for each other for good."""
+CATALOG = "jvm"
+
+
+@dataclass(frozen=True)
+class WaysBesideConnector(Ways):
+    """The same with the connector, and how much each leaves on the disk."""
+
+    sizes: dict[str, int] = field(default_factory=dict)
+
+    def connector(self, name: str) -> None:
+        self.spark.read.parquet(str(self.source)).writeTo(f"{CATALOG}.default.{name}_by_jvm").create()
+
+    def measured(self, work: Work) -> Measure:
+        def weighed(name: str) -> None:
+            work(name)
+            self.sizes[work.__name__] = sum(file.stat().st_size for file in self.place.rglob("*"))
+
+        return super().measured(weighed)
+
+
+def settings(jar: str, root: str) -> dict[str, str]:
+    catalog = f"spark.sql.catalog.{CATALOG}"
+    return {
+        "spark.master": "local[2]",
+        "spark.driver.memory": "4g",
+        "spark.jars": jar,
+        catalog: "com.lancedb.lance.spark.LanceNamespaceSparkCatalog",
+        f"{catalog}.impl": "dir",
+        f"{catalog}.root": root,
+    }
+
+
+def main() -> None:
+    jar, source, place, rounds = sys.argv[1:]
+    with spark_session("benchmark", settings(jar, place)) as spark:
+        spark.sparkContext.setLogLevel("OFF")
+        use_fresh_workers(spark, place, **dict.fromkeys(THREADS, str(os.cpu_count())))
+        ways = WaysBesideConnector(spark, Path(source), Path(place))
+        works = (ways.direct, ways.frame, ways.connector, ways.parquet)
+        measures = {work.__name__: ways.measured(work) for work in works}
+        times = interleaved(int(rounds), measures, warm_up=1)
+    sys.stdout.write(json.dumps({"seconds": times.rounds, "bytes": ways.sizes}) + "\n")
+
+
+if __name__ == "__main__":
+    main()

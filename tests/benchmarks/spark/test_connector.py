@@ -1,0 +1,59 @@
+"""Ingestion beside the JVM connector, on the Spark that this is made for."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.benchmarks.spark import data
+from tests.benchmarks.spark.conftest import SCALE
+from tests.benchmarks.spark.connector import JVM_THREADS
+from tests.benchmarks.timing import Times
+from tests.servers.maven import jars_of
+from tests.sparks import SPARK_V_4_0_PLUS
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.timeout(3600),
+    pytest.mark.skipif(SPARK_V_4_0_PLUS, reason="the JVM connector of `connector.xml` is made for Spark 3.5"),
+]
+
+HERE = Path(__file__).parent
+ROUNDS = 5
+# Of 300,000 and more, one of its two writers now and then waits for good, on two busy cores.
+ROWS = 150_000
+
+
+def test_rows_of_many_columns(tmp_path: Path, show: Callable[..., None], capsys: Any) -> None:
+    source = data.lineitem(tmp_path / "source", int(ROWS * SCALE))
+    [jar] = jars_of(HERE / "connector.xml").iterdir()
+
+    told = compared(jar, source, tmp_path / "out")
+    times, sizes = Times(told["seconds"]), told["bytes"]
+    show("lineitem, 16 columns, beside the JVM connector", times)
+    with capsys.disabled():
+        print({way: f"{size / 1e6:.0f} MB" for way, size in sizes.items()})  # noqa: T201
+
+    assert times.ratio("direct", "connector") < 1
+    assert sizes["frame"] < sizes["connector"]
+
+
+def compared(jar: Path, source: Path, place: Path) -> dict[str, Any]:
+    arguments = [str(argument) for argument in (jar, source, place, ROUNDS)]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.benchmarks.spark.connector", *arguments],
+        env={**os.environ, **JVM_THREADS},
+        capture_output=True,
+        text=True,
+        timeout=3000,  # its writer may stand still
+        check=False,
+        cwd=HERE.parents[2],
+    )
+    assert done.returncode == 0, done.stderr[-5000:]
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return told
