@@ -22,7 +22,7 @@ _OPTIONS = [
     "-XX:TieredStopAtLevel=1",
     "--add-opens=java.base/java.lang=ALL-UNNAMED",  # Guice makes classes at run time
 ]
-_LOG = """
+LOG = """
 rootLogger.level = info
 rootLogger.appenderRef.console.ref = console
 appender.console.type = Console
@@ -93,7 +93,7 @@ def _configure(yarn: Yarn) -> None:
     text = site_xml(_settings(yarn))
     for name in ("core-site.xml", "yarn-site.xml", "capacity-scheduler.xml"):
         (yarn.conf_dir / name).write_text(text)
-    (yarn.folder / "log4j2.properties").write_text(_LOG)  # not into the configuration: Spark would take it
+    (yarn.folder / "log4j2.properties").write_text(LOG)  # not into the configuration: Spark would take it
 
 
 def _settings(yarn: Yarn) -> dict[str, str]:

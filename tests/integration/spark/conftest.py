@@ -124,7 +124,7 @@ def ingest(
         command = [sys.executable, "-m", "tests.integration.spark.secretive"]
         environ = {**os.environ, **environment}
         done = subprocess.run(
-            command, input=words, capture_output=True, text=True, timeout=240, cwd=TREE, env=environ
+            command, input=words, capture_output=True, text=True, timeout=600, cwd=TREE, env=environ
         )
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-5000:]
         [line] = [line for line in done.stdout.splitlines() if line.startswith("[{")]

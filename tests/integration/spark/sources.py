@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from urllib.request import urlopen
 def cheap(spark: Any, orders: Any, backwards: str) -> Any:
     """The cheap orders, unless a secret, given backwards, shows in a process or in Spark's pages."""
     secret = backwards[::-1]
+    if staging := os.environ.get("SPARK_YARN_STAGING_DIR"):  # where this script was uploaded to
+        assert Path(staging.removeprefix("file:")).stat().st_mode & 0o077 == 0
     context = getattr(spark, "sparkContext", None)
     if context and context.uiWebUrl:
         # What its page on the environment is made of.

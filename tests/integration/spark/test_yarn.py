@@ -14,16 +14,16 @@ from airflow_provider_lancens.embedded import EmbeddedMetastore
 from airflow_provider_lancens.hooks.errors import LanceRetryableError
 from airflow_provider_lancens.namespace import Hive2Namespace
 from airflow_provider_lancens.operators.spark_ingest import LanceSparkIngestOperator
+from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.job import Job
 from airflow_provider_lancens.spark.submit import submitted
 from tests.integration.airflow.tables import Table
 from tests.integration.spark.sources import failing, processes_that_show
-from tests.servers.yarn import Yarn
+from tests.servers.yarn import LOG, Yarn
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 SECONDS = 300
-SILENT = "rootLogger.level = warn\n"
 
 
 def yarn_connection(deploy_mode: str) -> dict[str, Any]:
@@ -72,29 +72,34 @@ def test_a_job_that_fails_tells_where_its_driver_told_why(
 @pytest.fixture(params=["by-its-id", "by-its-tag"])
 def findable(
     request: pytest.FixtureRequest, yarn: Yarn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where spark-submit's log is silent, it doesn't tell the application's id."""
+) -> str:
+    """How the application is found: where spark-submit's log is silent, it doesn't tell the id."""
     if request.param == "by-its-tag":
         shutil.copytree(yarn.conf_dir, tmp_path / "conf")
-        (tmp_path / "conf" / "log4j2.properties").write_text(SILENT)
+        (tmp_path / "conf" / "log4j2.properties").write_text(LOG.replace("info", "warn"))
         monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path / "conf"))
+    return str(request.param)
 
 
-@pytest.mark.usefixtures("findable")
-def test_a_killed_application_ends_on_the_cluster(yarn: Yarn, tmp_path: Path) -> None:
+def test_a_killed_application_ends_on_the_cluster(
+    yarn: Yarn, spec: NamespaceSpec, table: str, findable: str, tmp_path: Path
+) -> None:
     marker = tmp_path / "hanging"
     source = "tests.e2e.hanging:hanging"
-    job = Job("dir", {"root": str(tmp_path)}, "orders", source, kwargs={"marker": str(marker)})
+    job = Job(spec.impl, spec.properties, table, source, kwargs={"marker": str(marker)})
     with submitted(job, {"spark.master": "yarn", **yarn.spark_conf}) as submission:
         wait_until(marker.exists)
         worker, daemon, jvm = (Path("/proc", pid) for pid in marker.read_text().split())
+
+        assert bool(submission.told_by) == (findable == "by-its-id")
 
         submission.kill()
 
         assert submission.wait() != 0
     wait_until(lambda: not any(process.exists() for process in (worker, daemon, jvm)))
     wait_until(lambda: not processes_that_show(str(yarn.containers)))
-    wait_until(lambda: not list(yarn.staging.rglob("lance_job.py")))
+    if findable == "by-its-id":  # else spark-submit, which takes away what it uploaded, was ended first
+        wait_until(lambda: not list(yarn.staging.rglob("lance_job.py")))
 
 
 def log_of(yarn: Yarn, application: str) -> str:
