@@ -1,0 +1,64 @@
+"""Drivers that race on a standalone cluster, a round each; in `test_drivers` they are in local mode."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from airflow_provider_lancens.spark import NamespaceSpec, write_table
+from tests.integration.spark.drivers import Driver, race, running_driver
+from tests.integration.spark.tables import DIR, HIVE_MANAGED, declare, spec_of
+from tests.servers.spark import SMALL
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def drivers(cluster: str) -> Iterator[tuple[Driver, Driver]]:
+    """Each has one of the cluster's workers."""
+    conf = {"spark.master": cluster, "spark.cores.max": "1", **SMALL}
+    with running_driver(**conf) as one, running_driver(**conf) as other:
+        assert [driver.answer() for driver in (one, other)] == [{"ready": True}] * 2
+        yield one, other
+
+
+@pytest.fixture(params=[DIR, HIVE_MANAGED])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def spec(request: pytest.FixtureRequest, kind: str, tmp_path: Path) -> NamespaceSpec:
+    return spec_of(kind, request, tmp_path)
+
+
+@pytest.fixture
+def table(spec: NamespaceSpec, database: str, kind: str) -> str:
+    return declare(spec, database, kind)
+
+
+@pytest.mark.parametrize(
+    "keys", [("january", "january"), ("january", "february")], ids=["one-key", "two-keys"]
+)
+@pytest.mark.parametrize("way", ["append", "upsert"])
+def test_rows_are_exact_after_a_race(
+    spark: SparkSession,
+    drivers: tuple[Driver, Driver],
+    spec: NamespaceSpec,
+    table: str,
+    ids: Callable[..., list[int]],
+    keys: tuple[str, str],
+    way: str,
+) -> None:
+    write_table(spark.range(3), spec, table)
+    one_key, rows = len(set(keys)) == 1, ((3, 8), (3, 8))
+    brought = [*range(3, 8)] if one_key or way == "upsert" else [*range(3, 8), *range(3, 8)]
+
+    answers = race(drivers, spec, table, keys=keys, ids=rows, way=way)
+
+    assert sorted(answer["version"] for answer in answers) == ([2, 2] if one_key else [2, 3])
+    assert sum(answer["committed"] for answer in answers) == (1 if one_key else 2)
+    assert ids() == sorted([*range(3), *brought])
+    write_table(spark.range(8, 9), spec, table)
+    assert ids() == sorted([*range(3), *brought, 8])
