@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from airflow_provider_lancens.spark.handover import handed_over
 from airflow_provider_lancens.spark.history import Counts
 from airflow_provider_lancens.spark.tasks import WRITTEN_COLUMNS, WriteTask
 from airflow_provider_lancens.spark.types import arrow_schema
@@ -63,7 +64,8 @@ class FrameRows:
 
     def write(self, task: WriteTask) -> Written:
         """See `Rows.write`: the DataFrame is computed here, once."""
-        return run_on_executors(self.frame, task.run)
+        with handed_over(self.frame, task.run) as (frame, run):
+            return run_on_executors(frame, run)
 
 
 def run_on_executors(
