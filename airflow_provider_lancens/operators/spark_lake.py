@@ -14,7 +14,6 @@ from airflow_provider_lancens.assets.table import LanceTable
 from airflow_provider_lancens.hooks.arguments import parse_mapping, parse_table
 from airflow_provider_lancens.hooks.base import LanceHook
 from airflow_provider_lancens.hooks.errors import airflow_errors
-from airflow_provider_lancens.hooks.spark import SparkPlace
 from airflow_provider_lancens.operators.base import DEFAULT_CONNECTION
 from airflow_provider_lancens.operators.naming import default_idempotency_key, fingerprint_of
 from airflow_provider_lancens.operators.sources import PinnedTable
@@ -155,6 +154,8 @@ def lance_spark(
         AirflowFailException: a connection can't be what it is; a driver of the cluster is none.
     """
     from airflow.sdk import get_current_context
+
+    from airflow_provider_lancens.hooks.spark import SparkPlace
 
     context = get_current_context()
     place = SparkPlace.of(spark_conn_id, spark_conf)
