@@ -121,7 +121,7 @@ def ingest(
     def run(place: dict[str, Any], **more: Any) -> tuple[list[dict[str, Any]], str]:
         file.write_text(json.dumps({**connections, "place": place}))
         words = json.dumps({**arguments, "spark_conn_id": "place", **more})
-        command = [sys.executable, "-m", "tests.integration.spark.secretive"]
+        command = [sys.executable, "-m", "tests.integration.spark.places.secretive"]
         environ = {**os.environ, **environment}
         done = subprocess.run(
             command, input=words, capture_output=True, text=True, timeout=600, cwd=TREE, env=environ

@@ -7,7 +7,7 @@ from pyspark.sql.types import StructType
 
 from airflow_provider_lancens.spark import LanceDataSource, NamespaceSpec, lance_data_source
 from airflow_provider_lancens.spark.datasource.writer import LanceWriter
-from tests.integration.spark.gates import Gate
+from tests.integration.spark.faults.gates import Gate
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from airflow_provider_lancens.operators.spark_ingest import LanceSparkIngestOperator
-from tests.integration.spark.sources import cheap
+from tests.integration.spark.places.sources import cheap
 
 
 class Submitted(LanceSparkIngestOperator):

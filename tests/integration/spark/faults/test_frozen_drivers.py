@@ -16,10 +16,10 @@ from lance_namespace.errors import ConcurrentModificationError
 
 from airflow_provider_lancens.spark import WriteResult
 from tests.integration.managed.deaths import Point
-from tests.integration.spark.leftovers import clean_up, files_needed, files_of, folder_of
-from tests.integration.spark.orders import WAYS, Orders
-from tests.integration.spark.steps import STEPS, at_each_step
-from tests.integration.spark.tables import declare, spec_of
+from tests.integration.spark.faults.leftovers import clean_up, files_needed, files_of, folder_of
+from tests.integration.spark.faults.orders import WAYS, Orders
+from tests.integration.spark.faults.steps import STEPS, at_each_step
+from tests.integration.spark.faults.tables import declare, spec_of
 
 SECONDS = 60
 

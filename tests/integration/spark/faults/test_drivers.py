@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace.writes import digest
 from airflow_provider_lancens.spark import NamespaceSpec, read_table, remove_orphans, write_table
-from tests.integration.spark.drivers import Driver, race, running_driver
-from tests.integration.spark.leftovers import age, files_of, folder_of
-from tests.integration.spark.tables import (
+from tests.integration.spark.faults.drivers import Driver, race, running_driver
+from tests.integration.spark.faults.leftovers import age, files_of, folder_of
+from tests.integration.spark.faults.tables import (
     DIR,
     HIVE,
     HIVE_MANAGED,

@@ -18,7 +18,7 @@ from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.job import Job
 from airflow_provider_lancens.spark.submit import submitted
 from tests.integration.airflow.tables import Table
-from tests.integration.spark.sources import failing, processes_that_show
+from tests.integration.spark.places.sources import failing, processes_that_show
 from tests.servers.yarn import LOG, Yarn
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]

@@ -12,10 +12,10 @@ from lance_namespace.errors import ServiceUnavailableError
 from airflow_provider_lancens.embedded import EmbeddedMetastore
 from airflow_provider_lancens.namespace.writes import digest
 from airflow_provider_lancens.spark import NamespaceSpec
-from tests.integration.spark.leftovers import clean_up, files_needed, files_of, folder_of
-from tests.integration.spark.orders import Orders
-from tests.integration.spark.steps import STEPS, steps_of
-from tests.integration.spark.tables import HIVE, HIVE_MANAGED, HIVE_STORAGE, declare
+from tests.integration.spark.faults.leftovers import clean_up, files_needed, files_of, folder_of
+from tests.integration.spark.faults.orders import Orders
+from tests.integration.spark.faults.steps import STEPS, steps_of
+from tests.integration.spark.faults.tables import HIVE, HIVE_MANAGED, HIVE_STORAGE, declare
 from tests.servers.proxy import Proxy
 
 EVERYDAY = {

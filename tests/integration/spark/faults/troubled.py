@@ -23,7 +23,7 @@ from airflow_provider_lancens.spark.files.rows import FileRows
 from airflow_provider_lancens.spark.once import write_once
 from airflow_provider_lancens.spark.rows import FrameRows, Rows
 from airflow_provider_lancens.spark.session import spark_session
-from tests.integration.spark import troubles
+from tests.integration.spark.faults import troubles
 
 SECONDS = 120
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.integration.spark.steps import STEPS
+from tests.integration.spark.faults.steps import STEPS
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from airflow_provider_lancens.spark.commit import Committer
 from airflow_provider_lancens.spark.fence import CommitFence
 from airflow_provider_lancens.spark.running import Running
 from tests.integration.managed.deaths import Point
-from tests.integration.spark.tables import HIVE_MANAGED, HIVE_STORAGE, KINDS
+from tests.integration.spark.faults.tables import HIVE_MANAGED, HIVE_STORAGE, KINDS
 
 BEFORE_THE_COMMIT = "before-the-commit"
 STEPS: Mapping[str, Point] = {

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_lancens.spark import NamespaceSpec
-from tests.integration.spark.steps import BEFORE_THE_COMMIT
+from tests.integration.spark.faults.steps import BEFORE_THE_COMMIT
 
 SECONDS = 120
 
@@ -96,12 +96,12 @@ class Driver:
 @contextmanager
 def running_driver(**conf: str) -> Iterator[Driver]:
     """A driver that is still starting, with a session of this configuration; it answers when it is ready."""
-    command = [sys.executable, "-m", "tests.integration.spark.driver", json.dumps(conf)]
+    command = [sys.executable, "-m", "tests.integration.spark.faults.driver", json.dumps(conf)]
     with (
         tempfile.TemporaryDirectory() as folder,
         subprocess.Popen(
             command,
-            cwd=Path(__file__).parents[3],
+            cwd=Path(__file__).parents[4],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

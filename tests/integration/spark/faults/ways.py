@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import NamespaceSpec, WriteResult, find_write, write_table
-from tests.integration.spark.gates import Gate
+from tests.integration.spark.faults.gates import Gate
 
 Ids = tuple[int, int]
 
@@ -38,7 +38,7 @@ def save(
     """By the data source, which plans and commits in processes of its own."""
     # Here, since an older PySpark has none.
     from airflow_provider_lancens.spark import lance_data_source
-    from tests.integration.spark.gated_source import gated_data_source
+    from tests.integration.spark.faults.gated_source import gated_data_source
 
     spark.dataSource.register(
         gated_data_source(spec, "lake", gate) if gate else lance_data_source(spec, "lake")

@@ -8,11 +8,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import NamespaceSpec, write_table
-from tests.integration.spark.drivers import running_driver
-from tests.integration.spark.leftovers import clean_up, files_needed, files_of, folder_of
-from tests.integration.spark.steps import STEPS, steps_of
-from tests.integration.spark.tables import DIR, HIVE_MANAGED, declare, spec_of
-from tests.integration.spark.ways import WAYS
+from tests.integration.spark.faults.drivers import running_driver
+from tests.integration.spark.faults.leftovers import clean_up, files_needed, files_of, folder_of
+from tests.integration.spark.faults.steps import STEPS, steps_of
+from tests.integration.spark.faults.tables import DIR, HIVE_MANAGED, declare, spec_of
+from tests.integration.spark.faults.ways import WAYS
 from tests.sparks import has_data_sources
 
 pytestmark = pytest.mark.slow

@@ -38,8 +38,8 @@ def tables(
 
 def run(task: str, **arguments: Any) -> list[dict[str, Any]]:
     """Two runs of the same task."""
-    command = [sys.executable, "-m", "tests.integration.spark.place", task, json.dumps(arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=Path(__file__).parents[3])
+    command = [sys.executable, "-m", "tests.integration.spark.places.place", task, json.dumps(arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=Path(__file__).parents[4])
     assert done.returncode == 0, done.stderr[-5000:]
     [line] = [line for line in done.stdout.splitlines() if line.startswith("[{")]
     answers: list[dict[str, Any]] = json.loads(line)

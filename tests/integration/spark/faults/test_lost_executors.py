@@ -13,8 +13,8 @@ import pytest
 
 from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.target import described
-from tests.integration.spark.leftovers import clean_up, files_needed, files_of, folder_of
-from tests.integration.spark.tables import HIVE_MANAGED, declare, spec_of
+from tests.integration.spark.faults.leftovers import clean_up, files_needed, files_of, folder_of
+from tests.integration.spark.faults.tables import HIVE_MANAGED, declare, spec_of
 from tests.servers.spark import SMALL
 
 pytestmark = pytest.mark.slow
@@ -51,9 +51,9 @@ def run(spec: NamespaceSpec, tables: dict[str, str], tmp_path: Path) -> Run:
             "folder": str(tmp_path),
             "conf": conf,
         }
-        command = [sys.executable, "-m", "tests.integration.spark.troubled", json.dumps(job)]
+        command = [sys.executable, "-m", "tests.integration.spark.faults.troubled", json.dumps(job)]
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=280, cwd=Path(__file__).parents[3]
+            command, capture_output=True, text=True, timeout=280, cwd=Path(__file__).parents[4]
         )
         assert done.returncode == 0, done.stderr[-5000:]
         return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]

@@ -11,8 +11,8 @@ from lance_namespace.errors import LanceNamespaceError
 
 from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.session import spark_session
-from tests.integration.spark.gates import Gate
-from tests.integration.spark.ways import WAYS
+from tests.integration.spark.faults.gates import Gate
+from tests.integration.spark.faults.ways import WAYS
 
 
 def say(**answer: Any) -> None:

@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import NamespaceSpec, write_table
-from tests.integration.spark.drivers import Driver, race, running_driver
-from tests.integration.spark.tables import DIR, HIVE_MANAGED, declare, spec_of
+from tests.integration.spark.faults.drivers import Driver, race, running_driver
+from tests.integration.spark.faults.tables import DIR, HIVE_MANAGED, declare, spec_of
 from tests.servers.spark import SMALL
 
 pytestmark = pytest.mark.long
