@@ -17,14 +17,20 @@ from airflow_provider_lancens.operators.spark_maintenance import (
     LanceCompactTableOperator,
     LanceCreateIndexOperator,
 )
+from airflow_provider_lancens.spark import FileSource
 
 
 def cheap(spark: SparkSession, orders: DataFrame) -> DataFrame:
     return orders.where("price < 3")
 
 
+def ingest_files(files: dict[str, Any], **arguments: Any) -> LanceSparkIngestOperator:
+    return LanceSparkIngestOperator(source=FileSource(**files), **arguments)
+
+
 OPERATORS: dict[str, Any] = {
     "ingest": partial(LanceSparkIngestOperator, source=cheap),
+    "ingest_files": ingest_files,
     "compact": LanceCompactTableOperator,
     "index": LanceCreateIndexOperator,
 }

@@ -1,20 +1,12 @@
 """Wherever Spark runs, and however its driver is started, a secret shows nowhere."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.servers.spark import SMALL, connect_server, standalone_cluster
-
-pytestmark = pytest.mark.long
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with standalone_cluster(tmp_path_factory.mktemp("cluster")) as url:
-        yield url
+from tests.servers.spark import SMALL, connect_server
 
 
 @pytest.fixture
@@ -34,11 +26,11 @@ def check(answers: list[dict[str, Any]], log: str, secret: str) -> None:
 @pytest.mark.parametrize(
     "submitted",
     [
-        pytest.param(False, id="in-the-task"),
-        pytest.param(True, id="by-spark-submit"),
+        pytest.param(False, id="in-the-task", marks=pytest.mark.slow),
+        pytest.param(True, id="by-spark-submit", marks=pytest.mark.long),
     ],
 )
-def test_no_secret_shows_on_a_standalone_cluster(
+def test_an_ingestion_on_a_standalone_cluster_shows_no_secret(
     ingest: Callable[..., Any], secret: str, cluster: str, events: Path, submitted: bool
 ) -> None:
     host, port = cluster.rsplit(":", 1)
@@ -58,7 +50,8 @@ def test_no_secret_shows_on_a_standalone_cluster(
     check_events(events, secret)
 
 
-def test_no_secret_shows_through_spark_connect(
+@pytest.mark.long
+def test_an_ingestion_through_spark_connect_shows_no_secret(
     ingest: Callable[..., Any], secret: str, events: Path, tmp_path: Path
 ) -> None:
     log = {
