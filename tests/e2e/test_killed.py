@@ -54,7 +54,7 @@ def place(request: pytest.FixtureRequest, connect: Callable[..., str], tmp_path:
         pytest.param("killed", "yarn", signal.SIGALRM, marks=ON_YARN),
         pytest.param("killed", "server", signal.SIGTERM, marks=pytest.mark.long),
         pytest.param("killed", "server", signal.SIGALRM, marks=pytest.mark.long),
-        pytest.param("killed_own", "local", signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param("killed_own", "local", signal.SIGTERM, marks=pytest.mark.long),
         pytest.param("killed_own", "local", signal.SIGALRM, marks=pytest.mark.long),
         pytest.param("killed_own", "server", signal.SIGTERM, marks=pytest.mark.long),
     ],

@@ -18,7 +18,6 @@ from tests.sparks import has_data_sources
 pytestmark = pytest.mark.slow
 
 EVERYDAY = {
-    (DIR, "before-the-commit", "append"),
     (HIVE_MANAGED, "when-its-manifest-is-recorded", "save"),
 }
 
