@@ -80,7 +80,7 @@ class ManagedVersions:
         """The manifest of the newest version, which is above 0; 19 where it is gone."""
         commit = Commit.of(self.entry)
         # In this order: a manifest that isn't recorded any more has its final name already.
-        recorded = self.manifests.look(commit.recorded_path, commit.version) if commit else None
+        recorded = self.manifests.find_at(commit.recorded_path, commit.version) if commit else None
         if commit is None or recorded is None:
             return self._final()
         try:
@@ -105,7 +105,7 @@ class ManagedVersions:
                 "another writer was first"
             )
         self.finish()
-        if self.manifests.look(commit.final_path, commit.version):
+        if self.manifests.look(commit.final_path):
             raise self._bypassed(commit.version)
         publication.record()
         return self.move({marks.VERSION: str(commit.version), marks.COMMIT: commit.as_parameter()})
@@ -123,7 +123,7 @@ class ManagedVersions:
     def finish(self) -> None:
         """Finish the newest commit where that is left to do; 19, and the storage's 15 to 17."""
         commit = Commit.of(self.entry)
-        if commit and self.manifests.look(commit.recorded_path, commit.version):
+        if commit and self.manifests.look(commit.recorded_path):
             Publication(self.manifests, commit).finish()
 
     def is_diverged(self) -> bool:

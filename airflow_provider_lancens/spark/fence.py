@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from lance_namespace import LanceNamespace
 from lance_namespace.errors import ConcurrentModificationError
 from lance_namespace_urllib3_client import models
 
@@ -17,10 +16,11 @@ from airflow_provider_lancens.namespace.manifests import Manifests, staged_name
 from airflow_provider_lancens.namespace.marks import WRITES
 from airflow_provider_lancens.namespace.storage import VERSIONS
 from airflow_provider_lancens.namespace.writes import Write
+from airflow_provider_lancens.spark.stand_in import StandIn
 from airflow_provider_lancens.spark.target import Target
 
 
-class CommitFence(LanceNamespace):
+class CommitFence(StandIn):
     """A namespace of one table, for Lance's core to make one commit through. It remembers how that went.
 
     Lance's core drops the type of an exception that a namespace raises, so the driver asks the
@@ -35,7 +35,7 @@ class CommitFence(LanceNamespace):
             seen: its newest version when the driver looked, 0 where there was none.
             write: what a managed table's entry is to remember with the commit.
         """
-        self._versions = target.versions
+        super().__init__(target.versions)
         self._manifests = Manifests(target.dataset.location, target.dataset.storage_options)
         self._table_id = target.parts
         self._write = write
@@ -46,25 +46,13 @@ class CommitFence(LanceNamespace):
         self.failure: Exception | None = None
         """What went wrong while it was made, where it is open whether it was; None if another was first."""
 
-    def namespace_id(self) -> str:
-        """That of the namespace behind."""
-        return self._versions.namespace_id()
-
-    def describe_table(self, request: Any) -> models.DescribeTableResponse:
-        """Passed on: Lance refreshes credentials by it."""
-        return self._versions.describe_table(request)
-
     def list_table_versions(self, request: Any) -> models.ListTableVersionsResponse:  # noqa: ARG002 as it was seen
         """The version that the driver saw, as the newest."""
         if not self.seen:
             return models.ListTableVersionsResponse(versions=[])
         asked = models.DescribeTableVersionRequest(id=self._table_id, version=self.seen)
-        newest = self._versions.describe_table_version(asked).version
+        newest = self._behind.describe_table_version(asked).version
         return models.ListTableVersionsResponse(versions=[newest])
-
-    def describe_table_version(self, request: Any) -> models.DescribeTableVersionResponse:
-        """Passed on: Lance reads what came in between, and after a refusal who was first."""
-        return self._versions.describe_table_version(request)
 
     def create_table_version(self, request: Any) -> models.CreateTableVersionResponse:
         """Make the version after the one seen.
@@ -80,7 +68,7 @@ class CommitFence(LanceNamespace):
                 f"version {self.seen + 1} was to be made, but Lance asked for {request['version']}"
             )
         try:
-            return self._versions.create_table_version(self._remembered(request))
+            return self._behind.create_table_version(self._remembered(request))
         except ConcurrentModificationError:
             raise
         except Exception as error:  # whatever it is, the driver must learn that the outcome is open

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from airflow_provider_lancens.namespace.storage import MANIFEST_SUFFIX, RECORDED, VERSIONS, version_of
-from airflow_provider_lancens.spark.files_below import FilesBelow, StoredFile
+from airflow_provider_lancens.namespace.table_files import StoredFile, TableFiles
 from airflow_provider_lancens.spark.running import MARKS
 
 _TRANSACTIONS, _TRANSACTION_SUFFIX = "_transactions", ".txn"
@@ -23,7 +23,7 @@ _NAME_OF_TRANSACTION = re.compile(rb"\d+-[0-9a-f-]{36}\.txn")
 class CommitFiles:
     """The files of commits, made and tried, beside one data set."""
 
-    files: FilesBelow
+    files: TableFiles
 
     def on_the_way(self) -> Iterator[StoredFile]:
         """Transactions, staged manifests and recorded ones, whatever became of their commits."""
@@ -48,5 +48,5 @@ class CommitFiles:
                 yield from self.files.below(folder)
 
     def _named_in(self, manifest: str) -> Iterator[str]:
-        for name in _NAME_OF_TRANSACTION.findall(self.files.content(manifest) or b""):
+        for name in _NAME_OF_TRANSACTION.findall(self.files.read(manifest) or b""):
             yield f"{_TRANSACTIONS}/{name.decode()}"

@@ -18,8 +18,8 @@ from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.manifests import Manifests
 from airflow_provider_lancens.namespace.storage import MANIFEST_SUFFIX, VERSIONS
+from airflow_provider_lancens.namespace.table_files import StoredFile, TableFiles
 from airflow_provider_lancens.spark.dataset import DatasetRef
-from airflow_provider_lancens.spark.files_below import FilesBelow, StoredFile
 from airflow_provider_lancens.spark.halfway import CommitFiles
 from airflow_provider_lancens.spark.running import REFRESH, Mark, marks_of, running
 from airflow_provider_lancens.spark.target import NamespaceSpec, Target, described
@@ -98,7 +98,7 @@ def remove_orphans(
 @dataclass(frozen=True, slots=True)
 class _Search:
     target: Target
-    files: FilesBelow
+    files: TableFiles
     threshold: datetime
 
     def orphans(self) -> tuple[list[StoredFile], list[Mark]]:

@@ -17,6 +17,7 @@ from airflow_provider_lancens.spark.types import arrow_schema
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, Row
+    from pyspark.sql.types import StructType
 
 
 class Written(NamedTuple):
@@ -49,18 +50,29 @@ class Rows(Columns, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class FrameColumns:
+    """The columns of a DataFrame."""
+
+    frame: StructType
+
+    def schema(
+        self,
+        storage: Mapping[str, str],  # noqa: ARG002 Spark reads by options of its own
+        vectors: Mapping[str, int] | None = None,
+    ) -> pa.Schema:
+        """See `Columns.schema`."""
+        return arrow_schema(self.frame, vectors)
+
+
+@dataclass(frozen=True, slots=True)
 class FrameRows:
     """The rows of a DataFrame: Spark hands each partition over as Arrow."""
 
     frame: DataFrame
 
-    def schema(
-        self,
-        storage: Mapping[str, str],  # noqa: ARG002 the session reads by options of its own
-        vectors: Mapping[str, int] | None = None,
-    ) -> pa.Schema:
+    def schema(self, storage: Mapping[str, str], vectors: Mapping[str, int] | None = None) -> pa.Schema:
         """See `Columns.schema`."""
-        return arrow_schema(self.frame.schema, vectors)
+        return FrameColumns(self.frame.schema).schema(storage, vectors)
 
     def write(self, task: WriteTask) -> Written:
         """See `Rows.write`: the DataFrame is computed here, once."""

@@ -19,8 +19,8 @@ from lance_namespace.errors import ConcurrentModificationError, LanceNamespaceEr
 
 from airflow_provider_lancens.namespace.locations import is_local, normalize
 from airflow_provider_lancens.namespace.storage import RECORDED
+from airflow_provider_lancens.namespace.table_files import StoredFile, TableFiles
 from airflow_provider_lancens.spark.dataset import DatasetRef
-from airflow_provider_lancens.spark.files_below import FilesBelow, StoredFile
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ REFRESH = 60.0
 class Running:
     """A write that is under way. It pickles, so that others than its driver can give signs of life."""
 
-    files: FilesBelow
+    files: TableFiles
     path: str
     began: datetime
     """By the storage's clock."""
@@ -53,7 +53,7 @@ class Running:
     def refresh(self) -> None:
         """Give a sign of life, unless the mark was taken away."""
         if self.files.look(self.path) is not None:
-            self.files.put(self.path, self.began.isoformat())
+            self.files.put(self.path, self.began.isoformat().encode())
 
     @contextlib.contextmanager
     def kept_alive(self) -> Iterator[None]:
@@ -103,9 +103,9 @@ def begin(dataset: DatasetRef) -> Running:
     """Mark a write that begins now; it has to be ended, and kept alive meanwhile."""
     if is_local(dataset.location):
         Path(normalize(dataset.location)).mkdir(parents=True, exist_ok=True)
-    files = FilesBelow(dataset)
+    files = TableFiles(dataset.location, dataset.storage_options)
     path = f"{MARKS}/{uuid.uuid4()}"
-    files.put(path, "")
+    files.put(path, b"")
     placed = files.look(path)
     if placed is None:
         raise ServiceUnavailableError(f"{files.location}: {path} was written and is not there; run it again")
@@ -114,7 +114,7 @@ def begin(dataset: DatasetRef) -> Running:
     return write
 
 
-def marks_of(files: FilesBelow) -> list[Mark]:
+def marks_of(files: TableFiles) -> list[Mark]:
     """The marks that lie beside a data set, of running writes and of dead ones."""
     return [_mark(files, found) for found in files.below(MARKS)]
 
@@ -127,8 +127,8 @@ def _keep_alive(write: Running, done: threading.Event) -> None:
             _log.warning("The mark of a running write was not refreshed: %s", error)
 
 
-def _mark(files: FilesBelow, found: StoredFile) -> Mark:
-    text = files.read(found.path) or ""
+def _mark(files: TableFiles, found: StoredFile) -> Mark:
+    text = (files.read(found.path) or b"").decode()
     # One that has no words yet began just now.
     began = datetime.fromisoformat(text).astimezone(UTC) if text else found.modified
     return Mark(found.path, began, found.modified)

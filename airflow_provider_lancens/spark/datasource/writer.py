@@ -7,7 +7,7 @@ kept alive by whichever task is writing, and taken away by the commit or the abo
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -17,10 +17,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from airflow_provider_lancens.spark.answers import answer
 from airflow_provider_lancens.spark.commit import Outcome
 from airflow_provider_lancens.spark.phases import WriteOrder, WritePlan
-from airflow_provider_lancens.spark.rows import gathered
+from airflow_provider_lancens.spark.rows import FrameColumns, gathered
 from airflow_provider_lancens.spark.running import Running, begin
 from airflow_provider_lancens.spark.target import NamespaceSpec, Target, described
-from airflow_provider_lancens.spark.types import arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,7 +53,7 @@ class LanceWriter(DataSourceArrowWriter):
         """
         started = time.monotonic()
         with described(namespace, table) as target:
-            plan = order.plan(target, _Columns(schema))
+            plan = order.plan(target, FrameColumns(schema))
             if isinstance(plan, Outcome):
                 answer(target.id, plan, started)
                 return cls(namespace, table, started, None)
@@ -88,21 +87,6 @@ class LanceWriter(DataSourceArrowWriter):
         """End a write that failed; Spark calls this after a commit that raised, too."""
         if self.work is not None:
             self.work[1].end()
-
-
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """Those of a DataFrame whose rows Spark hands to the executors by itself."""
-
-    frame: StructType
-
-    def schema(
-        self,
-        storage: Mapping[str, str],  # noqa: ARG002 Spark reads them by options of its own
-        vectors: Mapping[str, int] | None = None,
-    ) -> pa.Schema:
-        """See `rows.Columns`."""
-        return arrow_schema(self.frame, vectors)
 
 
 def _check_place(target: Target, plan: WritePlan) -> None:

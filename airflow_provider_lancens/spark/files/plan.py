@@ -13,7 +13,7 @@ from lance_namespace.errors import InvalidInputError, TableSchemaValidationError
 from airflow_provider_lancens.spark.files.formats import ArrowFile, FileFormat, Inspected, Parquet
 from airflow_provider_lancens.spark.files.shape import Shape, shape_of
 from airflow_provider_lancens.spark.files.source import FileSource
-from airflow_provider_lancens.spark.files.store import StoredFile, find_files, open_file
+from airflow_provider_lancens.spark.files.store import SourceFile, find_files, open_file
 from airflow_provider_lancens.spark.files.text import Csv, Json
 from airflow_provider_lancens.spark.files.types import parse_type
 
@@ -87,7 +87,7 @@ class _Look:
     format: FileFormat
     options: Mapping[str, str]
 
-    def at(self, file: StoredFile) -> Inspected:
+    def at(self, file: SourceFile) -> Inspected:
         try:
             with open_file(file.location, file.bytes, self.options) as opened:
                 inspected = self.format.inspect(opened)
@@ -113,7 +113,7 @@ def _format(source: FileSource) -> FileFormat:
     return Json(schema) if source.format == "json" else Csv(source.delimiter, source.header, schema)
 
 
-def _agreed(seen: Mapping[StoredFile, Inspected]) -> pa.Schema:
+def _agreed(seen: Mapping[SourceFile, Inspected]) -> pa.Schema:
     """The schema of all files; in one of text, a column without any value has no type of its own."""
     first, *_ = seen
     agreed = {field.name: field for field in seen[first].schema}

@@ -25,7 +25,7 @@ _CODECS = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
 """By the ending of the file's name."""
 
 
-class StoredFile(NamedTuple):
+class SourceFile(NamedTuple):
     """A file, and what tells one state of it from another."""
 
     location: str
@@ -34,7 +34,7 @@ class StoredFile(NamedTuple):
     """The store's tag of its content, or the time of its last change."""
 
 
-def find_files(paths: Sequence[str], options: Mapping[str, str]) -> list[StoredFile]:
+def find_files(paths: Sequence[str], options: Mapping[str, str]) -> list[SourceFile]:
     """All files that the paths stand for, each once, in the order of the paths and then by name.
 
     Args:
@@ -45,7 +45,7 @@ def find_files(paths: Sequence[str], options: Mapping[str, str]) -> list[StoredF
         InvalidInputError: (13) a path can't be one, or there is no file.
         ServiceUnavailableError: (17) the storage didn't answer as expected.
     """
-    found: dict[str, StoredFile] = {}
+    found: dict[str, SourceFile] = {}
     for number, path in enumerate(paths):
         location = normalize(check_location(path, f"paths[{number}]"))
         files = list(_matching(location, options) if _WILD.search(location) else _at(location, options))
@@ -63,7 +63,7 @@ def open_file(location: str, size: int, options: Mapping[str, str]) -> pa.Native
     return file if codec is None else pa.CompressedInputStream(file, codec)
 
 
-def _at(location: str, options: Mapping[str, str]) -> Iterator[StoredFile]:
+def _at(location: str, options: Mapping[str, str]) -> Iterator[SourceFile]:
     folder, _, name = location.rpartition("/")
     store = open_store(folder or "/", options)
     if store is None:
@@ -75,7 +75,7 @@ def _at(location: str, options: Mapping[str, str]) -> Iterator[StoredFile]:
         yield from _below(location, options)
 
 
-def _below(folder: str, options: Mapping[str, str]) -> Iterator[StoredFile]:
+def _below(folder: str, options: Mapping[str, str]) -> Iterator[SourceFile]:
     store = open_store(folder, options)
     if store is None:
         return
@@ -84,7 +84,7 @@ def _below(folder: str, options: Mapping[str, str]) -> Iterator[StoredFile]:
             yield from (_stored(folder, entry) for entry in page if not _hidden(entry["path"]))
 
 
-def _matching(location: str, options: Mapping[str, str]) -> Iterator[StoredFile]:
+def _matching(location: str, options: Mapping[str, str]) -> Iterator[SourceFile]:
     folder = _WILD.split(location, maxsplit=1)[0].rpartition("/")[0]
     wanted = re.compile(_as_regex(location.removeprefix(f"{folder}/")))
     for file in _below(folder or "/", options):
@@ -105,11 +105,11 @@ def _hidden(path: str) -> bool:
     return path.endswith("/") or any(part[:1] in ("_", ".") for part in path.split("/"))
 
 
-def _stored(folder: str, entry: obstore.ObjectMeta) -> StoredFile:
+def _stored(folder: str, entry: obstore.ObjectMeta) -> SourceFile:
     location = f"{folder}/{entry['path']}"
     # A local file's tag would hold its inode, which says nothing of its content.
     state = None if is_local(location) else entry["e_tag"]
-    return StoredFile(location, entry["size"], state or entry["last_modified"].isoformat())
+    return SourceFile(location, entry["size"], state or entry["last_modified"].isoformat())
 
 
 class _RemoteFile:

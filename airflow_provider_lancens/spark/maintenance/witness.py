@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lance_namespace import LanceNamespace
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
+from airflow_provider_lancens.spark.stand_in import StandIn
 
-class CommitWitness(LanceNamespace):
+if TYPE_CHECKING:
+    from lance_namespace import LanceNamespace
+    from lance_namespace_urllib3_client import models
+
+
+class CommitWitness(StandIn):
     """Passes all on, and keeps the error of the last commit: Lance's core drops an exception's type.
 
     It is no fence, as ingestion needs one: Lance may rebase a compaction or an index on what others
@@ -18,29 +23,13 @@ class CommitWitness(LanceNamespace):
 
     def __init__(self, behind: LanceNamespace) -> None:
         """Take the namespace that decides the table's versions."""
-        self._behind = behind
+        super().__init__(behind)
         self._failure: LanceNamespaceError | None = None
 
-    def namespace_id(self) -> str:
-        """That of the namespace behind."""
-        return self._behind.namespace_id()
-
-    def describe_table(self, request: Any) -> Any:
-        """Passed on."""
-        return self._behind.describe_table(request)
-
-    def list_table_versions(self, request: Any) -> Any:
-        """Passed on."""
-        return self._behind.list_table_versions(request)
-
-    def describe_table_version(self, request: Any) -> Any:
-        """Passed on."""
-        return self._behind.describe_table_version(request)
-
-    def create_table_version(self, request: Any) -> Any:
+    def create_table_version(self, request: Any) -> models.CreateTableVersionResponse:
         """Passed on; what it raises is remembered until a commit succeeds."""
         try:
-            made = self._behind.create_table_version(request)
+            made = super().create_table_version(request)
         except LanceNamespaceError as error:
             self._failure = error
             raise

@@ -10,6 +10,7 @@ import pyarrow as pa
 from lance_namespace import LanceNamespace
 
 from airflow_provider_lancens.namespace.storage import VERSIONS, manifest_names, open_store, version_of
+from airflow_provider_lancens.spark.stand_in import StandIn
 
 Request = dict[str, Any]
 
@@ -114,24 +115,10 @@ class ManagedTable:
         return open_store(self.location, self.storage_options)
 
 
-class Stager(LanceNamespace):
+class Stager(StandIn):
     """Passes all on but the commit, which it takes note of and refuses."""
 
-    def __init__(self, behind: LanceNamespace) -> None:
-        self._behind = behind
-        self.request: Request | None = None
-
-    def namespace_id(self) -> str:
-        return self._behind.namespace_id()
-
-    def describe_table(self, request: Any) -> Any:
-        return self._behind.describe_table(request)
-
-    def list_table_versions(self, request: Any) -> Any:
-        return self._behind.list_table_versions(request)
-
-    def describe_table_version(self, request: Any) -> Any:
-        return self._behind.describe_table_version(request)
+    request: Request | None = None
 
     def create_table_version(self, request: Any) -> Any:
         self.request = dict(request)

@@ -13,6 +13,7 @@ from moto.server import ThreadedMotoServer
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.namespace.table_files import TableFiles
 from airflow_provider_lancens.spark import (
     NamespaceSpec,
     WriteResult,
@@ -22,7 +23,6 @@ from airflow_provider_lancens.spark import (
     remove_orphans,
     write_table,
 )
-from airflow_provider_lancens.spark.files_below import FilesBelow
 from airflow_provider_lancens.spark.running import MARKS
 from airflow_provider_lancens.spark.target import described
 from tests.unit.spark.conftest import ROWS
@@ -162,10 +162,10 @@ def test_a_clean_up_removes_files_of_an_object_store(
     with described(on_s3, "orders") as target:
         options = dict(target.dataset.storage_options)
         data = lance.write_dataset(ROWS, target.dataset.location, storage_options=options)
-        files = FilesBelow(target.dataset)
+        files = TableFiles(target.dataset.location, target.dataset.storage_options)
         halfway = ["_lancens/x/18446744073709551613.manifest", "_versions/18446744073709551613.manifest-x"]
         for path in halfway:
-            files.put(path, "")
+            files.put(path, b"")
         data_files = [write_fragments(ROWS, data, mode="append")[0].files[0].path for _ in range(2)]
         wait_for_the_next_second(files)
 
@@ -179,11 +179,11 @@ def test_a_clean_up_removes_files_of_an_object_store(
         assert files.below(MARKS) == []
 
 
-def wait_for_the_next_second(files: FilesBelow) -> None:
+def wait_for_the_next_second(files: TableFiles) -> None:
     """By the store's own clock, which counts in seconds."""
     newest = max(file.modified for file in files.below("data"))
     while True:
-        files.put("clock", "")
+        files.put("clock", b"")
         clock = files.look("clock")
         if clock is not None and clock.modified > newest:
             return
