@@ -11,6 +11,9 @@ import pytest
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from tests.servers.releases import hms_2, hms_3, hms_4
+from tests.side_by_side import pytest_xdist_make_scheduler
+
+__all__ = ["pytest_xdist_make_scheduler"]
 
 if TYPE_CHECKING:
     from tests.servers.glue_double import GlueDouble

@@ -1,5 +1,6 @@
 """What is brought onto this machine once, for all test runs."""
 
+import fcntl
 import os
 import tempfile
 from collections.abc import Callable
@@ -17,11 +18,11 @@ def made_once(name: str, make: Callable[[Path], None]) -> Path:
 
 def _fill(folder: Path, make: Callable[[Path], None]) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix="making-") as scratch:
-        made = Path(scratch, "made")
-        make(made)
-        try:
+    with Path(folder.parent, "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # Maven's own cache doesn't stand two of it
+        if folder.is_dir():
+            return
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix="making-") as scratch:
+            made = Path(scratch, "made")
+            make(made)
             made.rename(folder)  # whatever ends us in between
-        except OSError:
-            if not folder.is_dir():  # else another test run was faster
-                raise

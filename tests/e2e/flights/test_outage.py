@@ -6,7 +6,7 @@ import pytest
 from tests.e2e.flights import expected
 from tests.e2e.flights.conftest import Pipeline
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
 def test_a_run_ends_right_although_the_metastore_was_gone_for_a_while(pipeline: Pipeline) -> None:
