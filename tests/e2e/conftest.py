@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.integration.airflow.tables import Table
 
@@ -96,13 +96,13 @@ def start(airflow_home: dict[str, str]) -> Iterator[Callable[..., DagRun]]:
 
 
 @pytest.fixture
-def lake(metastore: EmbeddedMetastore, connect: Callable[..., str], tmp_path: Path) -> str:
+def lake(metastore: MetastoreServer, connect: Callable[..., str], tmp_path: Path) -> str:
     """The id of an Airflow connection to the metastore, with a root of the test's own."""
     return connect(host=metastore.uri, extra={"root": str(tmp_path)})
 
 
 @pytest.fixture
-def table(metastore: EmbeddedMetastore, database: str, tmp_path: Path) -> Iterator[Table]:
+def table(metastore: MetastoreServer, database: str, tmp_path: Path) -> Iterator[Table]:
     """A table that nobody has declared yet, in a database of its own."""
     with closing(Hive2Namespace(uri=metastore.uri, root=str(tmp_path))) as namespace:
         yield Table(namespace, database, "orders")

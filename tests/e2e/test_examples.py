@@ -13,7 +13,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.conformance.conftest import Backend
 from tests.conformance.foreign import make_foreign_table
@@ -42,13 +42,13 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def namespace(metastore: EmbeddedMetastore, root: Path) -> Iterator[Hive2Namespace]:
+def namespace(metastore: MetastoreServer, root: Path) -> Iterator[Hive2Namespace]:
     with closing(Hive2Namespace(uri=metastore.uri, root=str(root))) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
-def connections(metastore: EmbeddedMetastore, glue: GlueDouble, root: Path) -> dict[str, str]:
+def connections(metastore: MetastoreServer, glue: GlueDouble, root: Path) -> dict[str, str]:
     """The connections that the examples name, as Airflow's environment holds them."""
     services = {name: {"endpoint_url": glue.endpoint} for name in ("s3", "sts")}
     keys = {"login": glue.properties["access_key_id"], "password": glue.properties["secret_access_key"]}
@@ -63,7 +63,7 @@ def connections(metastore: EmbeddedMetastore, glue: GlueDouble, root: Path) -> d
 
 
 @pytest.fixture(scope="module")
-def scratch(metastore: EmbeddedMetastore, namespace: Hive2Namespace, root: Path) -> str:
+def scratch(metastore: MetastoreServer, namespace: Hive2Namespace, root: Path) -> str:
     """The namespace that one example drops: it holds a Lance table and one that isn't."""
     server = Backend("a metastore", "Hive2Namespace", {"uri": metastore.uri, "root": str(root)})
     Table(namespace, "scratch", "orders").declare()

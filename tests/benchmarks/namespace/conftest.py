@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.benchmarks.namespace.raw import bare_client, entry
 from tests.servers.peer import Peer, peer_namespace
@@ -21,18 +21,18 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def ours(metastore: EmbeddedMetastore, root: Path) -> Iterator[Hive2Namespace]:
+def ours(metastore: MetastoreServer, root: Path) -> Iterator[Hive2Namespace]:
     with Hive2Namespace(uri=metastore.uri, root=str(root)) as namespace:
         yield namespace
 
 
 @pytest.fixture(scope="session")
-def bare(metastore: EmbeddedMetastore) -> Any:
+def bare(metastore: MetastoreServer) -> Any:
     return bare_client(metastore.uri)
 
 
 @pytest.fixture(scope="session")
-def peer(metastore: EmbeddedMetastore, root: Path) -> Iterator[Peer]:
+def peer(metastore: MetastoreServer, root: Path) -> Iterator[Peer]:
     properties = {"uri": metastore.uri, "root": str(root)}
     with peer_namespace("hive2", "Hive2Namespace", properties) as found:
         yield found

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.benchmarks.namespace.raw import LANCE_FILTER, declare, describe
 from tests.benchmarks.timing import interleaved, timed
@@ -96,7 +96,7 @@ def test_a_cascade_takes_as_long_as_the_same_bare_calls(
     assert times.ratio("ours", "bare") <= 1.3
 
 
-def test_changes_take_few_calls(metastore: EmbeddedMetastore, root: Path, database: str) -> None:
+def test_changes_take_few_calls(metastore: MetastoreServer, root: Path, database: str) -> None:
     with Proxy(metastore.uri) as proxy, Hive2Namespace(uri=proxy.uri, root=str(root)) as namespace:
 
         def calls_of(operation: str, **request: Any) -> int:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.benchmarks.namespace.conftest import TABLES
 from tests.benchmarks.namespace.raw import LANCE_FILTER, describe
@@ -60,7 +60,7 @@ def test_a_description_is_as_fast_as_bare_thrift_and_twice_as_fast_as_the_peers(
 
 
 def test_reads_take_few_calls_and_no_new_connection(
-    metastore: EmbeddedMetastore, root: Any, crowded: str
+    metastore: MetastoreServer, root: Any, crowded: str
 ) -> None:
     with Proxy(metastore.uri) as proxy, Hive2Namespace(uri=proxy.uri, root=str(root)) as namespace:
         namespace.namespace_exists({"id": [crowded]})

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
 from quickstart.home import Home
 from tests.e2e.servers import RunningAirflow
@@ -56,7 +56,7 @@ class Lake:
 
 
 @pytest.fixture(scope="package")
-def lake(metastore: EmbeddedMetastore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+def lake(metastore: MetastoreServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     root = tmp_path_factory.mktemp("lake")
     with Proxy(metastore.uri) as wire, closing(Hive2Namespace(uri=metastore.uri, root=str(root))) as there:
         yield Lake(there, metastore.uri, wire, root, f"db_{uuid.uuid4().hex[:12]}")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore, MetastoreServer
+from airflow_provider_lancens.embedded import MetastoreServer
 from tests.e2e.servers import RunningAirflow
 from tests.e2e.versions import AIRFLOW_V_3_2_PLUS
 from tests.servers.glue_double import REGION, GlueDouble
@@ -95,7 +95,7 @@ def silent_port() -> int:
 
 
 @pytest.fixture
-def green(metastore: EmbeddedMetastore, hms4: MetastoreServer, glue: GlueDouble) -> dict[str, Filled]:
+def green(metastore: MetastoreServer, hms4: MetastoreServer, glue: GlueDouble) -> dict[str, Filled]:
     """Forms that lead to a server, by connection type."""
     keys = {"login": glue.properties["access_key_id"], "password": glue.properties["secret_access_key"]}
     there = {"region": REGION, "endpoint": glue.endpoint, "root": "s3://bucket/lake"}
@@ -119,7 +119,7 @@ def green(metastore: EmbeddedMetastore, hms4: MetastoreServer, glue: GlueDouble)
 
 
 @pytest.fixture
-def red(silent_port: int, metastore: EmbeddedMetastore) -> dict[str, Filled]:
+def red(silent_port: int, metastore: MetastoreServer) -> dict[str, Filled]:
     """Forms that lead nowhere, or elsewhere, by connection type."""
     nowhere = f"127.0.0.1:{silent_port}"
     there = {"region": REGION, "endpoint": f"http://{nowhere}", "root": "s3://bucket/lake"}

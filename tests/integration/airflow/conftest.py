@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from lance_namespace import LanceNamespace
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
 from airflow_provider_lancens.sensors.table_version import LanceTableVersionSensor
 from tests.integration.airflow.lifecycle import MODES, Attempt, run_to_its_end
@@ -19,13 +19,13 @@ from tests.integration.airflow.tables import Table
 
 
 @pytest.fixture
-def lake(metastore: EmbeddedMetastore, connect: Callable[..., str], tmp_path: Path) -> str:
+def lake(metastore: MetastoreServer, connect: Callable[..., str], tmp_path: Path) -> str:
     """The id of an Airflow connection to the metastore, with a root of the test's own."""
     return connect(host=metastore.uri, extra={"root": str(tmp_path)})
 
 
 @pytest.fixture
-def namespace(metastore: EmbeddedMetastore, tmp_path: Path) -> Iterator[LanceNamespace]:
+def namespace(metastore: MetastoreServer, tmp_path: Path) -> Iterator[LanceNamespace]:
     """The namespace that this connection leads to."""
     with closing(Hive2Namespace(uri=metastore.uri, root=str(tmp_path))) as namespace:
         yield namespace

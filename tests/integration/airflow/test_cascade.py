@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.operators.namespaces import LanceDropNamespaceOperator
 from tests.conformance.conftest import Backend
 from tests.conformance.foreign import make_foreign_table
@@ -19,7 +19,7 @@ Run = Callable[..., Any]
 
 
 @pytest.fixture
-def foreign(metastore: EmbeddedMetastore, table: Table, tmp_path: Path) -> str:
+def foreign(metastore: MetastoreServer, table: Table, tmp_path: Path) -> str:
     """The id of a table that isn't Lance, beside one that is."""
     table.declare()
     server = Backend("a metastore", "Hive2Namespace", {"uri": metastore.uri, "root": str(tmp_path)})

@@ -8,7 +8,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException, Connection
 from lance_namespace import DeclareTableRequest
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore, MetastoreServer
+from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.hooks.base import LanceHook
 from airflow_provider_lancens.hooks.errors import LanceRetryableError
 from airflow_provider_lancens.hooks.versions import TableVersion
@@ -23,7 +23,7 @@ def hook(lake: str) -> Iterator[LanceHook]:
         yield hook
 
 
-def test_the_test_button_tells_what_it_reached(hook: LanceHook, metastore: EmbeddedMetastore) -> None:
+def test_the_test_button_tells_what_it_reached(hook: LanceHook, metastore: MetastoreServer) -> None:
     reached, message = hook.test_connection()
     assert reached, message
     assert metastore.uri in message
@@ -57,7 +57,7 @@ def test_the_test_button_tells_what_a_probe_found(hook: LanceHook, table: Table)
 
 
 def test_a_server_without_catalogs_is_told_with_the_type_that_fits(
-    connect: Connect, metastore: EmbeddedMetastore
+    connect: Connect, metastore: MetastoreServer
 ) -> None:
     hook = LanceHook.for_connection(connect(conn_type="lance_hive3", host=metastore.uri))
     reached, message = hook.test_connection()
@@ -66,7 +66,7 @@ def test_a_server_without_catalogs_is_told_with_the_type_that_fits(
 
 
 def test_the_servers_may_be_those_of_a_hive_metastore_connection(
-    connect: Connect, metastore: EmbeddedMetastore
+    connect: Connect, metastore: MetastoreServer
 ) -> None:
     connect("metastore_default", "hive_metastore", host=metastore.uri)
     extra = {"hive_metastore_conn_id": "metastore_default"}

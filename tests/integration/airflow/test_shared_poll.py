@@ -11,7 +11,7 @@ import pytest
 from lance_namespace import DeclareTableRequest, LanceNamespace
 from lance_namespace.errors import ServiceUnavailableError
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import storage
 from airflow_provider_lancens.triggers.table_version import LanceTableVersionTrigger
 from tests.integration.airflow.tables import Table
@@ -22,7 +22,7 @@ TICK = 0.2
 
 
 @pytest.fixture
-def wire(metastore: EmbeddedMetastore) -> Iterator[Proxy]:
+def wire(metastore: MetastoreServer) -> Iterator[Proxy]:
     """The way to the metastore, where calls and connections are counted and lost."""
     with Proxy(metastore.uri) as proxy:
         yield proxy
@@ -165,7 +165,7 @@ async def test_a_lost_server_is_complained_of_once_and_the_waits_go_on(
 async def test_a_changed_connection_is_picked_up_without_any_failure(
     lake: str,
     wire: Proxy,
-    metastore: EmbeddedMetastore,
+    metastore: MetastoreServer,
     connect: Callable[..., str],
     tables: Sequence[Table],
     monkeypatch: pytest.MonkeyPatch,

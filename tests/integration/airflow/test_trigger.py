@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from airflow.triggers.base import TriggerEvent
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.triggers.table_version import LanceTableVersionTrigger
 from tests.integration.airflow.tables import Table
 
@@ -67,7 +67,7 @@ async def test_it_fires_when_the_version_comes(lake: str, table: Table) -> None:
 async def test_it_follows_a_connection_that_was_changed(
     connect: Callable[..., str],
     free_ports: list[int],
-    metastore: EmbeddedMetastore,
+    metastore: MetastoreServer,
     table: Table,
     complaint: asyncio.Event,
 ) -> None:

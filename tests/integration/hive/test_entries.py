@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from lance_namespace.errors import UnsupportedOperationError
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore, MetastoreServer
+from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace, Hive3Namespace
 from tests.integration.hive.raw import raw_client, raw_database, raw_table
 
@@ -69,7 +69,7 @@ def test_a_namespace_is_described_to_others_as_its_creator_said(
 
 @pytest.mark.parametrize("operation", ["create_namespace", "list_namespaces", "namespace_exists"])
 def test_a_hive_3_namespace_is_refused_by_a_2_x_server_and_writes_nothing(
-    metastore: EmbeddedMetastore, operation: str, database: str
+    metastore: MetastoreServer, operation: str, database: str
 ) -> None:
     with raw_client(metastore.uri) as client:
         before = client.get_all_databases()

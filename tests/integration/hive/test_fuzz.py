@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lance_namespace.errors import LanceNamespaceError
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.integration.hive.conftest import drop_all
 from tests.integration.hive.raw import names_in, raw_client
@@ -67,7 +67,7 @@ REQUESTS = st.fixed_dictionaries(
 
 @pytest.fixture(scope="module")
 def namespace(
-    metastore: EmbeddedMetastore, tmp_path_factory: pytest.TempPathFactory
+    metastore: MetastoreServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Hive2Namespace]:
     root = tmp_path_factory.mktemp("root")
     with Hive2Namespace(uri=metastore.uri, root=str(root)) as connected:

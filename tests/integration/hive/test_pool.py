@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from lance_namespace.errors import ServiceUnavailableError
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
 from airflow_provider_lancens.namespace.hive.pool import Pool
 from airflow_provider_lancens.namespace.hive.settings import ClientSettings, hive_properties
@@ -28,7 +28,7 @@ CALLS_EACH = 30
 
 
 @pytest.fixture
-def proxy(metastore: EmbeddedMetastore) -> Iterator[Proxy]:
+def proxy(metastore: MetastoreServer) -> Iterator[Proxy]:
     with Proxy(metastore.uri) as network:
         yield network
 
@@ -153,7 +153,7 @@ def test_a_process_forked_while_all_connections_are_busy_is_not_stuck(proxy: Pro
 
 
 def test_a_pickled_namespace_works_in_another_process_after_use(
-    metastore: EmbeddedMetastore, tmp_path: Path
+    metastore: MetastoreServer, tmp_path: Path
 ) -> None:
     with Hive2Namespace(uri=metastore.uri, root=str(tmp_path)) as namespace:
         expected = namespace.list_namespaces(ROOT).namespaces

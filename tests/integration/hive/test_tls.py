@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from lance_namespace.errors import InvalidInputError, ServiceUnavailableError
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.servers.certificates import PASSWORD, authority, certificate
 from tests.servers.standalone import standalone_metastore
@@ -90,7 +90,7 @@ def test_a_plain_client_is_told_of_tls(port: int) -> None:
         connect(port).list_namespaces(ROOT)
 
 
-def test_a_plain_server_is_told_to_a_client_with_tls(metastore: EmbeddedMetastore) -> None:
+def test_a_plain_server_is_told_to_a_client_with_tls(metastore: MetastoreServer) -> None:
     port = int(metastore.uri.rpartition(":")[2])
     with pytest.raises(ServiceUnavailableError, match=r"client\.tls=true, and this may be no TLS server"):
         connect(port, tls="true").list_namespaces(ROOT)

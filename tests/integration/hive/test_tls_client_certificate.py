@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from lance_namespace.errors import InvalidInputError, ServiceUnavailableError
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.servers.certificates import authority, certificate
 
@@ -65,7 +65,7 @@ def files(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def port(metastore: EmbeddedMetastore, files: dict[str, str]) -> Iterator[int]:
+def port(metastore: MetastoreServer, files: dict[str, str]) -> Iterator[int]:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=files["authority"])
     context.load_cert_chain(files["server"], files["server key"])
     context.verify_mode = ssl.CERT_REQUIRED

@@ -12,7 +12,7 @@ from lance_namespace import CreateNamespaceRequest, DeclareTableRequest, Describ
 from moto.server import ThreadedMotoServer
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace.table_files import TableFiles
 from airflow_provider_lancens.spark import (
     NamespaceSpec,
@@ -32,7 +32,7 @@ SECRET = "not-to-be-shown"  # the double takes any
 
 
 @pytest.fixture
-def on_hive(metastore: EmbeddedMetastore, tmp_path: Path) -> NamespaceSpec:
+def on_hive(metastore: MetastoreServer, tmp_path: Path) -> NamespaceSpec:
     return NamespaceSpec(HIVE, {"uri": metastore.uri, "root": str(tmp_path)})
 
 

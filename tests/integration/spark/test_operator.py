@@ -11,7 +11,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from lance_namespace import CreateNamespaceRequest, DeclareTableRequest
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.hooks.base import LanceHook
 from airflow_provider_lancens.operators.spark_ingest import LanceSparkIngestOperator
 from airflow_provider_lancens.spark import read_table
@@ -20,7 +20,7 @@ Ingest = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def lake(metastore: EmbeddedMetastore, connect: Callable[..., str], tmp_path: Path) -> str:
+def lake(metastore: MetastoreServer, connect: Callable[..., str], tmp_path: Path) -> str:
     return connect(host=metastore.uri, extra={"root": str(tmp_path)})
 
 

@@ -13,7 +13,7 @@ from lance_namespace import CreateNamespaceRequest, DeclareTableRequest
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.assets.table import lance_table
-from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.hooks.base import LanceHook
 from airflow_provider_lancens.hooks.errors import LanceRetryableError
 from airflow_provider_lancens.operators.spark_lake import SparkLake, lance_spark
@@ -25,7 +25,7 @@ Try = Callable[..., Any]
 @pytest.fixture
 def tables(
     spark: SparkSession,
-    metastore: EmbeddedMetastore,
+    metastore: MetastoreServer,
     connect: Callable[..., str],
     database: str,
     tmp_path: Path,

@@ -9,7 +9,7 @@ import pytest
 from lance_namespace import CreateNamespaceRequest, DeclareTableRequest
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.spark import NamespaceSpec
 
 Save = Callable[..., None]
@@ -22,7 +22,7 @@ def managed_by(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def spec(metastore: EmbeddedMetastore, tmp_path: Path, spark: SparkSession) -> NamespaceSpec:
+def spec(metastore: MetastoreServer, tmp_path: Path, spark: SparkSession) -> NamespaceSpec:
     """Hive Metastore, and ``format("lake")`` for its tables."""
     from airflow_provider_lancens.spark import lance_data_source  # an older PySpark has none
 

@@ -9,7 +9,7 @@ import pytest
 from lance_namespace import DescribeTableRequest
 from lance_namespace.errors import ServiceUnavailableError
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace.writes import digest
 from airflow_provider_lancens.spark import NamespaceSpec
 from tests.integration.spark.faults.leftovers import clean_up, files_needed, files_of, folder_of
@@ -31,7 +31,7 @@ def moments() -> list[Any]:
 
 
 @pytest.fixture
-def network(metastore: EmbeddedMetastore) -> Iterator[Proxy]:
+def network(metastore: MetastoreServer) -> Iterator[Proxy]:
     with Proxy(metastore.uri) as proxy:
         yield proxy
 

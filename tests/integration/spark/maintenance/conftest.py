@@ -12,7 +12,7 @@ import pytest
 from lance_namespace import DeclareTableRequest, DescribeTableRequest
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.spark import NamespaceSpec, read_table, write_table
 from tests.integration.managed.conftest import Lake, bucket_of, glue_lake, hive_lake
 from tests.integration.managed.table import ManagedTable
@@ -89,7 +89,7 @@ def stored(spark: SparkSession, tmp_path: Path) -> Maintained:
 
 
 @pytest.fixture
-def hive(metastore: EmbeddedMetastore, spark: SparkSession, database: str, tmp_path: Path) -> Maintained:
+def hive(metastore: MetastoreServer, spark: SparkSession, database: str, tmp_path: Path) -> Maintained:
     """A table whose versions Hive Metastore 2.3.10 decides, on local files."""
     return managed_table(hive_lake(metastore, tmp_path), spark, database)
 

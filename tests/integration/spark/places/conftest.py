@@ -14,7 +14,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.integration.airflow.tables import Table
 
@@ -28,7 +28,7 @@ def secret() -> str:
 
 
 @pytest.fixture
-def arguments(metastore: EmbeddedMetastore, database: str, tmp_path: Path, secret: str) -> dict[str, Any]:
+def arguments(metastore: MetastoreServer, database: str, tmp_path: Path, secret: str) -> dict[str, Any]:
     """Orders, of which version 1 has two cheap ones and version 2 a third, and a table for those."""
     with closing(Hive2Namespace(uri=metastore.uri, root=str(tmp_path))) as namespace:
         orders, target = Table(namespace, database, "orders"), Table(namespace, database, "cheap")
@@ -46,7 +46,7 @@ def arguments(metastore: EmbeddedMetastore, database: str, tmp_path: Path, secre
 
 @pytest.fixture
 def ingest(
-    metastore: EmbeddedMetastore, arguments: dict[str, Any], tmp_path: Path, secret: str
+    metastore: MetastoreServer, arguments: dict[str, Any], tmp_path: Path, secret: str
 ) -> Callable[..., tuple[list[dict[str, Any]], str]]:
     """Run the task twice where a connection leads to: what it answers, and its log.
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.embedded import MetastoreServer
 from tests.integration.spark.places.conftest import TREE
 
 pytestmark = pytest.mark.slow
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def tables(
-    metastore: EmbeddedMetastore, connect: Callable[..., str], arguments: dict[str, Any], tmp_path: Path
+    metastore: MetastoreServer, connect: Callable[..., str], arguments: dict[str, Any], tmp_path: Path
 ) -> dict[str, Any]:
     """The tables of `arguments`, in reach of the connection to the lake."""
     connect(host=metastore.uri, extra={"root": str(tmp_path)})

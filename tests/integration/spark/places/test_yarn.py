@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.hooks.errors import LanceRetryableError
 from airflow_provider_lancens.namespace import Hive2Namespace
 from airflow_provider_lancens.operators.spark_ingest import LanceSparkIngestOperator
@@ -48,7 +48,7 @@ def test_rows_arrive_once_and_no_secret_shows(
 
 
 def test_a_job_that_fails_tells_where_its_driver_told_why(
-    yarn: Yarn, metastore: EmbeddedMetastore, connect: Callable[..., str], database: str, tmp_path: Path
+    yarn: Yarn, metastore: MetastoreServer, connect: Callable[..., str], database: str, tmp_path: Path
 ) -> None:
     with closing(Hive2Namespace(uri=metastore.uri, root=str(tmp_path))) as namespace:
         table = Table(namespace, database, "orders")
