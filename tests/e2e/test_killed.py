@@ -48,7 +48,7 @@ def place(request: pytest.FixtureRequest, connect: Callable[..., str], tmp_path:
     [
         pytest.param("killed", "local", signal.SIGTERM, marks=pytest.mark.slow),
         # By which Airflow keeps an execution's timeout.
-        pytest.param("killed", "local", signal.SIGALRM, marks=pytest.mark.slow),
+        pytest.param("killed", "local", signal.SIGALRM, marks=pytest.mark.long),
         pytest.param("killed", "cluster", signal.SIGTERM, marks=pytest.mark.long),
         pytest.param("killed", "yarn", signal.SIGTERM, marks=ON_YARN),
         pytest.param("killed", "yarn", signal.SIGALRM, marks=ON_YARN),

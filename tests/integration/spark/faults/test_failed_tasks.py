@@ -40,7 +40,7 @@ def failing(fail: Failure, attempts: int) -> Callable[[Iterator[pa.RecordBatch]]
     return step
 
 
-@pytest.mark.parametrize("fail", [raise_error, kill_worker])
+@pytest.mark.parametrize("fail", [pytest.param(raise_error, marks=pytest.mark.long), kill_worker])
 def test_a_task_that_fails_and_is_run_again_doubles_nothing(
     spark: SparkSession,
     spec: NamespaceSpec,
