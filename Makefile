@@ -12,7 +12,7 @@ airflow: ## the same in the Airflow UI: scheduler, triggerer and API server on l
 	./scripts/airflow
 
 test: ## the everyday tests: minutes, neither slow nor long
-	./scripts/test -m "not slow and not long"
+	./scripts/test -n 2 -m "not slow and not long"
 
 check: ## lint, format, types, import contracts
 	./scripts/check
