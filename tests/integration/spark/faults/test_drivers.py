@@ -64,19 +64,18 @@ def table(spec: NamespaceSpec, database: str, kind: str) -> str:
     return declare(spec, database, kind)
 
 
-@pytest.mark.parametrize("first_write", [True, False], ids=["on-first-write", "on-append"])
-def test_two_drivers_with_the_same_key_make_one_commit(
-    spark: SparkSession,
-    drivers: tuple[Driver, Driver],
-    spec: NamespaceSpec,
-    table: str,
-    ids: Ids,
-    first_write: bool,
-) -> None:
-    before = [] if first_write else [7]
-    if before:
+@pytest.fixture(params=[[], [7]], ids=["on-first-write", "on-append"])
+def before(request: pytest.FixtureRequest, spark: SparkSession, spec: NamespaceSpec, table: str) -> list[int]:
+    """The rows that are there before the race."""
+    rows: list[int] = request.param
+    if rows:
         write_table(spark.range(7, 8), spec, table)
+    return rows
 
+
+def test_two_drivers_with_the_same_key_make_one_commit(
+    drivers: tuple[Driver, Driver], spec: NamespaceSpec, table: str, ids: Ids, before: list[int]
+) -> None:
     answers = race(drivers, spec, table, keys=("january", "january"))
 
     assert sorted(answer["committed"] for answer in answers) == [False, True]
@@ -84,19 +83,9 @@ def test_two_drivers_with_the_same_key_make_one_commit(
     assert ids() in (sorted([*before, *range(10)]), sorted([*before, *range(100, 110)]))
 
 
-@pytest.mark.parametrize("first_write", [True, False], ids=["on-first-write", "on-append"])
 def test_two_drivers_with_different_keys_both_append(
-    spark: SparkSession,
-    drivers: tuple[Driver, Driver],
-    spec: NamespaceSpec,
-    table: str,
-    ids: Ids,
-    first_write: bool,
+    drivers: tuple[Driver, Driver], spec: NamespaceSpec, table: str, ids: Ids, before: list[int]
 ) -> None:
-    before = [] if first_write else [7]
-    if before:
-        write_table(spark.range(7, 8), spec, table)
-
     answers = race(drivers, spec, table, keys=("january", "february"))
 
     assert sorted(answer["version"] for answer in answers) == [1 + len(before), 2 + len(before)]
