@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,18 @@ from airflow_provider_lancens.spark.rows import Rows, Written
 from airflow_provider_lancens.spark.tasks import WriteTask
 
 
-@dataclass(frozen=True)
-class TroubledTask(WriteTask):
-    """The first attempt to come to its end stays there, or fails; the others do as ever."""
+class TroubledTask:
+    """The first attempt to come to its end stays there, or fails; the others do as ever.
 
-    marker: str
-    fails: bool
+    No data class: pickled by value, PySpark 3.5 loses the fields of one.
+    """
+
+    def __init__(self, task: WriteTask, marker: str, fails: bool) -> None:
+        self.task, self.marker, self.fails = task, marker, fails
+        self.dataset = task.dataset
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        answers = list(super().run(batches))
+        answers = list(self.task.run(batches))
         if self._is_first():
             parent = os.getppid()
             while not self.fails and os.getppid() == parent:
@@ -54,5 +57,5 @@ class TroubledRows:
         return self.rows.schema(*arguments)
 
     def write(self, task: WriteTask) -> Written:
-        same = {field.name: getattr(task, field.name) for field in fields(WriteTask)}
-        return self.rows.write(TroubledTask(**same, marker=str(self.marker), fails=self.fails))
+        troubled: Any = TroubledTask(task, str(self.marker), self.fails)
+        return self.rows.write(troubled)
