@@ -5,10 +5,10 @@ Paths here are relative to that location. Errors are the storage's 15, 16 and 17
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import obstore
 from obstore import exceptions
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 _MISSING = (exceptions.NotFoundError, FileNotFoundError)
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,25 +59,11 @@ class TableFiles:
 
     def look(self, path: str) -> StoredFile | None:
         """A file; None where it isn't there."""
-        store = self._store()
-        if store is None:
-            return None
-        try:
-            with storage.storage_errors(self.location, passing=_MISSING):
-                return _stored(obstore.head(store, path))
-        except _MISSING:
-            return None
+        return self._found(lambda store: _stored(obstore.head(store, path)))
 
     def read(self, path: str) -> bytes | None:
         """The content of a file; None where it isn't there."""
-        store = self._store()
-        if store is None:
-            return None
-        try:
-            with storage.storage_errors(self.location, passing=_MISSING):
-                return bytes(obstore.get(store, path).bytes())
-        except _MISSING:
-            return None
+        return self._found(lambda store: bytes(obstore.get(store, path).bytes()))
 
     def create(self, path: str, content: bytes) -> bool:
         """Make a file, unless there is one.
@@ -112,6 +99,16 @@ class TableFiles:
                     obstore.delete(store, batch)
             except _MISSING:
                 continue
+
+    def _found(self, take: Callable[[ObjectStore], _Answer]) -> _Answer | None:
+        store = self._store()
+        if store is None:
+            return None
+        try:
+            with storage.storage_errors(self.location, passing=_MISSING):
+                return take(store)
+        except _MISSING:
+            return None
 
     def _listing(self, folder: str) -> ListResult[Sequence[ObjectMeta]]:
         store = self._store()
