@@ -4,10 +4,8 @@ In a process of its own: a process has one Spark.
 """
 
 import json
-import logging
 import sys
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -18,6 +16,7 @@ from airflow_provider_lancens.operators.spark_maintenance import (
     LanceCreateIndexOperator,
 )
 from airflow_provider_lancens.spark import FileSource
+from tests.integration.spark.places.twice import run_twice
 
 
 def cheap(spark: SparkSession, orders: DataFrame) -> DataFrame:
@@ -37,12 +36,7 @@ OPERATORS: dict[str, Any] = {
 
 
 def main() -> None:
-    logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s")
-    task = OPERATORS[sys.argv[1]](task_id="ingest", lance_conn_id="lake", **json.loads(sys.argv[2]))
-    instance = SimpleNamespace(dag_id="dag", task_id="ingest", map_index=-1)
-    context: Any = {"ti": instance, "run_id": "1"}
-    answers = [task.execute(context), task.execute(context)]
-    sys.stdout.write(json.dumps(answers) + "\n")
+    run_twice(OPERATORS[sys.argv[1]](task_id="ingest", lance_conn_id="lake", **json.loads(sys.argv[2])))
 
 
 if __name__ == "__main__":

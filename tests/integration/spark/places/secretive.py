@@ -4,13 +4,12 @@ In a process of its own: a process has one Spark.
 """
 
 import json
-import logging
 import sys
-from types import SimpleNamespace
 from typing import Any
 
 from airflow_provider_lancens.operators.spark_ingest import LanceSparkIngestOperator
 from tests.integration.spark.places.sources import cheap
+from tests.integration.spark.places.twice import run_twice
 
 
 class Submitted(LanceSparkIngestOperator):
@@ -21,14 +20,9 @@ class Submitted(LanceSparkIngestOperator):
 
 
 def main() -> None:
-    logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s")
     given = json.load(sys.stdin)
     kind = Submitted if given.pop("submitted", False) else LanceSparkIngestOperator
-    task = kind(task_id="ingest", lance_conn_id="lake", source=cheap, **given)
-    instance = SimpleNamespace(dag_id="dag", task_id="ingest", map_index=-1)
-    context: Any = {"ti": instance, "run_id": "1"}
-    answers = [task.execute(context), task.execute(context)]
-    sys.stdout.write(json.dumps(answers) + "\n")
+    run_twice(kind(task_id="ingest", lance_conn_id="lake", source=cheap, **given))
 
 
 if __name__ == "__main__":
