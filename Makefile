@@ -1,6 +1,6 @@
 # Each target calls one script, which makes the environment first where it is missing.
 .DEFAULT_GOAL := help
-.PHONY: help quickstart airflow test check ci long docs
+.PHONY: help quickstart airflow unit test check ci long docs
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -11,8 +11,11 @@ quickstart: ## run the example pipeline on real parts and show what it made
 airflow: ## the same in the Airflow UI: scheduler, triggerer and API server on loopback
 	./scripts/airflow
 
-test: ## the everyday tests: minutes, neither slow nor long
-	./scripts/test -n 2 -m "not slow and not long"
+unit: ## the tests of the modules one by one: a minute, without Java
+	./scripts/test -n 2 tests/unit tests/architecture
+
+test: ## the everyday tests, as pytest alone runs them: minutes, neither slow nor long
+	./scripts/test -n 2
 
 check: ## lint, format, types, import contracts
 	./scripts/check
@@ -20,10 +23,12 @@ check: ## lint, format, types, import contracts
 ci: ## all that a change must pass: check, wheel, every test that isn't long
 	./scripts/test
 
-long: ## races at full size, soak, what faces Airflow on the lowest versions, ingestion on older PySparks
+long: ## races at full size, soak, each fault by promise, every Python, the lowest versions, older PySparks, minimal systems
 	./scripts/test -m long
+	./scripts/fault-table
 	./scripts/test-oldest
 	./scripts/test-sparks
+	./scripts/test-minimal-system
 
 docs: ## build the documentation, warnings are errors
 	./scripts/docs

@@ -1,8 +1,8 @@
-"""Names of namespaces and tables: parse and print ``a$b$c``, and reject what can't be one.
+"""Identifiers of namespaces and tables: parse, format and validate ``a$b$c``.
 
-This module imports nothing but the standard library, so that DAG files, triggers and Spark
-executors can use it for free. Which characters and lengths a *server* holds is the backend's
-business (`airflow_provider_lancens.namespace`); here stands what no identifier may contain.
+This module imports only the standard library, so that DAG files, triggers and Spark executors can import it
+at no cost. Each backend checks the characters and lengths that its *server* supports
+(`airflow_provider_lancens.namespace`); this module checks what no identifier may contain.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DELIMITER = "$"
 
 
 class InvalidIdentifierError(ValueError):
-    """An identifier that no namespace could hold; the namespace layer answers it with code 13."""
+    """Identifier that is invalid in every namespace; the namespace layer maps it to code 13."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class _Identifier:
         """Make an identifier from ``a$b$c``.
 
         Raises:
-            InvalidIdentifierError: a level is empty, or it is no text.
+            InvalidIdentifierError: a level is empty, or `text` is not a string.
         """
         if text and not isinstance(text, str):
             raise InvalidIdentifierError(f"{text!r} is not a string")
@@ -45,7 +45,7 @@ class _Identifier:
 
     @property
     def name(self) -> str:
-        """The last level."""
+        """Last level."""
         return self.parts[-1]
 
     def __len__(self) -> int:
@@ -57,40 +57,45 @@ class _Identifier:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceId(_Identifier):
-    """A namespace: a catalog or a database; no levels at all is the root."""
+    """Identifier of a namespace, a catalog or a database; without levels it is the root."""
 
     @property
     def is_root(self) -> bool:
-        """Whether this is the metastore itself."""
+        """Whether this is the root, the metastore itself."""
         return not self.parts
 
     @property
     def parent(self) -> NamespaceId:
-        """The namespace one level up; the root is its own parent."""
+        """Namespace one level up; the root is its own parent."""
         return NamespaceId(self.parts[:-1])
 
     def child(self, name: str) -> NamespaceId:
-        """The namespace of that name one level down."""
+        """Return the namespace of that name one level down."""
         return NamespaceId.of((*self.parts, name))
 
     def table(self, name: str) -> TableId:
-        """The table of that name in this namespace."""
+        """Return the table of that name in this namespace."""
         return TableId.of((*self.parts, name))
 
 
 @dataclass(frozen=True, slots=True)
 class TableId(_Identifier):
-    """A table: its namespace's levels, then its own name."""
+    """Identifier of a table: its namespace's levels, then its own name."""
 
     def __post_init__(self) -> None:
         _Identifier.__post_init__(self)
         if not self.parts:
-            raise InvalidIdentifierError("a table needs a name: got an empty identifier")
+            raise InvalidIdentifierError("a table needs a name, got an empty identifier")
 
     @property
     def namespace(self) -> NamespaceId:
-        """The namespace that holds the table."""
+        """Namespace of the table."""
         return NamespaceId(self.parts[:-1])
+
+
+def is_addressable(name: str) -> bool:
+    """Whether a level of an identifier can have this name: some servers also allow the delimiter in names."""
+    return DELIMITER not in name and bool(name.strip())
 
 
 def _check_part(part: object, parts: tuple[str, ...]) -> None:

@@ -1,7 +1,7 @@
-"""Pages of the AWS console that a task's table has, as buttons on the task in Airflow's UI.
+"""Links from a task in Airflow's UI to the pages of its table in the AWS console.
 
-The worker makes them when the task has ended, of what the task returned and of the connection that it
-has read; nothing is opened. Where there is no page, such as on a Hive Metastore, there is no button.
+The worker creates them when the task has ended, from its return value and the connection already read,
+without network access. If there is no such page, such as for a Hive Metastore, there is no button.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from airflow_provider_lancens.identifiers import TableId
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import BaseOperator, TaskInstanceKey
 
-    from airflow_provider_lancens.hooks.base import LanceHook
+    from airflow_provider_lancens.hooks.lance_hook import LanceHook
 
 _GLUE = "lance_glue"
 _RETURNED = "return_value"
@@ -30,16 +30,16 @@ _DOMAIN = "aws.amazon.com"
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """The AWS console of a region; of the one that its user saw last, where none is given."""
+    """The AWS console of a region; by default the region that its user opened last."""
 
     region: str | None
 
     @classmethod
     def of(cls, service: Mapping[str, str]) -> Console | None:
-        """The console that shows a service's things; None where the service isn't AWS's own.
+        """Return the console of a service; None if the service isn't AWS's own.
 
         Args:
-            service: what a connection says of it: ``region`` and ``endpoint``, where it says them.
+            service: the connection's ``region`` and ``endpoint`` of the service, if specified.
         """
         host = urlsplit(service.get("endpoint", "")).hostname or ""
         if service.get("endpoint") and not f"{host}.".endswith((".amazonaws.com.", ".amazonaws.com.cn.")):
@@ -47,7 +47,7 @@ class Console:
         return cls(service.get("region"))
 
     def page(self, path: str, fragment: str = "", **query: str | None) -> str:
-        """The address of one of its pages."""
+        """Return the URL of one of its pages."""
         domain = next(
             (_DOMAINS[start] for start in _DOMAINS if (self.region or "").startswith(start)), _DOMAIN
         )
@@ -58,7 +58,7 @@ class Console:
 
 class _LanceLink(BaseOperatorLink):
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
-        """The page's address; empty where there is none. Only a worker asks, at the end of a task."""
+        """Return the page's URL, empty if there is none. Called only by a worker, at the end of a task."""
         from airflow.providers.common.compat.sdk import XCom
 
         returned = XCom.get_value(ti_key=ti_key, key=_RETURNED)
@@ -69,7 +69,7 @@ class _LanceLink(BaseOperatorLink):
 
     @abstractmethod
     def page(self, hook: LanceHook, returned: Mapping[str, Any]) -> str | None:
-        """The page of what a task returned, None where there is none."""
+        """Return the URL of the page for a task's return value, or None."""
 
 
 class LanceGlueTableLink(_LanceLink):
@@ -78,7 +78,7 @@ class LanceGlueTableLink(_LanceLink):
     name = "Table in AWS Glue"
 
     def page(self, hook: LanceHook, returned: Mapping[str, Any]) -> str | None:
-        """The page of the returned ``table``; none for a list of tables."""
+        """Return the page of the returned ``table``; None for a list of tables."""
         if not isinstance(returned.get("table"), str):
             return None
         table = TableId.parse(returned["table"])
@@ -91,18 +91,22 @@ class LanceGlueDatabaseLink(_LanceLink):
     name = "Database in AWS Glue"
 
     def page(self, hook: LanceHook, returned: Mapping[str, Any]) -> str | None:
-        """The page of the returned ``namespace``."""
+        """Return the page of the returned ``namespace``."""
         return _in_glue(hook, f"databases/view/{quote(returned['namespace'], safe='')}")
 
 
 class LanceS3Link(_LanceLink):
-    """The folder that a table's data lies in, where that is on Amazon's own S3."""
+    """The folder of a table's data, if it is on Amazon S3."""
 
     name = "Data in Amazon S3"
 
     def page(self, hook: LanceHook, returned: Mapping[str, Any]) -> str | None:
-        """The page of the returned ``location``; none for a list of tables, or on another storage."""
-        location = urlsplit(returned.get("location") or "")
+        """Return the page of the returned ``location``; None for a list of tables or another storage."""
+        from airflow_provider_lancens.redaction import has_credentials  # only a worker needs it
+
+        # A location written by another client may contain credentials, which a link would show.
+        address = returned.get("location") or ""
+        location = urlsplit("" if has_credentials(address) else address)
         console = Console.of(hook.s3_properties())
         if location.scheme not in ("s3", "s3a") or console is None:
             return None
@@ -114,7 +118,7 @@ def _in_glue(hook: LanceHook, page: str, **query: str) -> str | None:
         return None
     glue = hook.endpoint_properties()
     console = Console.of(glue)
-    if console is None or console.region is None:  # a catalog is one of its region
+    if console is None or console.region is None:  # a catalog belongs to a region
         return None
     catalog = {"catalogId": glue["catalog_id"]} if "catalog_id" in glue else {}
     asked = urlencode({**query, **catalog})

@@ -1,9 +1,9 @@
-"""The provider's card for Airflow: what it is called and which connection types it brings.
+"""Provider metadata for Airflow: the provider's name, its connection types, links and assets.
 
 A literal that imports nothing, because every Airflow process reads it at start. It is the one source
 of the connection forms: the UI of Airflow 3.2 and newer draws them from here alone, that of 3.1
-through the hooks, which read it back (`airflow_provider_lancens.hooks.form`), and the hooks check a
-connection's extras against the same fields. A further connection type is one entry in
+through the hooks, which read it back (`hooks.connection_form`), and the hooks check a connection's
+extras against the same fields. A further connection type is one entry in
 `_CONNECTION_TYPES`.
 """
 
@@ -20,17 +20,23 @@ _COUNT = {"type": ["integer", "null"], "minimum": 1}
 _LAYOUT_FIELDS = {
     "root": {
         "label": "Root",
-        "description": "Where namespaces lie that are created without a location: an absolute path or a "
-        "URI such as s3://bucket/prefix. Not relative: each worker would read that differently.",
+        "description": "Absolute path or URI, such as s3://bucket/prefix, below which namespaces without a "
+        "location are created. Relative paths are not allowed.",
         "schema": _TEXT,
+    },
+    "managed_by": {
+        "label": "Version authority",
+        "description": "Authority for versions of new tables: storage, or impl for the metastore, which must "
+        "support compare-and-set. Default: storage.",
+        "schema": {"type": ["string", "null"], "enum": ["storage", "impl"]},
     },
 }
 
 _REFERENCE_TO_HIVE = {
     "hive_metastore_conn_id": {
         "label": "Hive Metastore connection",
-        "description": "Id of a connection of type hive_metastore that names the servers, where no host is "
-        "given above.",
+        "description": "ID of a connection of type hive_metastore that specifies the servers. Leave empty "
+        "if hosts are set above.",
         "schema": _TEXT,
     },
 }
@@ -38,23 +44,23 @@ _REFERENCE_TO_HIVE = {
 _HIVE_CLIENT_FIELDS = {
     "client.pool-size": {
         "label": "Pool size",
-        "description": "Connections to the metastore that one process keeps; 3 where empty.",
+        "description": "Maximum number of connections to the metastore per process. Default: 3.",
         "schema": _COUNT,
     },
     "client.connect-timeout": {
         "label": "Connect timeout",
-        "description": "Seconds to wait for a connection, shared between the hosts; 8 where empty.",
+        "description": "Seconds to wait for a connection, in total for all hosts. Default: 8.",
         "schema": _SECONDS,
     },
     "client.read-timeout": {
         "label": "Read timeout",
-        "description": "Seconds to wait for each answer; 60 where empty.",
+        "description": "Seconds to wait for each response. Default: 60.",
         "schema": _SECONDS,
     },
     "client.table-filter": {
-        "label": "Filter on the server",
-        "description": "Whether the server finds the Lance tables in a listing; false for one that can't, "
-        "which is slower. True where empty.",
+        "label": "Server-side table filter",
+        "description": "Whether the server filters listings for Lance tables. Set to false for servers that "
+        "cannot, which is slower. Default: true.",
         "schema": _FLAG,
     },
 }
@@ -62,38 +68,40 @@ _HIVE_CLIENT_FIELDS = {
 _AUTHENTICATION_FIELDS = {
     "client.auth": {
         "label": "Authentication",
-        "description": "kerberos: the worker's own ticket; plain: the user and the password above. "
-        "None where empty.",
+        "description": "none, kerberos with the ticket of the worker, or plain with the user and password "
+        "above. Default: none.",
         "schema": {"type": ["string", "null"], "enum": ["none", "kerberos", "plain"]},
     },
     "client.kerberos.service-name": {
         "label": "Kerberos service name",
-        "description": "First part of the metastore's principal; hive where empty.",
+        "description": "First part of the metastore's Kerberos principal. Default: hive.",
         "schema": _TEXT,
     },
     "client.tls": {
         "label": "TLS",
-        "description": "Whether the metastore speaks TLS; false where empty.",
+        "description": "Whether to connect to the metastore with TLS. Default: false.",
         "schema": _FLAG,
     },
     "client.tls.ca-file": {
-        "label": "TLS authorities",
-        "description": "PEM file, on each worker, of the authorities to trust; the machine's where empty.",
+        "label": "TLS CA file",
+        "description": "PEM file on each worker with the trusted certificate authorities. Default: those of "
+        "the system.",
         "schema": _TEXT,
     },
     "client.tls.cert-file": {
-        "label": "TLS certificate",
-        "description": "PEM file, on each worker, of the certificate to show, where the server asks for one.",
+        "label": "TLS certificate file",
+        "description": "PEM file on each worker with the client certificate, if the server requires one.",
         "schema": _TEXT,
     },
     "client.tls.key-file": {
-        "label": "TLS key",
-        "description": "PEM file, on each worker, of that certificate's key, where it isn't in that file.",
+        "label": "TLS key file",
+        "description": "PEM file on each worker with the private key, if the certificate file does not "
+        "contain it.",
         "schema": _TEXT,
     },
     "client.tls.verify-hostname": {
-        "label": "TLS names the host",
-        "description": "Whether the server's certificate must name its host; true where empty.",
+        "label": "Verify TLS host name",
+        "description": "Whether the server's certificate must match its host name. Default: true.",
         "schema": _FLAG,
     },
 }
@@ -101,29 +109,31 @@ _AUTHENTICATION_FIELDS = {
 _CATALOG_FIELDS = {
     "aws_conn_id": {
         "label": "AWS connection",
-        "description": "Id of a connection of type aws whose credentials and role are used, for the storage "
-        "too; where no access key is given above. Both empty: what the AWS SDK finds by itself.",
+        "description": "ID of a connection of type aws whose credentials and role are used, also for the "
+        "storage. Leave empty to use the access key above, or the default credential chain of the AWS SDK.",
         "schema": _TEXT,
     },
     "session_token": {
         "label": "Session token",
-        "description": "With temporary keys only; they are not renewed, an AWS connection's are.",
+        "description": "Only with temporary keys, which are not renewed; those of an AWS connection are.",
         "schema": _SECRET,
     },
     "region": {
         "label": "Region",
-        "description": "Of the catalog, such as eu-west-1; the AWS connection's or the SDK's where empty.",
+        "description": "Region of the catalog, such as eu-west-1. Default: that of the AWS connection or "
+        "the AWS SDK.",
         "schema": _TEXT,
     },
     "catalog_id": {
         "label": "Catalog",
-        "description": "Id of the Data Catalog, an account's number; the account's own where empty.",
+        "description": "ID of the Data Catalog, an AWS account ID. Default: the catalog of the account in "
+        "use.",
         "schema": _TEXT,
     },
     "endpoint": {
         "label": "Endpoint",
-        "description": "Another address, such as https://vpce-….amazonaws.com; AWS's of the region where "
-        "empty.",
+        "description": "URL of the Glue service, such as https://vpce-….amazonaws.com. Default: the AWS "
+        "endpoint of the region.",
         "schema": _TEXT,
     },
 }
@@ -131,17 +141,17 @@ _CATALOG_FIELDS = {
 _GLUE_CLIENT_FIELDS = {
     "client.connect-timeout": {
         "label": "Connect timeout",
-        "description": "Seconds to wait for a connection, at each attempt; 2 where empty.",
+        "description": "Seconds to wait for a connection in each attempt. Default: 2.",
         "schema": _SECONDS,
     },
     "client.read-timeout": {
         "label": "Read timeout",
-        "description": "Seconds to wait for each answer, at each attempt; 30 where empty.",
+        "description": "Seconds to wait for a response in each attempt. Default: 30.",
         "schema": _SECONDS,
     },
     "client.max-attempts": {
         "label": "Attempts",
-        "description": "How often a request is sent at most, more slowly where AWS throttles; 4 where empty.",
+        "description": "Maximum number of attempts per request, with backoff if AWS throttles. Default: 4.",
         "schema": _COUNT,
     },
 }
@@ -149,23 +159,23 @@ _GLUE_CLIENT_FIELDS = {
 _STORAGE_FIELDS = {
     "storage.region": {
         "label": "Storage region",
-        "description": "Of the object store that holds the tables. Any other storage option of Lance goes "
-        "into the extras as storage.<option>.",
+        "description": "Region of the object store of the tables. Set other Lance storage options as extras "
+        "named storage.<option>.",
         "schema": _TEXT,
     },
     "storage.endpoint": {
         "label": "Storage endpoint",
-        "description": "Of an S3-compatible store; empty for AWS.",
+        "description": "URL of an S3-compatible object store. Leave empty for AWS.",
         "schema": _TEXT,
     },
     "storage.access_key_id": {
         "label": "Storage access key",
-        "description": "Empty where the workers have credentials of their own.",
+        "description": "Leave empty if the workers have credentials of their own.",
         "schema": _TEXT,
     },
     "storage.secret_access_key": {
         "label": "Storage secret key",
-        "description": "Belongs to the access key; masked in the UI and in logs.",
+        "description": "Secret of the access key; masked in the UI and in logs.",
         "schema": _SECRET,
     },
 }
@@ -184,8 +194,8 @@ _HIVE_BEHAVIOR = {
     "placeholders": {
         "host": "metastore-1,metastore-2 or thrift://metastore:9083",
         "port": "9083",
-        "login": "with plain authentication",
-        "password": "with plain authentication",
+        "login": "only for plain authentication",
+        "password": "only for plain authentication",
     },
 }
 
@@ -210,10 +220,10 @@ _CONNECTION_TYPES = [
         "hook-class-name": "airflow_provider_lancens.hooks.glue.LanceGlueHook",
         "ui-field-behaviour": {
             "hidden-fields": ["host", "port", "schema"],
-            "relabeling": {"login": "Access key id", "password": "Secret access key"},
+            "relabeling": {"login": "Access key ID", "password": "Secret access key"},
             "placeholders": {
-                "login": "empty with an AWS connection",
-                "password": "empty with an AWS connection",
+                "login": "leave empty with an AWS connection",
+                "password": "leave empty with an AWS connection",
             },
         },
         "conn-fields": {**_CATALOG_FIELDS, **_LAYOUT_FIELDS, **_GLUE_CLIENT_FIELDS, **_STORAGE_FIELDS},

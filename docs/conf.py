@@ -1,8 +1,27 @@
 """How Sphinx builds these pages: `./scripts/docs`."""
 
+import importlib
+import os
+import tempfile
+
+# Airflow makes its home when it is first imported: not in that of whoever builds the pages.
+os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-home-"))
+
 project = "airflow-provider-lancens"
 copyright = "the airflow-provider-lancens developers"  # noqa: A001  (the name is Sphinx's)
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+autodoc_typehints = "description"
+autodoc_member_order = "bysource"
+default_role = "code"
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]
 html_theme = "furo"
+
+# autodoc lists what a module holds, and the packages of the reference load their names on first use.
+for _package in (
+    *("operators", "sensors", "assets", "hooks", "triggers"),
+    *("spark", "spark.maintenance", "namespace"),
+):
+    _module = importlib.import_module(f"airflow_provider_lancens.{_package}")
+    for _name in _module.__all__:
+        getattr(_module, _name)

@@ -1,6 +1,6 @@
-"""Advance a version from another writer: the metastore decides the version, the writer knows only the path.
+"""Advance a version from another writer: the metastore is the version authority, the writer has only a path.
 
-Such writers are Lance's Java namespaces, Trino, or a job that was given nothing but the location.
+Such writers are Lance's Java namespaces, Trino, or a job that was given only the location.
 """
 
 from __future__ import annotations
@@ -10,19 +10,21 @@ from typing import Any
 
 from airflow.sdk import DAG, task
 
-from airflow_provider_lancens.assets.table import lance_table
-from airflow_provider_lancens.operators.managed import LanceCompareTableOperator
-from airflow_provider_lancens.operators.namespaces import LanceCreateNamespaceOperator
-from airflow_provider_lancens.operators.tables import LanceDeclareTableOperator
-from airflow_provider_lancens.operators.versions import LanceAdvanceTableVersionOperator
+from airflow_provider_lancens.assets import lance_table
+from airflow_provider_lancens.operators import (
+    LanceAdvanceTableVersionOperator,
+    LanceCompareTableOperator,
+    LanceCreateNamespaceOperator,
+    LanceDeclareTableOperator,
+)
 
 CONNECTION = "lake"
 TABLE = "returns$parcels"
 
 
-@task(retries=0)  # as it stands, a second try would write its rows a second time
+@task(retries=0)  # a second try would write the rows again
 def write_by_path(location: str) -> dict[str, Any]:
-    """The other writer; it tells which version it made."""
+    """Act as the other writer, and return the version that it wrote."""
     import lance
     import pyarrow as pa
 

@@ -1,6 +1,6 @@
-"""Cascade safely: plan the drop of a namespace, look at the plan, and drop no more than was looked at.
+"""Cascade safely: plan the drop of a namespace, check the plan, then drop only what may go.
 
-No file is deleted by it. Run again, it finds nothing left to drop.
+No files are deleted. A second run finds nothing left to drop.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk import DAG, task
 
-from airflow_provider_lancens.operators.namespaces import LanceDropNamespaceOperator
+from airflow_provider_lancens.operators import LanceDropNamespaceOperator
 
 NAMESPACE = "scratch"
 MOST_TABLES = 100
@@ -19,13 +19,15 @@ MOST_TABLES = 100
 # [START howto_approve_plan]
 @task
 def approve(planned: dict[str, Any]) -> list[str]:
-    """Stop a plan that is larger than expected; return the tables that aren't Lance and may go too."""
+    """Reject a plan that is larger than expected; return the non-Lance tables that may also be dropped."""
     plan = planned.get("plan")
     if plan is None:  # there is no such namespace
         return []
     kept = [table for table in plan["foreign_tables"] if not table.startswith(f"{NAMESPACE}$tmp_")]
     if kept or plan["lance_table_count"] > MOST_TABLES:
-        raise AirflowFailException(f"{plan['lance_table_count']} Lance tables; not to be dropped: {kept}")
+        raise AirflowFailException(
+            f"{plan['lance_table_count']} Lance tables; tables that must not be dropped: {kept}"
+        )
     return list(plan["foreign_tables"])
 
 

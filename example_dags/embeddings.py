@@ -1,7 +1,7 @@
-"""Embeddings: images become vectors on Spark, get an index, and are searched at the version that has both.
+"""Embeddings: compute vectors of images on Spark, index them, and search at the version that has both.
 
-The images are the 1,797 handwritten digits, of 8 by 8 pixels, that come with scikit-learn. Their embedding is
-made without a network: the 16 principal components of the pixels.
+The images are the 1,797 handwritten digits, of 8 by 8 pixels, included in scikit-learn. Their embedding is
+computed without a network: the 16 principal components of the pixels.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk import DAG, task
 
-from airflow_provider_lancens.operators.namespaces import LanceCreateNamespaceOperator
-from airflow_provider_lancens.operators.spark_ingest import LanceSparkIngestOperator
-from airflow_provider_lancens.operators.spark_maintenance import LanceCreateIndexOperator
-from airflow_provider_lancens.operators.tables import LanceDeclareTableOperator
-from airflow_provider_lancens.operators.versions import LanceReleaseVersionOperator
-from airflow_provider_lancens.sensors.table_version import LanceTableVersionSensor
+from airflow_provider_lancens.operators import (
+    LanceCreateIndexOperator,
+    LanceCreateNamespaceOperator,
+    LanceDeclareTableOperator,
+    LanceReleaseVersionOperator,
+    LanceSparkIngestOperator,
+)
+from airflow_provider_lancens.sensors import LanceTableVersionSensor
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,7 +35,7 @@ SPARK = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
 
 # [START howto_embed]
 def embedded_digits(spark: SparkSession, dimension: int) -> DataFrame:
-    """Each image's number, the digit that it shows, and its embedding."""
+    """Return each image's number, the digit that it shows, and its embedding."""
     from importlib.metadata import distribution
 
     from pyspark.ml.feature import PCA, VectorAssembler
@@ -62,10 +64,10 @@ def embedded_digits(spark: SparkSession, dimension: int) -> DataFrame:
 # [START howto_nearest]
 @task
 def look_alikes(arrived: dict[str, Any]) -> dict[str, Any]:
-    """How often an image's nearest neighbors show the same digit, at exactly the version handed on."""
+    """Check how often an image's nearest neighbors show the same digit, at exactly the awaited version."""
     import lance
 
-    from airflow_provider_lancens.hooks.base import LanceHook
+    from airflow_provider_lancens.hooks import LanceHook
 
     namespace = LanceHook.for_connection(CONNECTION).get_conn()
     name, version = arrived["table"].split("$"), arrived["version"]
@@ -78,7 +80,7 @@ def look_alikes(arrived: dict[str, Any]) -> dict[str, Any]:
 
 
 def same_digit(digits: Any, image: dict[str, Any]) -> int:
-    """How many of an image's nearest neighbors show its digit."""
+    """Return how many of an image's nearest neighbors show its digit."""
     nearest = {"column": "embedding", "q": image["embedding"], "k": NEIGHBORS + 1, "nprobes": 4}
     found = digits.to_table(columns=["image", "digit"], nearest=nearest).to_pylist()
     others = [other for other in found if other["image"] != image["image"]]
@@ -103,7 +105,7 @@ with DAG(
         table=DIGITS,
         source=embedded_digits,
         op_kwargs={"dimension": DIMENSION},
-        idempotency_key=f"digits by {DIMENSION} components",  # whatever the run: these images are in it once
+        idempotency_key=f"digits by {DIMENSION} components",  # the same in every run: ingested once
         options={"vector_columns": {"embedding": DIMENSION}},
         spark_conf=SPARK,
     )
@@ -119,7 +121,7 @@ with DAG(
         task_id="wait",
         table=DIGITS,
         min_version=index.output["version"],
-        pin=True,  # no clean-up takes the version away while it is searched
+        pin=True,  # protects the version from clean-up while it is searched
         poke_interval=POLL_SECONDS,
     )
     release = LanceReleaseVersionOperator(task_id="release", table=DIGITS, tag=wait.output["tag"])

@@ -1,7 +1,7 @@
 """New York's flights of 2013 and their weather, a month at a time.
 
 Each run ingests one month of both into Lance tables, waits until the tables' versions have advanced, and
-joins exactly these versions into a third table. The same month again, by whatever run, changes nothing.
+joins exactly these versions into a third table. Ingesting the same month again, in any run, changes nothing.
 """
 
 from __future__ import annotations
@@ -18,28 +18,34 @@ from nycflights.months import MONTHS, beginning_of, first_missing, month_at
 from nycflights.spark_sources import delays_of_month, landed_file
 from nycflights.tables import DATABASE, TABLES, months_done
 
-from airflow_provider_lancens.operators.namespaces import LanceCreateNamespaceOperator
-from airflow_provider_lancens.operators.spark_ingest import LanceSparkIngestOperator
-from airflow_provider_lancens.operators.tables import LanceDeclareTableOperator
-from airflow_provider_lancens.sensors.table_version import LanceTableVersionSensor
+from airflow_provider_lancens.operators import (
+    LanceCreateNamespaceOperator,
+    LanceDeclareTableOperator,
+    LanceSparkIngestOperator,
+)
+from airflow_provider_lancens.sensors import LanceTableVersionSensor
 
 CONNECTION = "lance_flights"
 LANDING = "{{ var.value.get('lance_flights_landing', '/tmp/lance_flights') }}"
 SPARK = {"spark.master": "local[2]", "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"}
 PATIENCE = {"retries": 5, "retry_delay": timedelta(seconds=10), "retry_exponential_backoff": True}
-WHICH_MONTH = "Empty: the month that the run was scheduled for, else the first one that isn't done yet."
+WHICH_MONTH = (
+    "Leave empty for the month that the run is scheduled for, or the first month that is not ingested yet."
+)
 
 
 @task
 def choose_month(params: dict[str, Any], data_interval_start: datetime | None = None) -> str:
-    """The month asked for, else that of the run's data interval, else the first that isn't done."""
-    from airflow_provider_lancens.hooks.base import LanceHook
+    """Return the requested month, else that of the run's data interval, else the first that isn't done."""
+    from airflow_provider_lancens.hooks import LanceHook
 
     month: str | None = params["month"] or month_at(data_interval_start)
     if month is None:
         month = first_missing(months_done(LanceHook.for_connection(CONNECTION).get_conn()))
     if month is None:
-        raise AirflowSkipException("All of 2013 is in: name a month to run it again, which changes nothing.")
+        raise AirflowSkipException(
+            "All months of 2013 are ingested: enter a month to run it again, which changes nothing."
+        )
     return month
 
 
@@ -53,7 +59,7 @@ def land(table: str, month: str, folder: str) -> str:
 
 with DAG(
     dag_id="lance_flights",
-    # Not a cron schedule with an end date: past that, a run from the button would be left without its tasks.
+    # Not a cron schedule with an end date: after that date, a manually triggered run would have no tasks.
     schedule=EventsTimetable([beginning_of(month) for month in MONTHS], description="The months of 2013"),
     start_date=beginning_of(MONTHS[0]),
     catchup=True,
@@ -70,7 +76,7 @@ with DAG(
     month = choose_month()
     create_namespace >> declared >> month
 
-    # The key is what makes a month the same month, whichever run brings it.
+    # The key identifies a month, regardless of the run that ingests it.
     def ingest(name: str, source: Callable[..., Any], **arguments: Any) -> LanceSparkIngestOperator:
         return LanceSparkIngestOperator(
             task_id=f"ingest_{name}",
@@ -82,7 +88,7 @@ with DAG(
         )
 
     def arrival(name: str) -> LanceTableVersionSensor:
-        """The raw data of one table, into it, and the wait until it is there."""
+        """Land and ingest one table's raw data, and wait for its version."""
         file = land.override(task_id=f"land_{name}")(name, month, LANDING)
         ingested = ingest(name, landed_file, op_kwargs={"file": file})
         return LanceTableVersionSensor(

@@ -1,7 +1,7 @@
-"""Glue with an assumed role: nothing in the DAG says so, the connection does.
+"""Glue with an assumed role: configured only in the connection, not in the DAG.
 
-`lake_on_glue` is of type `lance_glue` and names an `aws` connection that has a `role_arn`. The role signs
-what goes to Glue and what goes to S3, in each task anew.
+`lake_on_glue` is of type `lance_glue` and refers to an `aws` connection with a `role_arn`. Each task assumes
+the role, and signs its requests to Glue and S3 with it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, task
 
-from airflow_provider_lancens.operators.namespaces import LanceCreateNamespaceOperator
-from airflow_provider_lancens.operators.tables import LanceDeclareTableOperator
-from airflow_provider_lancens.sensors.table_version import LanceTableVersionSensor
+from airflow_provider_lancens.operators import LanceCreateNamespaceOperator, LanceDeclareTableOperator
+from airflow_provider_lancens.sensors import LanceTableVersionSensor
 
 CONNECTION = "lake_on_glue"
 TABLE = "sales$orders"
@@ -23,11 +22,11 @@ POLL_SECONDS = float(os.environ.get("LANCE_EXAMPLE_POLL", "60"))
 # [START howto_glue_write]
 @task
 def write() -> int:
-    """Append through the namespace, which hands Lance the role's credentials for S3."""
+    """Append through the namespace, which passes the role's credentials for S3 to Lance."""
     import lance
     import pyarrow as pa
 
-    from airflow_provider_lancens.hooks.base import LanceHook
+    from airflow_provider_lancens.hooks import LanceHook
 
     namespace = LanceHook.for_connection(CONNECTION).get_conn()
     rows = pa.table({"order": [1, 2, 3]})

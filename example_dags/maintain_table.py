@@ -1,4 +1,4 @@
-"""Maintenance: rows that nobody needs are deleted, the rest compacted and indexed, then old versions go.
+"""Maintenance: delete rows, compact and index the rest, then remove old versions.
 
 The table is the one that `lance_spark_pinned_read` fills: run that first.
 """
@@ -9,14 +9,12 @@ from datetime import timedelta
 
 from airflow.sdk import DAG
 
-from airflow_provider_lancens.operators.clean_up import (
+from airflow_provider_lancens.operators import (
     LanceCleanUpVersionsOperator,
-    LanceRemoveOrphansOperator,
-)
-from airflow_provider_lancens.operators.delete_rows import LanceDeleteRowsOperator
-from airflow_provider_lancens.operators.spark_maintenance import (
     LanceCompactTableOperator,
     LanceCreateIndexOperator,
+    LanceDeleteRowsOperator,
+    LanceRemoveOrphansOperator,
 )
 
 CONNECTION = "lake"

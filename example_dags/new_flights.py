@@ -1,7 +1,7 @@
-"""For those who read a table that somebody else writes: wait until flights have come, and look at just these.
+"""Read a table that another DAG writes: wait for new flights, and read only these.
 
 Start it before a run of `lance_flights`: it waits in the triggerer, without a worker, until that run has
-brought its month.
+ingested its month.
 """
 
 from __future__ import annotations
@@ -12,26 +12,25 @@ from typing import Any
 from airflow.sdk import DAG, task
 from nycflights.tables import TABLES
 
-from airflow_provider_lancens.sensors.table_version import LanceTableVersionSensor
+from airflow_provider_lancens.sensors import LanceTableVersionSensor
 
 CONNECTION = "lance_flights"
 
 
 @task
 def version_now() -> int | None:
-    """The version to wait beyond; none where nobody has written yet."""
-    from airflow_provider_lancens.hooks.base import LanceHook
+    """Return the current version, which the next one must exceed; None if nothing was written yet."""
+    from airflow_provider_lancens.hooks import LanceHook
 
-    seen = LanceHook.for_connection(CONNECTION).table_version(TABLES["flights"])
-    return seen.version if seen else None
+    return LanceHook.for_connection(CONNECTION).table_status(TABLES["flights"]).version or None
 
 
 @task
 def what_came(arrived: dict[str, Any]) -> dict[str, int]:
-    """The flights by month that the new version has and the previous one hadn't."""
+    """Return the number of flights, by month, that the new version added to the previous one."""
     from nycflights.tables import at_version, rows_by_month
 
-    from airflow_provider_lancens.hooks.base import LanceHook
+    from airflow_provider_lancens.hooks import LanceHook
 
     namespace = LanceHook.for_connection(CONNECTION).get_conn()
     before, now = (

@@ -1,7 +1,7 @@
-"""Schedule on a commit: a DAG that runs when a Lance table has advanced, whoever wrote to it.
+"""Schedule on a commit: a DAG that runs when a Lance table has advanced, regardless of the writer.
 
-Each run gets every version since the run before it. An update may be told twice, with the same version;
-then the second run sees in the XCom of the first that it was handled, and skips it.
+Each run covers all versions since the run before it. An update may be emitted twice, with the same version;
+the second run then sees in the XCom of the first that it was handled, and skips it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from airflow.providers.common.compat.sdk import AirflowSkipException
 from airflow.sdk import DAG, task
 
-from airflow_provider_lancens.assets.watch import watched_table
+from airflow_provider_lancens.assets import watched_table
 
 CONNECTION = os.environ.get("LANCE_EXAMPLE_CONNECTION", "lake")
 TABLE = os.environ.get("LANCE_EXAMPLE_TABLE", "sales$orders")
@@ -23,7 +23,7 @@ ORDERS = watched_table(TABLE, CONNECTION, poll_interval=POLL_SECONDS)
 
 @task
 def new_versions(triggering_asset_events: Any) -> dict[str, Any]:
-    """What this run is about: from the oldest told version to the newest, if several updates made one run."""
+    """Return this run's versions: from the oldest to the newest, if several updates triggered one run."""
     advances = [event.extra["payload"] for event in triggering_asset_events[ORDERS]]
     first, last = min(advances, key=version_of), max(advances, key=version_of)
     return {**last, "previous_version": first["previous_version"]}
@@ -35,16 +35,16 @@ def version_of(advance: dict[str, Any]) -> int:
 
 @task
 def skip_repeats(advance: dict[str, Any], ti: Any) -> dict[str, Any]:
-    """Let a version through that no earlier run has handled: at least once becomes once."""
+    """Skip a version that an earlier run has handled: at least once becomes exactly once."""
     done = ti.xcom_pull(task_ids="handle", key="version", include_prior_dates=True)
     if done == advance["version"]:
-        raise AirflowSkipException(f"{advance['table']} was handled at version {done} already")
+        raise AirflowSkipException(f"{advance['table']} was already handled at version {done}")
     return advance
 
 
 @task(multiple_outputs=True)
 def handle(advance: dict[str, Any]) -> dict[str, Any]:
-    """Read exactly this version, or what came since the previous one; here it is only told."""
+    """Read exactly this version, or the changes since the previous one; here it is only printed."""
     print(f"{advance['table']}: from {advance['previous_version']} to {advance['version']}")  # noqa: T201
     return advance
 

@@ -8,16 +8,18 @@ from pathlib import Path
 
 from airflow.sdk import DAG, task
 
-from airflow_provider_lancens.operators.namespaces import LanceCreateNamespaceOperator
-from airflow_provider_lancens.operators.spark_ingest import LanceSparkIngestOperator
-from airflow_provider_lancens.operators.tables import LanceDeclareTableOperator
+from airflow_provider_lancens.operators import (
+    LanceCreateNamespaceOperator,
+    LanceDeclareTableOperator,
+    LanceSparkIngestOperator,
+)
 
 LANDING = Path(tempfile.gettempdir()) / "lance_example_prices"
 
 
 @task
 def land() -> str:
-    """Where another system has put its files; here they are made up."""
+    """Return the location of another system's files; here they are generated."""
     LANDING.mkdir(exist_ok=True)
     for shop in ("north", "south"):
         lines = [f"{shop},{number},{number / 4}" for number in range(1, 9)]

@@ -1,4 +1,4 @@
-"""PySpark of one's own in a task: tables read at a version, and written once however often the task runs."""
+"""PySpark in a TaskFlow task: read tables at a version, and write once however often the task runs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any
 
 from airflow.sdk import DAG, task
 
-from airflow_provider_lancens.assets.table import lance_table
-from airflow_provider_lancens.operators.namespaces import LanceCreateNamespaceOperator
-from airflow_provider_lancens.operators.spark_lake import lance_spark
-from airflow_provider_lancens.operators.tables import LanceDeclareTableOperator
+from airflow_provider_lancens.assets import lance_table
+from airflow_provider_lancens.operators import (
+    LanceCreateNamespaceOperator,
+    LanceDeclareTableOperator,
+    lance_spark,
+)
 
 CONNECTION = "lake"
 TABLES = ("readings", "warm", "cold")
@@ -20,7 +22,7 @@ SPARK = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
 # [START howto_spark_own_function]
 @task(outlets=[lance_table("climate$warm", CONNECTION), lance_table("climate$cold", CONNECTION)])
 def split(readings: dict[str, Any]) -> dict[str, Any]:
-    """Two tables out of one: both are made of the same version of it."""
+    """Split one table into two, both from the same version."""
     with lance_spark(lance_conn_id=CONNECTION, spark_conf=SPARK) as lake:
         frame = lake.read(readings, filter="celsius IS NOT NULL")
         warm = lake.write(frame.where("celsius >= 15"), "climate$warm", mode="overwrite")
@@ -33,7 +35,7 @@ def split(readings: dict[str, Any]) -> dict[str, Any]:
 
 @task
 def collect() -> dict[str, Any]:
-    """A day's readings; here they are made up."""
+    """Return a day's readings; here they are generated."""
     with lance_spark(lance_conn_id=CONNECTION, spark_conf=SPARK) as lake:
         frame = lake.spark.range(24).selectExpr("id AS hour", "10 + id % 12 AS celsius")
         written: dict[str, Any] = lake.write(frame, "climate$readings")

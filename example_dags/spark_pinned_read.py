@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import DAG
 
-from airflow_provider_lancens.operators.namespaces import LanceCreateNamespaceOperator
-from airflow_provider_lancens.operators.spark_ingest import LanceSparkIngestOperator
-from airflow_provider_lancens.operators.tables import LanceDeclareTableOperator
-from airflow_provider_lancens.sensors.table_version import LanceTableVersionSensor
+from airflow_provider_lancens.operators import (
+    LanceCreateNamespaceOperator,
+    LanceDeclareTableOperator,
+    LanceSparkIngestOperator,
+)
+from airflow_provider_lancens.sensors import LanceTableVersionSensor
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,12 +26,12 @@ SPARK = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
 
 # [START howto_spark_sources]
 def readings_of(spark: SparkSession, day: str) -> DataFrame:
-    """A day's readings; here they are made up, elsewhere `spark.read.parquet(...)`."""
+    """Return a day's readings; here they are generated, elsewhere `spark.read.parquet(...)`."""
     return spark.range(24).selectExpr(f"'{day}' AS day", "id AS hour", "10 + id % 12 AS celsius")
 
 
 def means(_spark: SparkSession, readings: DataFrame) -> DataFrame:
-    """Each day's mean, of the readings at the version that was handed over."""
+    """Return each day's mean of the readings at the given version."""
     return readings.groupBy("day").agg({"celsius": "mean"}).toDF("day", "celsius")
 
 

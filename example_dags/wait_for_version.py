@@ -1,7 +1,7 @@
-"""Wait for a version: for a table that somebody else fills, and then for what comes next.
+"""Wait for a version: for a table that another writer fills, and then for the next version.
 
-Start it before anything was written to the table; each commit lets it go on. The waits lie in the triggerer
-and cost no worker. The table is named where a run is triggered; by default it is the one that
+Start it before anything was written to the table; each commit lets it continue. The waits run in the
+triggerer and occupy no worker. The table is a parameter of the run; by default it is the one that
 `lance_spark_pinned_read` fills.
 """
 
@@ -13,8 +13,8 @@ from typing import Any
 
 from airflow.sdk import DAG, task
 
-from airflow_provider_lancens.operators.versions import LanceReleaseVersionOperator
-from airflow_provider_lancens.sensors.table_version import LanceTableVersionSensor
+from airflow_provider_lancens.operators import LanceReleaseVersionOperator
+from airflow_provider_lancens.sensors import LanceTableVersionSensor
 
 CONNECTION = "lake"
 TABLE = "{{ params.table }}"
@@ -24,10 +24,10 @@ POLL_SECONDS = float(os.environ.get("LANCE_EXAMPLE_POLL", "60"))
 # [START howto_read_version]
 @task
 def count_rows(arrived: dict[str, Any]) -> int:
-    """Read exactly the version that a wait handed on, whatever is committed meanwhile."""
+    """Read exactly the version that a wait returned, regardless of later commits."""
     import lance
 
-    from airflow_provider_lancens.hooks.base import LanceHook
+    from airflow_provider_lancens.hooks import LanceHook
 
     namespace = LanceHook.for_connection(CONNECTION).get_conn()
     name, version = arrived["table"].split("$"), arrived["version"]
@@ -71,8 +71,8 @@ with DAG(
         task_id="wait_for_more",
         table=TABLE,
         after_version=filled.output["version"],
-        data_only=True,  # a compaction or a new index is no news
-        pin=True,  # no clean-up takes the version away while it is read
+        data_only=True,  # ignores compactions and new indexes
+        pin=True,  # protects the version from clean-up while it is read
         poke_interval=POLL_SECONDS,
         timeout=timedelta(days=1).total_seconds(),
     )

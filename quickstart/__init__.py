@@ -1,4 +1,4 @@
-"""The example pipeline on real parts, for people who want to see it before they read it.
+"""The example pipeline with real components: a Hive Metastore, Airflow, PySpark and Lance.
 
 `python -m quickstart` (by `scripts/quickstart`) runs the DAG `lance_flights` for the next two months and
 shows what it made; `python -m quickstart.ui` (by `scripts/airflow`) puts the same DAG, connection and

@@ -1,4 +1,4 @@
-"""`python -m quickstart`: the DAG for the next two months of 2013, on real parts."""
+"""`python -m quickstart`: run the DAG for the next two months of 2013, with real components."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ MONTHS_A_START = 2
 
 
 def main() -> int:
-    """Run it, or say in words what kept it from running."""
+    """Run it, or print why it can't run."""
     console = Console()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         return quickstart(Home.chosen(), console)
     except KeyboardInterrupt:
-        say(console, "stopped; started again, it goes on where it was")
+        say(console, "stopped; run the command again to continue")
         return 130
     except EmbeddedMetastoreError as error:
         console.print(str(error), style="red", markup=False, soft_wrap=True)
@@ -38,10 +38,10 @@ def main() -> int:
 
 
 def quickstart(home: Home, console: Console) -> int:
-    """The metastore and Airflow, the next months, the picture; 1 where a run failed."""
+    """Start the metastore and Airflow, run the next months, and show the result; return 1 if a run failed."""
     say(console, f"starting a real Hive Metastore in {home.folder / 'metastore'}")
     with home.metastore() as metastore:
-        say(console, f"it answers at {metastore.uri}; migrating Airflow's database in {home.airflow}")
+        say(console, f"it is ready at {metastore.uri}; migrating Airflow's database in {home.airflow}")
         os.environ.update(home.environment(metastore))  # before Airflow is imported here
         home.migrate()
         namespace = lance_namespace.connect(
@@ -51,12 +51,12 @@ def quickstart(home: Home, console: Console) -> int:
 
 
 def run_and_show(home: Home, namespace: LanceNamespace, console: Console) -> int:
-    """The months that come next, then the picture of all that is in."""
+    """Run the next months, then show the tables."""
     missing = [month for month in MONTHS if month not in months_done(namespace)]
     months, later = missing[:MONTHS_A_START], missing[MONTHS_A_START:]
     history = RunHistory()
     if not months:
-        say(console, "all of 2013 is in: nothing to run")
+        say(console, "all months of 2013 are ingested: nothing to run")
     elif not run_months(home, months, history, console):
         return 1
     tables = table_facts(namespace)
@@ -69,13 +69,13 @@ def run_and_show(home: Home, namespace: LanceNamespace, console: Console) -> int
 
 
 def run_months(home: Home, months: Sequence[str], history: RunHistory, console: Console) -> bool:
-    """One month after the other, shown while they go on; whether all of them went well."""
+    """Run one month after the other with live progress; return whether all succeeded."""
     say(console, f"running the DAG for {' and '.join(months)}")
     progress = Progress(console, tasks_in_order(), months)
     with MonthByMonth(home, months) as runs:
         progress.follow(lambda: {month: history.task_states(month) for month in months}, runs.go_on)
         if runs.failed:
-            console.print(f"A run failed; {runs.log} tells why.", style="red", soft_wrap=True)
+            console.print(f"A run failed; see {runs.log}.", style="red", soft_wrap=True)
         return not runs.failed
 
 

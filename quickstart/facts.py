@@ -1,4 +1,4 @@
-"""What the tables hold now, read as any Lance reader would."""
+"""Current content of the tables, read as by any Lance reader."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TableFacts:
 
 
 def table_facts(namespace: LanceNamespace) -> list[TableFacts]:
-    """Of each of the three tables that has data."""
+    """Return the facts of each of the three tables that has data."""
     datasets = {name: newest(namespace, name) for name in TABLES.values()}
     return [
         TableFacts(
@@ -50,7 +50,7 @@ def worst_hours(namespace: LanceNamespace, count: int = 5) -> list[dict[str, Any
     """The hours in which flights left latest on average: rows of `delays`, on New York's clock."""
     delays = newest(namespace, TABLES["delays"])
     if delays is None:
-        raise LookupError("the table of delays holds nothing yet")
+        raise LookupError("the table of delays is still empty")
     busy = delays.to_table(filter=f"flights - cancelled >= {FEWEST_DEPARTURES}")
     worst = busy.sort_by([("mean_dep_delay", "descending")]).slice(0, count).to_pylist()
     return [{**hour, "time_hour": hour["time_hour"].astimezone(ZoneInfo(TIMEZONE))} for hour in worst]

@@ -1,4 +1,4 @@
-"""The folder that holds everything the quickstart makes, and how Airflow is told of it."""
+"""The folder of everything the quickstart creates, and Airflow's configuration for it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CONNECTION_IDS = ("lance_flights", "lake")
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where the metastore, the tables, the landed files and Airflow's own things lie."""
+    """The folder of the metastore, the tables, the landed files and Airflow's own files."""
 
     folder: Path
 
@@ -36,12 +36,12 @@ class Home:
 
     @property
     def landing(self) -> Path:
-        """Where raw files lie before Spark takes them."""
+        """The folder of raw files for Spark to read."""
         return self.folder / "landing"
 
     @property
     def logs(self) -> Path:
-        """What the processes that are started from here print."""
+        """The folder with the output of the processes started from here."""
         return self.folder / "logs"
 
     def log(self, name: str) -> Path:
@@ -50,7 +50,7 @@ class Home:
         return self.logs / f"{name}.log"
 
     def metastore(self) -> EmbeddedMetastore:
-        """The metastore, not yet started; its tables lie below its warehouse."""
+        """Return the metastore, not yet started; its tables are below its warehouse."""
         return EmbeddedMetastore(self.folder / "metastore")
 
     def environment(self, metastore: EmbeddedMetastore) -> dict[str, str]:
@@ -68,13 +68,13 @@ class Home:
             "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
             **{f"AIRFLOW_CONN_{name.upper()}": json.dumps(connection) for name in CONNECTION_IDS},
             "AIRFLOW_VAR_LANCE_FLIGHTS_LANDING": str(self.landing),
-            # Airflow's processes speak HTTP to each other on loopback: that is no business of a proxy.
+            # Airflow's processes use HTTP on loopback between each other, which must bypass any proxy.
             "NO_PROXY": "127.0.0.1,localhost",
             "no_proxy": "127.0.0.1,localhost",
         }
 
     def migrate(self) -> None:
-        """Make Airflow's database, or bring it up to date, in the `environment` that is set.
+        """Create or migrate Airflow's database in the `environment` that is set.
 
         Raises:
             subprocess.CalledProcessError: it couldn't; the log says why.

@@ -1,4 +1,4 @@
-"""The picture at the end: what there is now, how it came, and what to do with it."""
+"""The summary at the end: the tables, how they were written, and what to do with them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def show_tables(console: Console, facts: Sequence[TableFacts]) -> None:
 
 def show_months(console: Console, results: Results) -> None:
     """Which version each month's ingestions made, and which ones the join read."""
-    title = "What the runs did: rows → the version that holds them"
+    title = "What the runs committed: rows → version"
     table = _table(title, "month", "flights", "weather", "delays", "joined at versions")
     for month, tasks in results.items():
         ingested = [tasks[f"ingest_{name}"] for name in ("flights", "weather", "delays")]
@@ -43,7 +43,7 @@ def show_months(console: Console, results: Results) -> None:
 
 def show_worst_hours(console: Console, hours: Sequence[Mapping[str, Any]]) -> None:
     """The worst hours for delays, with their weather."""
-    title = f"The worst hours so far with {FEWEST_DEPARTURES} departures or more, on New York's clock"
+    title = f"The worst hours so far with at least {FEWEST_DEPARTURES} departures, in New York time"
     table = _table(title, "hour", "from", "departed", "delay", "temp", "wind", "sight", "rain")
     for hour in hours:
         table.add_row(
@@ -60,9 +60,9 @@ def show_worst_hours(console: Console, hours: Sequence[Mapping[str, Any]]) -> No
 
 
 def show_places(console: Console, home: Home, facts: Sequence[TableFacts]) -> None:
-    """Where everything lies, and how to open it."""
+    """Show where everything is, and how to open it."""
     delays = next(fact for fact in facts if fact.name == TABLES["delays"])
-    console.print("\n[bold]Where it lies[/]")
+    console.print("\n[bold]Where the data is[/]")
     for name, place in {
         **{fact.name: fact.location for fact in facts},
         "metastore": home.folder / "metastore",
@@ -71,7 +71,7 @@ def show_places(console: Console, home: Home, facts: Sequence[TableFacts]) -> No
         "logs": home.logs,
     }.items():
         console.print(f"  {name:12} {place}", soft_wrap=True, highlight=False)
-    console.print("\n[bold]Open it[/] in a Python that has pylance and pandas, such as .venv/bin/python:")
+    console.print("\n[bold]Open it[/] in a Python with pylance and pandas, such as .venv/bin/python:")
     for line in python_lines(delays):
         console.print(f"  {line}", soft_wrap=True, highlight=False, markup=False)
 
@@ -86,13 +86,17 @@ def python_lines(fact: TableFacts) -> tuple[str, str]:
 
 def show_next(console: Console, later: Sequence[str]) -> None:
     """What to do after this, where these months are still to come."""
-    again = f"goes on with {' and '.join(later[:2])}" if later else "shows this again: all of 2013 is in"
+    again = (
+        f"continues with {' and '.join(later[:2])}"
+        if later
+        else "shows this again: all months of 2013 are ingested"
+    )
     console.print("\n[bold]What next[/]")
     console.print(f"  ./scripts/quickstart     {again}", highlight=False)
     console.print(
-        "  ./scripts/airflow        the same DAG in the Airflow UI, from the button", highlight=False
+        "  ./scripts/airflow        the same DAG in the Airflow UI, triggered by hand", highlight=False
     )
-    console.print("  example_dags/flights.py  the DAG to start your own from", highlight=False)
+    console.print("  example_dags/flights.py  the DAG, as a starting point for your own", highlight=False)
 
 
 def _measured(value: float | None, unit: str, digits: int = 0) -> str:

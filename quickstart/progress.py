@@ -1,4 +1,4 @@
-"""What is going on, while it goes on: a live table in a terminal, plain lines elsewhere."""
+"""Progress display: a live table in a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 

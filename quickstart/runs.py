@@ -1,6 +1,6 @@
 """Runs of the DAG: started as processes, watched through Airflow's database.
 
-Airflow loads when it is asked for, since it reads its environment as it is imported.
+Airflow is imported only when needed, since it reads its environment on import.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FINISHED = ("success", "failed", "upstream_failed", "skipped", "removed")
 
 @dataclass(frozen=True, slots=True)
 class TaskState:
-    """How far one task of a run is."""
+    """The progress of one task of a run."""
 
     task: str
     state: str
@@ -66,7 +66,7 @@ class MonthByMonth:
             self._process.wait()
 
     def go_on(self) -> bool:
-        """Start the next run where the last one ended well; whether one is running now."""
+        """Start the next run if the last one succeeded; return whether a run is in progress."""
         if self._process and self._process.poll() is None:
             return True
         if self.failed or not self._waiting:
@@ -76,7 +76,7 @@ class MonthByMonth:
 
     @property
     def failed(self) -> bool:
-        """Whether the last run ended, and not well."""
+        """Whether the last run failed."""
         return self._process is not None and bool(self._process.poll())
 
     def _start(self, month: str) -> subprocess.Popen[bytes]:
@@ -96,7 +96,7 @@ class MonthByMonth:
 
 
 class RunHistory:
-    """What Airflow's database knows of the runs that come after this was made."""
+    """The runs in Airflow's database that start after this object was created."""
 
     def __init__(self) -> None:
         from airflow.models.dagrun import DagRun
@@ -113,7 +113,7 @@ class RunHistory:
             return {instance.task_id: _task_state(instance) for instance in instances}
 
     def results(self, month: str) -> dict[str, Any]:
-        """What the month's tasks returned, by task."""
+        """Return the return values of the month's tasks, by task."""
         from airflow.models.xcom import XComModel
 
         with _session() as session:

@@ -21,11 +21,11 @@ COMPONENTS = ("api-server", "scheduler", "triggerer", "dag-processor")
 START_SECONDS = 300
 STOP_SECONDS = 20
 
-_open = build_opener(ProxyHandler({})).open  # loopback is no business of a proxy
+_open = build_opener(ProxyHandler({})).open  # loopback must bypass any proxy
 
 
 class ServerError(RuntimeError):
-    """A server ended by itself, or they didn't get healthy in time."""
+    """A server ended unexpectedly, or didn't become healthy in time."""
 
 
 class AirflowServers:
@@ -50,14 +50,7 @@ class AirflowServers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for child in self._children.values():
-            _signal_group(child, signal.SIGTERM)
-        deadline = time.monotonic() + STOP_SECONDS
-        for child in self._children.values():
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(max(0.1, deadline - time.monotonic()))
-            _signal_group(child, signal.SIGKILL)
-            child.wait()
+        self.stop(*self._children)
 
     def start(self, name: str) -> None:
         """Start one of them, for the first time or again."""
@@ -70,13 +63,25 @@ class AirflowServers:
                 start_new_session=True,  # its own children end with it, and Ctrl-C is ours to pass on
             )
 
+    def stop(self, *names: str) -> None:
+        """End some of them cleanly, or by force after a while."""
+        children = [self._children[name] for name in names]
+        for child in children:
+            _signal_group(child, signal.SIGTERM)
+        deadline = time.monotonic() + STOP_SECONDS
+        for child in children:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(max(0.1, deadline - time.monotonic()))
+            _signal_group(child, signal.SIGKILL)
+            child.wait()
+
     def kill(self, name: str) -> None:
-        """End one at once and without a word, as a lost machine does."""
+        """Kill one without a clean shutdown, as a lost machine would."""
         _signal_group(self._children[name], signal.SIGKILL)
         self._children[name].wait()
 
     def wait_until_ready(self) -> None:
-        """Return when every server is healthy and the DAG can be pressed.
+        """Wait until every server is healthy and the DAG can be triggered.
 
         Raises:
             ServerError: one ended, or it took too long; the message names the log.
@@ -86,7 +91,7 @@ class AirflowServers:
             self.check()
             if time.monotonic() > deadline:
                 raise ServerError(
-                    f"Airflow isn't ready after {START_SECONDS} s; its logs are in {self._home.logs}"
+                    f"Airflow is not ready after {START_SECONDS} s; its logs are in {self._home.logs}"
                 )
             time.sleep(1)
 
@@ -101,7 +106,7 @@ class AirflowServers:
                 log = self._home.log(name)
                 tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
                 raise ServerError(
-                    f"airflow {name} ended with code {child.returncode}. The end of {log}:\n{tail}"
+                    f"airflow {name} exited with code {child.returncode}. The last lines of {log}:\n{tail}"
                 )
 
     def healthy(self) -> bool:
@@ -116,7 +121,7 @@ class AirflowServers:
         return self.ask(f"/api/v2/dags/{DAG_ID}", token).get("dag_id") == DAG_ID
 
     def ask(self, path: str, token: str = "") -> dict[str, Any]:
-        """What the API server answers; nothing where it doesn't yet."""
+        """Return the API server's answer; empty if there is none yet."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         try:
             with _open(Request(self.url + path, headers=headers), timeout=10) as answer:
@@ -127,7 +132,7 @@ class AirflowServers:
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on now."""
+    """Return a port on loopback that is currently free."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -151,5 +156,5 @@ def _settings(url: str) -> dict[str, str]:
 
 
 def _signal_group(child: subprocess.Popen[bytes], number: int) -> None:
-    with contextlib.suppress(ProcessLookupError):  # nobody of it is left
+    with contextlib.suppress(ProcessLookupError):  # all its processes have ended
         os.killpg(child.pid, number)

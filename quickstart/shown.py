@@ -13,11 +13,11 @@ ELSEWHERE = ("glue_assumed_role.py",)
 
 
 def can_run_here(file_path: str, zip_file: ZipFile | None = None) -> bool:
-    """Whether a file holds a DAG, by Airflow's own look at it, and one that can run without more.
+    """Return whether a file contains a DAG, by Airflow's own heuristic, that can run without AWS.
 
     Args:
         file_path: the file.
-        zip_file: the archive that it is in.
+        zip_file: the archive that contains it.
     """
     from airflow.utils.file import might_contain_dag_via_default_heuristic
 

@@ -15,7 +15,7 @@ from quickstart.servers import AirflowServers, ServerError
 
 
 def main() -> int:
-    """Start all of it, say where, and wait."""
+    """Start everything, print its URL, and wait."""
     console = Console()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     home = Home.chosen()
@@ -40,17 +40,17 @@ def serve(home: Home, console: Console) -> None:
         os.environ.update(home.environment(metastore))
         say(console, "migrating Airflow's database")
         home.migrate()
-        say(console, "starting scheduler, triggerer, DAG processor and API server: a minute or so")
+        say(console, "starting scheduler, triggerer, DAG processor and API server: about a minute")
         with AirflowServers(home) as servers:
             servers.wait_until_ready()
-            say(console, "all healthy")
+            say(console, "all components are healthy")
             console.print(
                 f"\n  [bold]{servers.url}/dags/{DAG_ID}[/]\n\n"
-                "  Press Trigger: a run takes the month you name, else the first that isn't in yet. That\n"
-                "  unpauses the DAG too, and then Airflow catches up on all of 2013. To see a sensor wait\n"
-                "  in the triggerer, press lance_new_flights first. The other examples can be pressed too.\n"
-                "  No password is asked.\n"
-                f"  Logs: {home.logs}. Ctrl-C ends all of it; tables and history stay in {home.folder}.\n",
+                "  Trigger the DAG: a run ingests the month that you enter, or the first one that is not\n"
+                "  ingested yet. This also unpauses the DAG, and Airflow then catches up on all of 2013. To\n"
+                "  see a sensor wait in the triggerer, trigger lance_new_flights first. The other examples\n"
+                "  can be triggered too. No password is required.\n"
+                f"  Logs: {home.logs}. Press Ctrl-C to stop; tables and history are kept in {home.folder}.\n",
                 soft_wrap=True,
             )
             while True:

@@ -1,17 +1,20 @@
-"""The real servers that tests share: started when the first test asks, stopped with the run."""
+"""Real servers shared by tests: started on first use, stopped at the end of the run."""
 
 import json
 import os
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from airflow_provider_lancens.embedded import MetastoreServer
+from tests import tiers
 from tests.servers.releases import hms_2, hms_3, hms_4
-from tests.side_by_side import pytest_xdist_make_scheduler
+from tests.servers.shared import shared_metastore
+from tests.xdist_scheduler import longest_first, pytest_xdist_make_scheduler
 
 __all__ = ["pytest_xdist_make_scheduler"]
 
@@ -20,44 +23,66 @@ if TYPE_CHECKING:
     from tests.servers.yarn import Yarn
 
 
-# Airflow makes its home when it is first imported: not in that of whoever runs the tests.
+# Airflow creates its home when it is first imported: not in the home of the user who runs the tests.
 _airflow_home = tempfile.TemporaryDirectory(prefix="airflow-home-")
 os.environ["AIRFLOW_HOME"] = _airflow_home.name
 
+# Drivers run only briefly in tests: with only the first-tier compiler, they take a fifth less CPU time.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Select the everyday tests unless others are selected."""
+    tiers.select_tier(config)
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Report which tests are skipped."""
+    return tiers.left_out(config)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With several processes, run the longest tests first."""
+    if hasattr(config, "workerinput"):
+        longest_first(items)
+
 
 @pytest.fixture(scope="session")
-def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetastoreServer]:
-    """One real Hive Metastore 2.3.10 for the whole run. Tests that hurt a server start their own."""
-    with MetastoreServer(hms_2(), tmp_path_factory.mktemp("metastore")) as server:
-        yield server
+def metastore(request: pytest.FixtureRequest) -> MetastoreServer:
+    """A real Hive Metastore 2.3.10 for the whole run. Tests that disturb a server start their own."""
+    return shared_metastore(request, "metastore", hms_2())
 
 
 @pytest.fixture(scope="session")
-def hms3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetastoreServer]:
+def hms3(request: pytest.FixtureRequest) -> MetastoreServer:
     """The same with 3.1.3: catalogs, but no compare-and-set."""
-    with MetastoreServer(hms_3(), tmp_path_factory.mktemp("hms3")) as server:
-        yield server
+    return shared_metastore(request, "hms3", hms_3())
 
 
 @pytest.fixture(scope="session")
-def hms4(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetastoreServer]:
+def hms4(request: pytest.FixtureRequest) -> MetastoreServer:
     """The same with 4.0.1: catalogs and compare-and-set, but without the old calls."""
-    with MetastoreServer(hms_4(), tmp_path_factory.mktemp("hms4")) as server:
-        yield server
+    return shared_metastore(request, "hms4", hms_4())
 
 
 @pytest.fixture(scope="session")
 def glue() -> Iterator["GlueDouble"]:
-    """A strict double of AWS Glue, and moto's S3 at the same address."""
-    from tests.servers.glue_double import GlueDouble  # brings moto: only where a test asks
+    """A strict double of AWS Glue, and moto's S3 at the same address.
 
-    with GlueDouble() as server:
+    The SDK's service descriptions are parsed once, not for each client of the tests.
+    """
+    import botocore.session
+
+    from tests.servers.glue_double import GlueDouble  # imports moto, only for tests that need it
+
+    with GlueDouble() as server, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(botocore.session, "create_loader", cache(botocore.session.create_loader))
         yield server
 
 
 @pytest.fixture(scope="session")
 def yarn_of_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Yarn"]:
-    """A YARN of one node."""
+    """A YARN cluster of one node."""
     from tests.servers.yarn import yarn_cluster  # brings PySpark
 
     with yarn_cluster(tmp_path_factory.mktemp("yarn")) as yarn:
@@ -66,20 +91,20 @@ def yarn_of_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Yarn"]:
 
 @pytest.fixture
 def yarn(yarn_of_run: "Yarn", monkeypatch: pytest.MonkeyPatch) -> "Yarn":
-    """The same, where spark-submit finds it."""
+    """The same, configured for spark-submit."""
     monkeypatch.setenv("HADOOP_CONF_DIR", str(yarn_of_run.conf_dir))
     return yarn_of_run
 
 
 @pytest.fixture
 def database() -> str:
-    """A database name that no other test uses; nothing is made."""
+    """A unique database name; nothing is created."""
     return f"db_{uuid.uuid4().hex[:12]}"
 
 
 @pytest.fixture
 def connect(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    """Define an Airflow connection by its fields, as its environment holds it, and return its id."""
+    """Define an Airflow connection in the environment, and return its id."""
 
     def define(conn_id: str = "lake", conn_type: str = "lance_hive2", **fields: Any) -> str:
         value = json.dumps({"conn_type": conn_type, **fields})

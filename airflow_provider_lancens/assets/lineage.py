@@ -1,4 +1,4 @@
-"""A Lance table's asset as an OpenLineage data set, by the name that other tools' lineage uses for it.
+"""Converts a Lance table's asset to an OpenLineage data set, under the name that other tools use for it.
 
 Names follow OpenLineage's specification (Naming): a Hive table is ``database.table`` in ``hive://host:port``,
 a Glue table ``table/database/table`` in ``arn:aws:glue:region:account``.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.assets.table import LanceTable
-from airflow_provider_lancens.hooks.base import LanceHook
+from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.identifiers import TableId
 
 if TYPE_CHECKING:
@@ -24,15 +24,15 @@ def convert_asset_to_openlineage(
     asset: Asset,
     lineage_context: Any,  # noqa: ARG001 - Airflow passes it by this name
 ) -> Dataset | None:
-    """The data set that an asset is; no metastore is asked.
+    """Return the OpenLineage data set of an asset, without a call to the metastore.
 
     Args:
-        asset: a Lance table's.
-        lineage_context: Airflow's; not needed, since the asset names its connection.
+        asset: the asset of a Lance table.
+        lineage_context: Airflow's; unused, since the asset names its connection.
 
     Returns:
-        None where the connection doesn't say which Glue catalog or region it is: then nobody could
-        tell whether it is the data set that others speak of.
+        None if the connection doesn't specify the Glue catalog or region: then the data set can't be
+        identified with that of other tools.
     """
     from airflow.providers.common.compat.openlineage.facet import Dataset
 
@@ -41,7 +41,7 @@ def convert_asset_to_openlineage(
     endpoint = hook.endpoint_properties()
     if hook.conn_type == _GLUE:
         return _in_glue(Dataset, named.table, endpoint.get("region"), endpoint.get("catalog_id"))
-    # Of several servers the first: the others are the same metastore.
+    # The first of several servers: the others serve the same metastore.
     address = endpoint["uri"].partition(",")[0].partition("://")[2]
     return Dataset(namespace=f"hive://{address}", name=_hive_name(named.table))
 
@@ -55,5 +55,5 @@ def _in_glue(dataset: type[Any], table: TableId, region: str | None, account: st
 
 
 def _hive_name(table: TableId) -> str:
-    # The catalog "hive" is where every table lies that tools without catalogs see.
+    # Tools without catalogs see only tables in the catalog "hive".
     return ".".join(table.parts[1:] if len(table) > 2 and table.parts[0] == _DEFAULT_CATALOG else table.parts)

@@ -1,22 +1,23 @@
-"""A Lance table as an Airflow asset: ``lance://connection/database/table``.
+"""A Lance table as an Airflow asset, ``lance://connection/database/table``, and its events.
 
-An asset goes by the connection's id, not by the server's address: a metastore that moves takes its
-assets with it, and no secret can stand in a URI.
+An asset is identified by the connection's id, not by the server's address: a metastore that moves keeps its
+assets, and a URI can't contain a secret.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
-from airflow.providers.common.compat.sdk import Asset
+from airflow.providers.common.compat.sdk import Asset, AssetAlias
 
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
 
 if TYPE_CHECKING:
     from airflow.sdk import Asset as SdkAsset
+    from airflow.sdk import Context
 
 SCHEME = "lance"
 _LEVELS = (2, 3)
@@ -25,25 +26,28 @@ _FORM = "write it as lance://<connection id>/<database>/<table>, on Hive 3 as la
 
 @dataclass(frozen=True, slots=True)
 class LanceTable:
-    """Which table an asset is; the same table through the same connection is always the same asset."""
+    """The table of an asset; the same table through the same connection is always the same asset."""
 
     lance_conn_id: str
     table: TableId
 
     @classmethod
     def of(cls, lance_conn_id: str, table: str) -> Self:
-        """Name a table as operators do.
+        """Create it from the connection id and table identifier that operators take.
 
         Args:
             lance_conn_id: the Airflow connection.
             table: the table's identifier, ``database$table``.
 
         Raises:
-            ValueError: either can't be what it is. A template can't: an asset is the same in every run.
+            ValueError: either is invalid. Templates are not supported: an asset is the same in every run.
         """
         for argument, value in (("lance_conn_id", lance_conn_id), ("table", table)):
             if "{{" in value or "{%" in value:
-                raise ValueError(f"{argument}={value!r}: an asset is the same in every run: no template")
+                raise ValueError(
+                    f"{argument}={value!r}: templates are not allowed here, since an asset is the same "
+                    "in every run"
+                )
         try:
             return cls(_checked_connection(lance_conn_id), _checked_table(TableId.parse(table)))
         except InvalidIdentifierError as error:
@@ -51,58 +55,87 @@ class LanceTable:
 
     @classmethod
     def parse(cls, uri: str | SplitResult) -> Self:
-        """Read an asset's URI.
+        """Parse an asset's URI.
 
         Raises:
-            ValueError: it isn't one of a Lance table.
+            ValueError: it isn't the URI of a Lance table.
         """
         parts = urlsplit(uri) if isinstance(uri, str) else uri
         if parts.scheme != SCHEME or parts.query or parts.fragment:
-            raise ValueError(f"{parts.geturl()!r} isn't a Lance table's URI; {_FORM}")
+            raise ValueError(f"{parts.geturl()!r} is not the URI of a Lance table; {_FORM}")
         levels = [unquote(level) for level in parts.path.strip("/").split("/")]
         try:
             return cls.of(unquote(parts.netloc), "$".join(levels))
         except ValueError as error:
-            raise ValueError(f"{parts.geturl()!r} isn't a Lance table's URI: {error}; {_FORM}") from error
+            raise ValueError(
+                f"{parts.geturl()!r} is not the URI of a Lance table: {error}; {_FORM}"
+            ) from error
 
     @property
     def uri(self) -> str:
-        """The asset's URI in its one spelling."""
+        """The asset's normalized URI."""
         path = "/".join(quote(part, safe="") for part in self.table.parts)
         return f"{SCHEME}://{quote(self.lance_conn_id, safe='')}/{path}"
 
 
 def lance_table(table: str, lance_conn_id: str, *, extra: Mapping[str, Any] | None = None) -> SdkAsset:
-    """The asset that a Lance table is, for ``outlets`` and ``schedule``.
+    """Return the asset of a Lance table, for ``outlets`` and ``schedule``.
 
     Args:
-        table: the table's identifier, ``database$table``.
+        table: table identifier, ``database$table``.
         lance_conn_id: the Airflow connection.
-        extra: what is kept with the asset; no secret.
+        extra: extra of the asset, without secrets.
 
     Raises:
-        ValueError: no table can be called so, or an argument is a template.
+        ValueError: the identifier is invalid, or an argument is a template.
     """
     return create_asset(lance_conn_id=lance_conn_id, table=table, extra=extra)
 
 
 def create_asset(*, lance_conn_id: str, table: str, extra: Mapping[str, Any] | None = None) -> SdkAsset:
-    """The same under the name and the keywords by which Airflow's provider manager finds factories."""
+    """Create the same asset; Airflow's provider manager finds factories by this name and these keywords."""
     return Asset(uri=LanceTable.of(lance_conn_id, table).uri, extra=dict(extra or {}))
 
 
 def sanitize_uri(uri: SplitResult) -> SplitResult:
-    """Bring an asset's URI into its one spelling: metastores lower-case what they hold.
+    """Normalize an asset's URI to lower case, as metastores store names.
 
     Raises:
-        ValueError: it isn't one of a Lance table.
+        ValueError: it isn't the URI of a Lance table.
     """
     return urlsplit(LanceTable.parse(uri).uri)
 
 
+def note_version(
+    context: Context, outlets: Sequence[Any], table: LanceTable, version: int, previous_version: int | None
+) -> None:
+    """Attach the version that a task created to the asset events of its outlets.
+
+    The outlet that is the table's asset gets ``{"table", "previous_version", "version"}`` as its event's
+    extra. The table's asset is added to an asset alias, so that a task with a templated table emits one too.
+
+    Args:
+        context: the task's context.
+        outlets: the task's outlets; others than the table's asset and aliases are ignored.
+        table: identifier of the table that was written.
+        version: its version now.
+        previous_version: the version before, or None.
+    """
+    extra: Mapping[str, Any] = {
+        "table": str(table.table),
+        "previous_version": previous_version,
+        "version": version,
+    }
+    for outlet in outlets:
+        if isinstance(outlet, AssetAlias):
+            context["outlet_events"][outlet].add(Asset(uri=table.uri), extra=dict(extra))
+        elif isinstance(outlet, Asset) and outlet.uri == table.uri:
+            context["outlet_events"][outlet].extra.update(extra)
+
+
 def _checked_connection(lance_conn_id: str) -> str:
     if not lance_conn_id or not lance_conn_id.isprintable() or set(lance_conn_id) & set("/@ "):
-        raise ValueError(f"lance_conn_id={lance_conn_id!r}: needed is the id of an Airflow connection")
+        raise ValueError(f"lance_conn_id={lance_conn_id!r}: expected the id of an Airflow connection")
     return lance_conn_id
 
 

@@ -1,9 +1,9 @@
-"""Starts a real Hive Metastore 2.3.10 out of the jars that PySpark brings: for quickstarts and tests.
+"""Starts a real Hive Metastore 2.3.10 from the jars included in PySpark, for quickstarts and tests.
 
     with EmbeddedMetastore(Path("metastore")) as metastore:
         lance_namespace.connect("airflow_provider_lancens.namespace.Hive2Namespace", {"uri": metastore.uri})
 
-For people: ``python -m airflow_provider_lancens.embedded --folder metastore``.
+On the command line: ``python -m airflow_provider_lancens.embedded --folder metastore``.
 
 How it is built: `server` starts and stops, with `lock` (one server a folder), `java` (which Java),
 `jvm` (the process, and the Python gateway into it), `thrift_service` (the server's own pieces put
@@ -11,7 +11,7 @@ together on loopback) and `probe` (does it answer). `distribution` describes the
 """
 
 from airflow_provider_lancens.embedded.distribution import Distribution
-from airflow_provider_lancens.embedded.errors import (
+from airflow_provider_lancens.embedded.exceptions import (
     EmbeddedMetastoreError,
     FolderInUseError,
     JarsMissingError,

@@ -1,4 +1,4 @@
-"""``python -m airflow_provider_lancens.embedded``: a metastore for people, until they stop it."""
+"""``python -m airflow_provider_lancens.embedded``: run a metastore until it is interrupted."""
 
 import argparse
 import signal
@@ -6,14 +6,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from airflow_provider_lancens.embedded.errors import EmbeddedMetastoreError
+from airflow_provider_lancens.embedded.exceptions import EmbeddedMetastoreError
 from airflow_provider_lancens.embedded.pyspark_jars import EmbeddedMetastore
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve a folder until SIGTERM or SIGINT, and return the exit code."""
     options = _parser().parse_args(arguments)
-    # Both, said aloud: a shell starts background jobs with SIGINT ignored.
+    # Both explicitly: a shell starts background jobs with SIGINT ignored.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.default_int_handler)
     try:
@@ -28,10 +28,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m airflow_provider_lancens.embedded",
-        description="Serve a real Hive Metastore out of PySpark's jars on loopback until SIGTERM or Ctrl-C.",
+        description="Run a real Hive Metastore from PySpark's jars on loopback until SIGTERM or Ctrl-C.",
     )
-    parser.add_argument("--folder", type=Path, required=True, help="where its data lies and stays")
-    parser.add_argument("--port", type=int, default=0, help="its port on 127.0.0.1 (default: any free one)")
+    parser.add_argument(
+        "--folder", type=Path, required=True, help="folder for its data, which is kept when it stops"
+    )
+    parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1 (default: any free port)")
     return parser
 
 
@@ -40,7 +42,7 @@ def _serve(folder: Path, port: int) -> int:
         sys.stdout.write(_welcome(metastore))
         sys.stdout.flush()
         code = metastore.wait()
-        sys.stderr.write(f"The metastore ended by itself with code {code}.\n{metastore.log_tail()}\n")
+        sys.stderr.write(f"The metastore exited unexpectedly with code {code}.\n{metastore.log_tail()}\n")
         return 1
 
 

@@ -1,4 +1,4 @@
-"""What to run: one release of the Hive Metastore."""
+"""Description of a release of the Hive Metastore to run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,17 +8,17 @@ from airflow_provider_lancens.embedded.java import JavaVersions
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """A release of the Hive Metastore, as far as starting it goes.
+    """What is needed to start a release of the Hive Metastore.
 
     Args:
-        name: What people call it, such as ``Hive Metastore 2.3.10``.
+        name: Its display name, such as ``Hive Metastore 2.3.10``.
         class_path: Its jars and Py4J's; an entry that ends in ``/*`` stands for a folder's jars.
         java: The Java that runs these jars.
         configuration: What makes a configuration: a class or static method below
             ``org.apache.hadoop.hive``, without arguments.
         handler: The class that answers the calls.
         handler_arguments: What its constructor takes after a name and the configuration.
-        handler_proxy: The class whose ``getProxy`` makes the handler retry when its database falters.
+        handler_proxy: The class whose ``getProxy`` makes the handler retry on database errors.
         frees_connections: Whether what a connection's calls opened is freed at its end, as the release's
             own ``main`` does; False where that can't be had outside of it.
         settings: What this release needs beyond the common settings, or instead of them.
@@ -43,6 +43,6 @@ COMMON_SETTINGS: Mapping[str, str] = {
     "datanucleus.connectionPoolingType": "HikariCP",
     "hive.metastore.schema.verification": "false",
     "fs.defaultFS": "file:///",
-    # Ten tries are the default, and stay; two seconds between them would hold up a hopeless start.
+    # The default of ten tries is kept; two seconds between them would delay the failure of a hopeless start.
     "hive.hmshandler.retry.interval": "200ms",
 }

@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from airflow_provider_lancens.embedded.errors import JavaUnsuitableError
+from airflow_provider_lancens.embedded.exceptions import JavaUnsuitableError
 
 # What changes a JVM's behavior behind its command line, or points Hadoop, Hive and Spark to other
 # settings than ours. The server has to come up the same way on every machine.
@@ -20,11 +20,11 @@ _VERSION_TIMEOUT_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class JavaVersions:
-    """Which Java will do.
+    """A range of supported Java versions.
 
     Args:
         oldest: The oldest major version, such as 17.
-        newest: The newest one; None where none is known to be too new.
+        newest: The newest one; None if none is known to be too new.
     """
 
     oldest: int
@@ -41,15 +41,15 @@ def find_java(wanted: JavaVersions) -> Path:
     """Return the ``java`` of JAVA_HOME or, where that isn't set, of PATH.
 
     Args:
-        wanted: The versions that will do.
+        wanted: The supported versions.
 
     Raises:
-        JavaUnsuitableError: There is none, it doesn't run, or it is of another version.
+        JavaUnsuitableError: There is none, it doesn't run, or its version isn't supported.
     """
     try:
         return _find(wanted)
     except JavaUnsuitableError as error:
-        advice = f"Install {wanted} (a JRE will do), or point JAVA_HOME to one."
+        advice = f"Install {wanted} (a JRE is sufficient), or set JAVA_HOME to one."
         raise JavaUnsuitableError(f"{error}. {advice}") from error.__cause__
 
 
@@ -71,11 +71,11 @@ def _locate() -> tuple[Path, str]:
     if home:
         java = Path(home, "bin", "java")
         if not java.is_file():
-            raise JavaUnsuitableError(f"JAVA_HOME is {home!r}, but there is no {java}")
+            raise JavaUnsuitableError(f"JAVA_HOME is {home!r}, but {java} does not exist")
         return java, "from JAVA_HOME"
     found = shutil.which("java")
     if not found:
-        raise JavaUnsuitableError("No Java: JAVA_HOME isn't set and PATH has no java")
+        raise JavaUnsuitableError("Java not found: JAVA_HOME is not set, and PATH contains no java")
     return Path(found), "from PATH"
 
 
@@ -90,10 +90,10 @@ def _major_version(java: Path, origin: str) -> int:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise JavaUnsuitableError(f"{java} ({origin}) doesn't run: {error}") from error
+        raise JavaUnsuitableError(f"cannot run {java} ({origin}): {error}") from error
     version = _VERSION.search(answer.stderr)
     if not version:
         raise JavaUnsuitableError(
-            f"{java} ({origin}) -version named no version, but: {answer.stderr.strip()!r}"
+            f"{java} ({origin}) -version did not print a version, but: {answer.stderr.strip()!r}"
         )
     return int(version[1])

@@ -1,8 +1,7 @@
-"""One server a folder: a locked file in it that says who holds it.
+"""One server per folder: a locked file in it that describes the lock's holder.
 
 The server's JVM inherits the locked file, and this process closes its own copy. So the kernel
-holds the lock exactly as long as the JVM lives, whatever happens to whom: a file that a dead
-server left behind locks nothing.
+holds the lock exactly as long as the JVM runs: a file left behind by a dead server locks nothing.
 """
 
 import fcntl
@@ -15,17 +14,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from airflow_provider_lancens.embedded.errors import FolderInUseError
+from airflow_provider_lancens.embedded.exceptions import FolderInUseError
 
 LOCK_FILE = "metastore.lock"
 
-# A server whose owner died is on its way out: this long it may take.
+# How long a server whose owner died may take to exit.
 _ORPHAN_GRACE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who serves a folder.
+    """The server that holds a folder.
 
     Args:
         pid: The server's process.
@@ -61,7 +60,7 @@ def locked(folder: Path) -> Iterator[int]:
 
 
 def record_holder(folder: Path, holder: Holder) -> None:
-    """Write down who holds the folder; only for the one who does."""
+    """Record the folder's holder; only to be called by the holder."""
     (folder / LOCK_FILE).write_text(json.dumps(asdict(holder)) + "\n")
 
 
@@ -72,7 +71,7 @@ def _acquire(file: BinaryIO, folder: Path) -> None:
         orphaned = holder is not None and not _alive(holder.owner)
         if not orphaned or time.monotonic() > deadline:
             raise FolderInUseError(
-                f"{folder} is in use by {holder or 'another process'}: stop that, or choose another folder."
+                f"{folder} is in use by {holder or 'another process'}: stop it, or choose another folder."
             )
         time.sleep(0.05)
 
@@ -88,7 +87,7 @@ def _try_lock(file: BinaryIO) -> bool:
 def _read_holder(folder: Path) -> Holder | None:
     try:
         return Holder(**json.loads((folder / LOCK_FILE).read_text()))
-    except (ValueError, TypeError):  # just locked by someone who hasn't written it yet
+    except (ValueError, TypeError):  # just locked, and the holder isn't recorded yet
         return None
 
 
@@ -98,5 +97,5 @@ def _alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # another user's process, but one
+        pass  # it is alive, but another user's process
     return True

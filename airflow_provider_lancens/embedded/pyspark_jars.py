@@ -1,11 +1,11 @@
-"""The metastore that is inside every installed PySpark."""
+"""The metastore included in every installed PySpark."""
 
 import re
 from importlib.util import find_spec
 from pathlib import Path
 
 from airflow_provider_lancens.embedded.distribution import Distribution
-from airflow_provider_lancens.embedded.errors import JarsMissingError
+from airflow_provider_lancens.embedded.exceptions import JarsMissingError
 from airflow_provider_lancens.embedded.java import JavaVersions
 from airflow_provider_lancens.embedded.server import MetastoreServer
 
@@ -17,12 +17,12 @@ _ADVICE = "Install it with: pip install 'pyspark>=4.0'"
 
 
 class EmbeddedMetastore(MetastoreServer):
-    """A Hive Metastore 2.3.10 out of PySpark's jars, on loopback.
+    """A Hive Metastore 2.3.10 from PySpark's jars, on loopback.
 
     Args:
-        folder: Where its data lies; made where missing, and kept.
-        port: The port on 127.0.0.1. 0 chooses a free one at the first start and stays with it.
-        heap: The most memory for Java's objects, as ``-Xmx`` takes it.
+        folder: The folder of its data; created if missing, and kept.
+        port: The port on 127.0.0.1. 0 chooses a free one at the first start and keeps it.
+        heap: The maximum Java heap size, as for ``-Xmx``.
 
     Raises:
         JarsMissingError: PySpark isn't installed with its jars, or is older than 4.0.
@@ -46,8 +46,8 @@ def hive_2(version: str, *class_path: str) -> Distribution:
     """Describe a metastore of Hive 2.3 among the jars of a PySpark.
 
     Args:
-        version: what the server's own jar is of.
-        class_path: jars, or folders of them as Java takes those; the first that has a class provides it.
+        version: version of the server's own jar.
+        class_path: jars, or folders of jars in Java's syntax; the first that contains a class provides it.
     """
     return Distribution(
         name=f"Hive Metastore {version}",
@@ -58,7 +58,7 @@ def hive_2(version: str, *class_path: str) -> Distribution:
         handler_arguments=(False,),  # the proxy initializes it
         handler_proxy="metastore.RetryingHMSHandler",
         frees_connections=True,
-        # Asynchronous logging needs a library that PySpark doesn't bring.
+        # Asynchronous logging needs a library that PySpark doesn't include.
         settings={"hive.async.log.enabled": "false"},
     )
 
@@ -72,11 +72,11 @@ def jars_folder() -> Path:
     spec = find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
         raise JarsMissingError(
-            f"The embedded metastore is made of PySpark's jars, but there is no PySpark. {_ADVICE}"
+            f"The embedded metastore runs from PySpark's jars, but PySpark is not installed. {_ADVICE}"
         )
     jars = Path(spec.submodule_search_locations[0], "jars")
     if not jars.is_dir():
-        raise JarsMissingError(f"PySpark is installed without its jars: there is no {jars}. {_ADVICE}")
+        raise JarsMissingError(f"PySpark is installed without its jars: {jars} does not exist. {_ADVICE}")
     return jars
 
 
@@ -85,4 +85,6 @@ def _hive_version(jars: Path) -> str:
         version = re.fullmatch(r"hive-metastore-(\d+)\.(\d+)\.(\d+)\.jar", jar.name)
         if version and tuple(map(int, version.groups())) >= _MINIMUM_HIVE:
             return ".".join(version.groups())
-    raise JarsMissingError(f"{jars} has no Hive Metastore of 2.3.10 or newer: PySpark is too old. {_ADVICE}")
+    raise JarsMissingError(
+        f"{jars} contains no Hive Metastore 2.3.10 or newer: PySpark is too old. {_ADVICE}"
+    )

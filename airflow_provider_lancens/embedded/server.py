@@ -1,21 +1,25 @@
 """Starts and stops a metastore over a folder of its own."""
 
+import contextlib
 import os
-from collections.abc import Mapping
+import shutil
+import socket
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from airflow_provider_lancens.embedded.distribution import COMMON_SETTINGS, Distribution
-from airflow_provider_lancens.embedded.errors import EmbeddedMetastoreError, MetastoreStartError
+from airflow_provider_lancens.embedded.exceptions import EmbeddedMetastoreError, MetastoreStartError
 from airflow_provider_lancens.embedded.java import find_java
-from airflow_provider_lancens.embedded.jvm import Jvm
+from airflow_provider_lancens.embedded.java_process import Jvm
 from airflow_provider_lancens.embedded.lock import Holder, locked, record_holder
-from airflow_provider_lancens.embedded.probe import ask, require_free_port
 from airflow_provider_lancens.embedded.thrift_service import HOST, root_cause, serve
 
 _ANSWER_TIMEOUT_SECONDS = 60
 _LOG_TAIL_LINES = 30
+_LEAST_FREE_BYTES = 4 * 1024 * 1024
+_MAKE_ROOM = "Free up space there, make it writable, or choose another folder."
 
 # Startup matters more than peak speed: half the time with the quick compiler only.
 _JVM_OPTIONS = (
@@ -25,7 +29,7 @@ _JVM_OPTIONS = (
     "-Djava.awt.headless=true",
     "-Djava.net.preferIPv4Stack=true",
     "-Dderby.stream.error.field=java.lang.System.err",
-    # After so many seconds it asks whether two that wait do so for each other: not after 20.
+    # Seconds of waiting after which it checks for a deadlock: not the default of 20.
     "-Dderby.locks.deadlockTimeout=1",
 )
 
@@ -38,14 +42,14 @@ class MetastoreServer:
 
     Args:
         distribution: The release to run.
-        folder: Where its data lies; made where missing.
-        port: The port on 127.0.0.1. 0 chooses a free one at the first start and stays with it.
-        settings: Settings of the server that go before ours, such as another database's.
-        heap: The most memory for Java's objects, as ``-Xmx`` takes it.
-        start_timeout: How long a start may take, in seconds.
+        folder: The folder of its data; created if missing.
+        port: The port on 127.0.0.1. 0 chooses a free one at the first start and keeps it.
+        settings: Settings of the server that override the defaults here, such as another database's.
+        heap: The maximum Java heap size, as for ``-Xmx``.
+        start_timeout: Timeout of a start, in seconds.
 
     Raises:
-        EmbeddedMetastoreError: The folder's path can't hold a database.
+        EmbeddedMetastoreError: The folder's path is invalid for a database.
     """
 
     def __init__(
@@ -77,12 +81,12 @@ class MetastoreServer:
             EmbeddedMetastoreError: No port is chosen before the first start.
         """
         if not self._port:
-            raise EmbeddedMetastoreError(f"The metastore of {self.folder} has no port yet: start it first.")
+            raise EmbeddedMetastoreError(f"The metastore in {self.folder} has no port yet: start it first.")
         return f"thrift://{HOST}:{self._port}"
 
     @property
     def warehouse(self) -> Path:
-        """Where databases without a location of their own lie."""
+        """The folder of databases that have no location of their own."""
         return self.folder / "warehouse"
 
     @property
@@ -92,7 +96,7 @@ class MetastoreServer:
 
     @property
     def running(self) -> bool:
-        """Whether the server's process lives."""
+        """Whether the server's process is running."""
         return self._jvm is not None and self._jvm.running
 
     @property
@@ -110,22 +114,24 @@ class MetastoreServer:
         Raises:
             JavaUnsuitableError: Java is missing or too old.
             FolderInUseError: Another server holds the folder.
-            MetastoreStartError: It is running already, its port is taken, or it failed.
+            MetastoreStartError: It is running already, its port is taken, its folder is full or read-only, or
+                it failed.
         """
         if self.running:
-            raise MetastoreStartError(f"The metastore of {self.folder} is already serving {self.uri}.")
+            raise MetastoreStartError(f"The metastore in {self.folder} is already serving {self.uri}.")
         self.stop()  # what is left of one that ended by itself
         java = find_java(self._distribution.java)
-        self.warehouse.mkdir(parents=True, exist_ok=True)
-        with locked(self.folder) as lock:
-            require_free_port(self._port)
-            log_start = self.log.stat().st_size if self.log.exists() else 0
-            self._jvm = Jvm(self._command(java), self.folder, self.log, lock)
+        with self._writing():
+            self.warehouse.mkdir(parents=True, exist_ok=True)
+            with locked(self.folder) as lock:
+                require_free_port(self._port)
+                log_start = self.log.stat().st_size if self.log.exists() else 0
+                self._jvm = Jvm(self._command(java), self.folder, self.log, lock)
         self._bring_up(self._jvm, log_start)
         return self
 
     def wait(self) -> int:
-        """Wait until the server's process ends, by whatever reason, and return its exit code."""
+        """Wait until the server's process ends for any reason, and return its exit code."""
         return self._started().wait()
 
     def stop(self) -> None:
@@ -134,7 +140,7 @@ class MetastoreServer:
             self._jvm.stop()
 
     def kill(self) -> None:
-        """Kill it without a chance to tidy up, as a crash would; `start` brings it back."""
+        """Kill it without a clean shutdown, as a crash would; `start` starts it again."""
         self._started().kill()
 
     def log_tail(self, start: int = 0) -> str:
@@ -158,7 +164,7 @@ class MetastoreServer:
 
     def _started(self) -> Jvm:
         if self._jvm is None:
-            raise EmbeddedMetastoreError(f"The metastore of {self.folder} hasn't been started.")
+            raise EmbeddedMetastoreError(f"The metastore in {self.folder} has not been started.")
         return self._jvm
 
     def _command(self, java: Path) -> list[str | Path]:
@@ -191,20 +197,73 @@ class MetastoreServer:
             try:
                 return serve(view, self._distribution, settings, self._port)
             except Py4JJavaError as error:
-                # Read while the gateway is open: the exception lies in the JVM.
+                # Read while the gateway is open: the exception is in the JVM.
                 raise MetastoreStartError(root_cause(error)) from None
 
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise MetastoreStartError(
+                f"The metastore cannot write to {self.folder}: {error.strerror or error}. {_MAKE_ROOM}"
+            ) from error
+
     def _start_error(self, error: Exception, log_start: int) -> MetastoreStartError:
+        # Derby says no more than that it can't make its files.
+        full = shutil.disk_usage(self.folder).free < _LEAST_FREE_BYTES
+        advice = f" (its file system is full). {_MAKE_ROOM}" if full else ""
         return MetastoreStartError(
-            f"{self._distribution.name} did not start in {self.folder}: {error}\n"
-            f"The end of {self.log}:\n{self.log_tail(log_start)}"
+            f"{self._distribution.name} did not start in {self.folder}: {error}{advice}\nThe last "
+            f"lines of {self.log}:\n{self.log_tail(log_start)}"
         )
 
 
 def _usable(folder: Path) -> Path:
     if ":" in str(folder):
         raise EmbeddedMetastoreError(
-            f"{folder} can't hold a metastore: Derby makes a database below a path with ':' but can't open "
-            "it again. Choose a folder without it."
+            f"{folder} cannot be used for a metastore: Derby creates a database below a path that "
+            "contains ':', but cannot open it again. Choose a folder without ':'."
         )
     return folder
+
+
+def require_free_port(port: int) -> None:
+    """Check that a port on loopback is free.
+
+    Args:
+        port: The port; 0, any free one, always passes.
+
+    Raises:
+        MetastoreStartError: A process listens on it.
+    """
+    with socket.socket() as candidate:
+        candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            candidate.bind((HOST, port))
+        except OSError as error:
+            raise MetastoreStartError(
+                f"Port {port} on {HOST} cannot be opened ({error.strerror}): choose another port, "
+                "or 0 for any free one."
+            ) from error
+
+
+def ask(port: int, timeout_seconds: float) -> None:
+    """Make one real call to the metastore: the names of its databases.
+
+    Raises:
+        thrift.Thrift.TException: It didn't answer in time, or not as a metastore.
+    """
+    from hmsclient.genthrift.hive_metastore import ThriftHiveMetastore
+    from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+    from thrift.transport.TSocket import TSocket
+    from thrift.transport.TTransport import TBufferedTransport
+
+    connection: Any = TSocket(HOST, port)
+    connection.setTimeout(timeout_seconds * 1000)
+    transport = TBufferedTransport(connection)
+    transport.open()
+    try:
+        ThriftHiveMetastore.Client(TBinaryProtocol(transport)).get_all_databases()
+    finally:
+        transport.close()

@@ -1,7 +1,7 @@
-"""Puts the metastore's own pieces together inside the JVM, on loopback.
+"""Assembles the metastore's own parts inside the JVM, on loopback.
 
-HMS 2.x and 3.x have no setting for the address: their ``main`` listens on every interface. So we
-do what ``HiveMetaStore.startMetaStore`` does, with a socket of our own.
+HMS 2.x and 3.x have no setting for the address: their ``main`` listens on every interface. So this
+module does what ``HiveMetaStore.startMetaStore`` does, with its own socket.
 """
 
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ from airflow_provider_lancens.embedded.distribution import Distribution
 
 HOST = "127.0.0.1"
 _UNNAMED_CLASSES = 10
-"""Java numbers a class's unnamed ones; HiveMetaStore has three or four."""
+"""Java numbers a class's anonymous classes; HiveMetaStore has three or four."""
 
 
 def serve(jvm: Any, distribution: Distribution, settings: Mapping[str, str], port: int) -> int:
-    """Start to serve in threads of the JVM's own, and return the port.
+    """Start the server in threads of the JVM, and return the port.
 
     Args:
         jvm: The view into the JVM.
@@ -27,7 +27,7 @@ def serve(jvm: Any, distribution: Distribution, settings: Mapping[str, str], por
     Raises:
         py4j.protocol.Py4JJavaError: The database or the port can't be opened.
     """
-    # The handler comes first: if it fails, no port is left open that nobody serves.
+    # The handler comes first: if it fails, no port is left open without a server.
     handler = _handler(jvm.org.apache.hadoop.hive, distribution, settings)
     thrift = jvm.org.apache.thrift
     socket = thrift.transport.TServerSocket(jvm.java.net.InetSocketAddress(HOST, port))
@@ -41,7 +41,7 @@ def serve(jvm: Any, distribution: Distribution, settings: Mapping[str, str], por
 
 
 def root_cause(error: Any) -> str:
-    """Say in one line what a `Py4JJavaError` is at its root."""
+    """Return the root cause of a `Py4JJavaError` in one line."""
     cause = error.java_exception
     while cause.getCause() is not None:
         cause = cause.getCause()
@@ -58,10 +58,10 @@ def _handler(hive: Any, distribution: Distribution, settings: Mapping[str, str])
 
 
 def _connection_events(jvm: Any) -> Any:
-    """Make what the release's ``main`` sets for the end of each connection: it frees what calls opened.
+    """Create the handler that the release's ``main`` sets for connections: at their end, it frees resources.
 
     Without it each of the server's threads would keep a session of the database, and a client that
-    connects for each call would look faster here than it is anywhere else.
+    connects for each call would seem faster here than on other servers.
     """
     classes = jvm.java.lang.Class
     wanted = classes.forName("org.apache.thrift.server.TServerEventHandler")
@@ -71,7 +71,7 @@ def _connection_events(jvm: Any) -> Any:
             constructor = found.getDeclaredConstructors()[0]
             constructor.setAccessible(True)
             return constructor.newInstance(jvm.java.util.ArrayList().toArray())
-    raise LookupError("HiveMetaStore has no handler of connections")
+    raise LookupError("HiveMetaStore has no connection handler")
 
 
 def _below(package: Any, path: str) -> Any:
@@ -79,7 +79,7 @@ def _below(package: Any, path: str) -> Any:
 
 
 def _run_in_thread(jvm: Any, target: Any, method: str) -> None:
-    """Run a method without arguments in a Java thread, so that no thread of ours has to wait for it."""
+    """Run a method without arguments in a Java thread, so that no Python thread has to wait for it."""
     invoke, lang = jvm.java.lang.invoke, jvm.java.lang
     signature = invoke.MethodType.methodType(lang.Void.TYPE)
     handle = invoke.MethodHandles.publicLookup().findVirtual(target.getClass(), method, signature)

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException, mask_secret
 
-from airflow_provider_lancens.hooks.base import LanceHook, read_connection
-from airflow_provider_lancens.hooks.errors import airflow_errors
-from airflow_provider_lancens.hooks.extras import read_extra
-from airflow_provider_lancens.hooks.form import of_connection_type
+from airflow_provider_lancens.hooks.airflow_errors import airflow_errors
+from airflow_provider_lancens.hooks.connection_form import of_connection_type, read_extra
+from airflow_provider_lancens.hooks.lance_hook import LanceHook, read_connection
 
 if TYPE_CHECKING:
     from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook
     from boto3.session import Session
+
+    from airflow_provider_lancens.namespace.base import MetastoreNamespace
 
 _ENDPOINT_FIELDS = ("region", "catalog_id", "endpoint")
 
@@ -26,7 +27,7 @@ class LanceGlueHook(LanceHook):
     """Lance tables in the AWS Glue Data Catalog: two levels, ``database$table``.
 
     Credentials are the connection's own keys, or those of an ``aws`` connection, whose role is assumed
-    and whose temporary credentials are renewed; else what the SDK's default chain finds.
+    and whose temporary credentials are renewed; otherwise the SDK's default credential chain.
 
     Args:
         lance_conn_id: a connection of type ``lance_glue``.
@@ -35,12 +36,25 @@ class LanceGlueHook(LanceHook):
     namespace_impl = "airflow_provider_lancens.namespace.GlueNamespace"
     reference_field = "aws_conn_id"
 
+    def __init__(self, lance_conn_id: str | None = None, **kwargs: Any) -> None:
+        super().__init__(lance_conn_id, **kwargs)
+        self._made_from: dict[str, str] = {}
+
     async def aprepare(self) -> None:
-        """Read the ``aws`` connection and assume its role, where this connection refers to one."""
+        """Read the ``aws`` connection and assume its role, if this connection refers to one."""
         if self.reference:
             from asgiref.sync import sync_to_async  # of Airflow's own: its threads may ask the supervisor
 
             await sync_to_async(self._log_in)()
+
+    def get_conn(self) -> MetastoreNamespace:
+        """Return the namespace, a new one when an ``aws`` connection's temporary credentials were renewed."""
+        if self.reference:
+            properties = self.namespace_properties()
+            if properties != self._made_from:
+                self.close()
+                self._namespace, self._made_from = self._new_namespace(properties), properties
+        return super().get_conn()
 
     def endpoint_properties(self) -> dict[str, str]:
         """Region, catalog and endpoint: the connection's own, then the ``aws`` connection's."""
@@ -56,23 +70,23 @@ class LanceGlueHook(LanceHook):
 
     def s3_properties(self) -> dict[str, str]:
         """Region and endpoint of S3: the connection's own, then the ``aws`` connection's."""
-        found = {} if self.reference is None else self._s3_place()
+        found = {} if self.reference is None else self._s3_endpoint()
         return {**found, **super().s3_properties()}
 
     def credential_properties(self) -> dict[str, str]:
-        """The keys to sign requests with; for an ``aws`` connection as they stand now, storage included.
+        """Return the keys that sign requests; for an ``aws`` connection the current ones, also for storage.
 
         Raises:
-            AirflowFailException: both connections hold keys, or the role can't be assumed.
-            LanceRetryableError: nobody answered.
+            AirflowFailException: both connections contain keys, or the role can't be assumed.
+            LanceRetryableError: AWS is unavailable.
         """
         own = {"access_key_id": self.connection.login, "secret_access_key": self.connection.password}
         if self.reference is None:
             return {key: value for key, value in own.items() if value}
         if any(own.values()):
             raise AirflowFailException(
-                f"connection {self.lance_conn_id!r}: its access key and extra {self.reference_field!r} both "
-                "give credentials; give one of them"
+                f"connection {self.lance_conn_id!r}: its access key and extra "
+                f"{self.reference_field!r} both contain credentials; set only one of them"
             )
         keys = self._current_keys()
         return {**keys, **self._storage_properties(keys)}
@@ -94,12 +108,12 @@ class LanceGlueHook(LanceHook):
         return {key: str(value) for key, value in keys.items() if value}
 
     def _storage_properties(self, keys: dict[str, str]) -> dict[str, str]:
-        # The connection's own storage credentials win, and are never mixed with these.
+        # The connection's own storage credentials take precedence, and are never mixed with these.
         if any(key.startswith("storage.") and "key" in key for key in read_extra(self.connection)):
             return {}
-        return {f"storage.{key}": value for key, value in {**keys, **self._s3_place()}.items()}
+        return {f"storage.{key}": value for key, value in {**keys, **self._s3_endpoint()}.items()}
 
-    def _s3_place(self) -> dict[str, str]:
+    def _s3_endpoint(self) -> dict[str, str]:
         found = {
             "region": self._session.region_name,
             "endpoint": self._aws.conn_config.get_service_endpoint_url("s3"),
@@ -113,7 +127,7 @@ class LanceGlueHook(LanceHook):
     def _aws(self) -> AwsBaseHook:
         from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook
 
-        read_connection(str(self.reference))  # the amazon provider goes on without one that is missing
+        read_connection(str(self.reference))  # the amazon provider continues without a missing connection
         region = read_extra(self.connection).get("region") or None
         return AwsBaseHook(aws_conn_id=self.reference, client_type="glue", region_name=region)
 
@@ -126,6 +140,6 @@ class LanceGlueHook(LanceHook):
     def _aws_errors(self) -> Iterator[None]:
         from airflow_provider_lancens.namespace.glue.errors import glue_errors
 
-        attempt = f"taking credentials for connection {self.lance_conn_id!r}"
+        attempt = f"getting AWS credentials for connection {self.lance_conn_id!r}"
         with airflow_errors(attempt), glue_errors({}, "log in", f"aws connection {self.reference!r}"):
             yield

@@ -8,9 +8,8 @@ from urllib.parse import urlsplit
 
 from airflow.providers.common.compat.sdk import AirflowFailException, conf
 
-from airflow_provider_lancens.hooks.base import LanceHook, read_connection
-from airflow_provider_lancens.hooks.extras import read_extra
-from airflow_provider_lancens.hooks.form import of_connection_type
+from airflow_provider_lancens.hooks.connection_form import of_connection_type, read_extra
+from airflow_provider_lancens.hooks.lance_hook import LanceHook, read_connection
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection
@@ -20,7 +19,7 @@ _SCHEME = "thrift"
 
 
 class LanceHiveHook(LanceHook):
-    """What the hooks to Hive Metastore share; the servers may be those of a ``hive_metastore`` connection.
+    """Base class of hooks to Hive Metastore; a ``hive_metastore`` connection can provide the servers.
 
     Args:
         lance_conn_id: a connection of one of the Hive types.
@@ -29,13 +28,13 @@ class LanceHiveHook(LanceHook):
     reference_field = "hive_metastore_conn_id"
 
     async def aprepare(self) -> None:
-        """Read the ``hive_metastore`` connection, where this one refers to one."""
+        """Read the ``hive_metastore`` connection, if this one refers to one."""
         if self.reference:
             self.server_connection = await self.aget_connection(self.reference)
 
     @cached_property
     def server_connection(self) -> Connection:
-        """The connection that names the servers: this one, or that which its extra refers to.
+        """The connection that names the servers: this one, or the one that its extra refers to.
 
         Raises:
             AirflowFailException: both name servers.
@@ -44,17 +43,17 @@ class LanceHiveHook(LanceHook):
             return self.connection
         if self.connection.host:
             raise AirflowFailException(
-                f"connection {self.lance_conn_id!r}: field Host and extra {self.reference_field!r} both name "
-                "servers; give one of them"
+                f"connection {self.lance_conn_id!r}: field Host and extra {self.reference_field!r} "
+                "both specify servers; set only one of them"
             )
         return read_connection(self.reference)
 
     def endpoint_properties(self) -> dict[str, str]:
-        """The ``uri`` property, from the connection's host and port."""
+        """Return the ``uri`` property, from the connection's host and port."""
         return {"uri": metastore_uris(self.server_connection)}
 
     def credential_properties(self) -> dict[str, str]:
-        """``client.user`` and ``client.password``, or Kerberos as a ``hive_metastore`` connection says it."""
+        """Return ``client.user`` and ``client.password``, or a ``hive_metastore`` connection's Kerberos."""
         found = {"client.user": self.connection.login, "client.password": self.connection.password}
         kerberos = kerberos_properties(self.server_connection) if self.reference else {}
         return {**kerberos, **{key: value for key, value in found.items() if value}}
@@ -83,11 +82,11 @@ class LanceHive3Hook(LanceHiveHook):
 
 
 def kerberos_properties(connection: Connection) -> dict[str, str]:
-    """What a ``hive_metastore`` connection, or Airflow's ``core.security``, says of Kerberos.
+    """Return the Kerberos properties of a ``hive_metastore`` connection, or of Airflow's ``core.security``.
 
     Args:
-        connection: its extra may hold ``auth_mechanism`` and ``kerberos_service_name``, as the
-            apache-hive provider reads them.
+        connection: its extra may contain ``auth_mechanism`` and ``kerberos_service_name``, as for the
+            apache-hive provider.
     """
     extra = read_extra(connection)
     default = "GSSAPI" if conf.get("core", "security", fallback="") == "kerberos" else "NOSASL"
@@ -98,14 +97,14 @@ def kerberos_properties(connection: Connection) -> dict[str, str]:
 
 
 def metastore_uris(connection: Connection) -> str:
-    """The servers that a connection's host names, as ``thrift://host:port``, joined by commas.
+    """Return the servers in a connection's host as ``thrift://host:port``, separated by commas.
 
     Args:
-        connection: its host holds one or more of ``host``, ``host:port``, ``thrift://host:port``; its
-            port counts for those without one, 9083 where it is empty too.
+        connection: its host contains one or more of ``host``, ``host:port``, ``thrift://host:port``; its port
+            applies to those without one, and is 9083 by default.
 
     Raises:
-        AirflowFailException: the host is empty, or one of its entries is something else.
+        AirflowFailException: the host is empty or invalid.
     """
     entries = [entry.strip() for entry in (connection.host or "").split(",") if entry.strip()]
     if not entries:
@@ -116,13 +115,13 @@ def metastore_uris(connection: Connection) -> str:
 def _metastore_uri(entry: str, connection: Connection) -> str:
     parts = urlsplit(entry if "://" in entry else f"{_SCHEME}://{entry}")
     if "@" in entry:
-        raise _refusal(connection, "holds a user or a password, which don't belong there")
+        raise _refusal(connection, "contains a user or a password, which are not allowed there")
     try:
         port = parts.port or connection.port or _DEFAULT_PORT
     except ValueError:
-        raise _refusal(connection, f"has no valid port in {entry!r}") from None
+        raise _refusal(connection, f"contains {entry!r}, whose port is invalid") from None
     if parts.scheme != _SCHEME or not parts.hostname or parts.path.strip("/") or parts.query:
-        raise _refusal(connection, f"holds {entry!r}")
+        raise _refusal(connection, f"contains {entry!r}")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{_SCHEME}://{host}:{port}"
 

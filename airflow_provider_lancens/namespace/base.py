@@ -1,17 +1,17 @@
-"""The Lance Namespace over any metastore."""
+"""Lance Namespace over any metastore."""
 
 from __future__ import annotations
 
-from airflow_provider_lancens.namespace.interface.namespaces import NamespaceRequests
-from airflow_provider_lancens.namespace.interface.sightings import SightingRequests
-from airflow_provider_lancens.namespace.interface.tables import TableRequests
-from airflow_provider_lancens.namespace.interface.versions import VersionRequests
-from airflow_provider_lancens.namespace.interface.writes import WriteRequests
+from airflow_provider_lancens.namespace.interface.namespace_requests import NamespaceRequests
+from airflow_provider_lancens.namespace.interface.table_polls import TablePolls
+from airflow_provider_lancens.namespace.interface.table_requests import TableRequests
+from airflow_provider_lancens.namespace.interface.unsupported_requests import UnsupportedRequests
+from airflow_provider_lancens.namespace.interface.version_requests import VersionRequests
 
 
-class MetastoreNamespace(NamespaceRequests, TableRequests, VersionRequests, SightingRequests, WriteRequests):
-    """A `lance_namespace.LanceNamespace` whose operations run over a `Metastore`.
+class MetastoreNamespace(NamespaceRequests, TableRequests, VersionRequests, TablePolls, UnsupportedRequests):
+    """`lance_namespace.LanceNamespace` implementation over a `Metastore`.
 
-    Instances are thread-safe, and pickle as their class and properties: the copy opens its own
+    Instances are thread-safe, and pickled as their class and properties: a copy opens its own
     connections. Errors are `lance_namespace.errors` with the specification's codes.
     """

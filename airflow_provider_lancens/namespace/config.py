@@ -1,4 +1,4 @@
-"""Property keys, defaults and parsing. Properties are strings, as `lance_namespace.connect` gives them."""
+"""Property keys, defaults and parsing. Properties are strings, as `lance_namespace.connect` passes them."""
 
 from __future__ import annotations
 
@@ -7,28 +7,36 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Self
+from urllib.parse import urlsplit
 
 from lance_namespace.errors import InvalidInputError
 
 from airflow_provider_lancens.namespace.locations import absolute_root
+from airflow_provider_lancens.namespace.table_properties import BY_IMPLEMENTATION, BY_STORAGE, MANAGED_BY
+from airflow_provider_lancens.redaction import has_credentials
 
 ROOT = "root"
 VEND_CREDENTIALS = "vend_credentials"
 STORAGE_PREFIX = "storage."
-COMMON_KEYS = frozenset({ROOT, VEND_CREDENTIALS})
+COMMON_KEYS = frozenset({ROOT, VEND_CREDENTIALS, MANAGED_BY})
 
+_ENDPOINT = re.compile(r"(?:aws_|azure_|google_)?(?:storage_)?endpoint(?:_url)?|\w*metadata_endpoint")
 _FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
 class Properties:
-    """Typed reads of string properties; each failure is code 13 and names the property."""
+    """Typed access to string properties.
+
+    An invalid value raises an InvalidInputError (13) that names the property and never shows the value: a
+    secret is easily entered into the wrong field of a connection.
+    """
 
     def __init__(self, values: Mapping[str, str], known: Collection[str]) -> None:
         """Take the properties of a namespace.
 
         Args:
-            values: property by key.
-            known: the keys that this kind of namespace understands, without ``storage.*``.
+            values: properties by key.
+            known: the keys that this kind of namespace supports, without ``storage.*``.
 
         Raises:
             InvalidInputError: (13) a value isn't a string, or a key looks like a misspelled known one.
@@ -42,22 +50,22 @@ class Properties:
                 )
 
     def text(self, key: str, default: str | None = None) -> str | None:
-        """The value with surrounding blanks removed; an empty one counts as absent."""
+        """Return the value without surrounding whitespace; an empty one counts as absent."""
         return self._values.get(key, "").strip() or default
 
     def integer(self, key: str, default: int, minimum: int = 1) -> int:
-        """A whole number of at least `minimum`."""
+        """Return an integer of at least `minimum`."""
         text = self.text(key)
         if text is None:
             return default
         if not text.isdecimal() or int(text) < minimum:
             raise InvalidInputError(
-                f"property {key!r}: expected a whole number of at least {minimum}, got {text!r}"
+                f"property {key!r} is invalid: expected a whole number of at least {minimum}"
             )
         return int(text)
 
     def seconds(self, key: str, default: float) -> float:
-        """A positive number of seconds."""
+        """Return a positive number of seconds."""
         text = self.text(key)
         if text is None:
             return default
@@ -66,50 +74,62 @@ class Properties:
         except ValueError:
             value = -1.0
         if not 0 < value < float("inf"):
-            raise InvalidInputError(f"property {key!r}: expected a positive number of seconds, got {text!r}")
+            raise InvalidInputError(f"property {key!r} is invalid: expected a positive number of seconds")
         return value
 
     def flag(self, key: str, default: bool) -> bool:
-        """A truth value: true, false, yes, no, 1 or 0, in any case."""
+        """Return a boolean: true, false, yes, no, 1 or 0, case-insensitively."""
         text = self.text(key)
         if text is None:
             return default
         if text.lower() not in _FLAGS:
-            raise InvalidInputError(f"property {key!r}: expected true or false, got {text!r}")
+            raise InvalidInputError(f"property {key!r} is invalid: expected true or false")
         return _FLAGS[text.lower()]
 
     def choice(self, key: str, allowed: Collection[str], default: str) -> str:
-        """One of a few words, in any case."""
+        """Return one of the allowed values, case-insensitively."""
         text = (self.text(key) or default).lower()
         if text not in allowed:
-            raise InvalidInputError(f"property {key!r}: expected one of {sorted(allowed)}, got {text!r}")
+            raise InvalidInputError(
+                f"property {key!r} is invalid: expected one of {', '.join(sorted(allowed))}"
+            )
         return text
 
     def refuse(self, keys: Collection[str], reason: str) -> None:
-        """Refuse properties that mean nothing beside the others, rather than ignore them."""
+        """Refuse properties that have no effect in combination with others, rather than ignore them."""
         for key in sorted(keys):
             if self.text(key) is not None:
                 raise InvalidInputError(f"property {key!r} {reason}")
 
     def storage_options(self) -> dict[str, str]:
-        """What stands under ``storage.``, without the prefix, as Lance takes it."""
-        return {
+        """Return the ``storage.*`` properties without the prefix, as Lance's storage options.
+
+        Raises:
+            InvalidInputError: (13) an endpoint is not a URL, or contains a user or password.
+        """
+        options = {
             key.removeprefix(STORAGE_PREFIX): value
             for key, value in self._values.items()
             if key.startswith(STORAGE_PREFIX)
         }
+        for key, value in options.items():
+            if _ENDPOINT.fullmatch(key) and value.strip():
+                check_endpoint(STORAGE_PREFIX + key, value.strip(), "the storage's access key properties")
+        return options
 
 
 @dataclass(frozen=True, slots=True)
 class StorageConfig:
-    """What every namespace knows about storage, whichever the metastore."""
+    """Configuration of storage and new tables, common to all metastores."""
 
     root: str
-    """Absolute path or URL below which entries without a location lie."""
+    """Absolute path or URL below which namespaces and tables without a given location are placed."""
     vend_credentials: bool = True
-    """Whether `storage_options` are handed out where a request leaves it open."""
+    """Whether responses include `storage_options` if a request doesn't say."""
+    managed_by: str = BY_STORAGE
+    """Default version authority of new tables: ``storage`` or ``impl``."""
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Lance's storage options; they may hold secrets, so no repr shows them."""
+    """Lance's storage options; they may contain secrets, so the repr omits them."""
 
     @classmethod
     def parse(cls, properties: Properties) -> Self:
@@ -117,21 +137,49 @@ class StorageConfig:
         return cls(
             root=absolute_root(properties.text(ROOT)),
             vend_credentials=properties.flag(VEND_CREDENTIALS, default=True),
+            managed_by=properties.choice(MANAGED_BY, (BY_STORAGE, BY_IMPLEMENTATION), BY_STORAGE),
             storage_options=properties.storage_options(),
         )
 
     def vended(self, asked: bool | None) -> dict[str, str] | None:
-        """The storage options that a response carries, by the request's ``vend_credentials``."""
+        """Return the storage options for a response, given the request's ``vend_credentials``."""
         wanted = self.vend_credentials if asked is None else asked
         return dict(self.storage_options) if wanted and self.storage_options else None
+
+
+def check_endpoint(key: str, value: str, instead: str) -> str:
+    """Return a service's address without trailing slashes.
+
+    Args:
+        key: the property.
+        value: its value; it may contain a misplaced password, so only a reason is shown.
+        instead: where a user and a password belong, for the message.
+
+    Raises:
+        InvalidInputError: (13) it doesn't match ``http(s)://host[:port][/path]``.
+    """
+    try:
+        parts = urlsplit(value)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        raise _bad_endpoint(key, "its port is not a number from 1 to 65535") from None
+    if has_credentials(value):
+        raise _bad_endpoint(key, f"it contains a user or password; use {instead}")
+    if not valid or parts.query or parts.fragment:
+        raise _bad_endpoint(key, "scheme or host is missing, or there is a query or a fragment")
+    return value.rstrip("/")
+
+
+def _bad_endpoint(key: str, reason: str) -> InvalidInputError:
+    return InvalidInputError(f"property {key!r}: expected http(s)://host[:port], but {reason}")
 
 
 def _check_key(key: str, known: Collection[str]) -> None:
     if key in known or key.startswith(STORAGE_PREFIX):
         return
-    # A whole "key=value" may have slipped into the key: the value may be a secret.
+    # A whole "key=value" may have been entered as the key: the value may be a secret.
     key = key.partition("=")[0]
-    meant = _meant(key, known)
+    meant = _suggestion(key, known)
     if meant:
         raise InvalidInputError(
             f"property {key!r} is unknown; did you mean {meant!r}? "
@@ -139,7 +187,7 @@ def _check_key(key: str, known: Collection[str]) -> None:
         )
 
 
-def _meant(key: str, known: Collection[str]) -> str | None:
+def _suggestion(key: str, known: Collection[str]) -> str | None:
     if _closest(re.split(r"[._-]", key)[0], [STORAGE_PREFIX]):
         return STORAGE_PREFIX
     tails = {candidate.rpartition(".")[2]: candidate for candidate in known}

@@ -1,12 +1,13 @@
-"""Locations: how they are written, and where things lie under ``root`` (clarifications: Layout)."""
+"""Locations: normalization, validation, and layout under ``root`` (clarifications: Layout)."""
 
 from __future__ import annotations
 
 import posixpath
 from pathlib import Path, PurePosixPath
-from urllib.parse import urlsplit
 
 from lance_namespace.errors import InvalidInputError
+
+from airflow_provider_lancens.redaction import has_credentials
 
 TABLE_SUFFIX = ".lance"
 DATABASE_SUFFIX = ".db"
@@ -15,9 +16,9 @@ _FILE_SCHEME = "file:"
 
 
 def normalize(location: str) -> str:
-    """A location as Lance takes it: local ones as plain paths, ``s3a``/``s3n`` as ``s3``.
+    """Return a location as Lance expects it: local ones as plain paths, ``s3a``/``s3n`` as ``s3``.
 
-    HMS answers ``file:/x/y`` where ``/x/y`` was given; Hadoop's S3 schemes mean nothing to Lance.
+    HMS returns ``file:/x/y`` where ``/x/y`` was given; Lance doesn't support Hadoop's S3 schemes.
     """
     for alias in _S3_ALIASES:
         if location.startswith(alias):
@@ -33,40 +34,54 @@ def is_local(location: str) -> bool:
 
 
 def as_uri(location: str) -> str:
-    """A location as a complete URI, so that no server reads a path against its own default store."""
+    """Return a location as a complete URI, so that no server resolves a path against its default store."""
     return f"file://{normalize(location)}" if is_local(location) else location
 
 
 def join(base: str, *parts: str) -> str:
-    """A location below another one."""
+    """Join parts to a base location."""
     return "/".join((base.rstrip("/"), *parts))
 
 
 def absolute_root(root: str | None) -> str:
-    """The storage root, made absolute once; the current directory where none is given.
+    """Return the absolute storage root; the current directory if none is given.
 
     Raises:
-        InvalidInputError: (13) it carries credentials, which every message about a table would show.
+        InvalidInputError: (13) it contains credentials, which every message about a table would show.
     """
-    if root and "@" in urlsplit(root).netloc:
-        raise InvalidInputError("property 'root': it carries credentials; name them by storage.* properties")
+    if root and has_credentials(root):
+        raise InvalidInputError("property 'root': it contains credentials; set them as storage.* properties")
     if root is None or is_local(root):
         return str(Path(normalize(root or ".")).expanduser().absolute())
     return root.rstrip("/")
 
 
 def check_location(location: str, argument: str = "location") -> str:
-    """Return a caller's location if it can be one, without the slashes that servers drop.
+    """Validate a caller's location, and return it without the slashes that servers drop.
 
     Raises:
-        InvalidInputError: (13) it is empty, relative, not printable, or climbs out by ``..``.
+        InvalidInputError: (13) it is empty, relative, not printable, or contains ``..`` or credentials.
     """
-    if not location.strip() or not location.isprintable():
-        raise InvalidInputError(f"{argument}: expected an absolute path or URL, got {location!r}")
-    if is_local(location) and not normalize(location).startswith("/"):
-        raise InvalidInputError(f"{argument}: expected an absolute path or URL, got {location!r}")
-    if ".." in PurePosixPath(location).parts:
-        raise InvalidInputError(f"{argument}: '..' is not allowed, got {location!r}")
+    fault = location_fault(location)
+    if not fault and (not location.isprintable() or ".." in PurePosixPath(location).parts):
+        fault = f"{location!r} contains '..' or unprintable characters"
+    if fault:
+        raise InvalidInputError(f"{argument}: expected an absolute path or URL, but {fault}")
     if is_local(location):
         return posixpath.normpath("/" + normalize(location).lstrip("/"))
     return location.rstrip("/")
+
+
+def location_fault(location: str) -> str | None:
+    """Return why a location is invalid, without any secret; None if it is valid."""
+    if not location.strip():
+        return "it is empty"
+    if has_credentials(location):
+        return (
+            "it contains credentials, which every reader of the catalog would see; set them as "
+            "storage.* properties"
+        )
+    path = location.removeprefix(_FILE_SCHEME)
+    if is_local(location) and not path.startswith("/"):
+        return f"{location!r} is relative, which each machine would resolve differently"
+    return None

@@ -1,16 +1,17 @@
-"""Sorted pages whose token survives creates and drops between them.
+"""Sorted pagination with tokens that remain valid after creates and drops in between.
 
-The token carries the last name of the page, not an offset: what stayed is neither skipped nor
-doubled (clarifications: ListNamespaces).
+The token contains the last name of the page, not an offset: existing names are neither skipped nor
+repeated (clarifications: ListNamespaces).
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import heapq
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from lance_namespace.errors import InvalidInputError
 
@@ -19,44 +20,73 @@ _PREFIX = "after:"
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of names, and the token of the next one, None at the end."""
+    """Page of names and the token of the next one, None at the end."""
 
     names: list[str]
     token: str | None
 
 
-def page_of(names: Iterable[str], token: str | None, limit: int | None) -> Page:
-    """Sort `names` and cut the page that follows `token`.
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """Which part of a sorted list is requested."""
 
-    Args:
-        names: all names, in any order, possibly repeated.
-        token: what the page before answered; None or empty for the first page.
-        limit: the most names to return; None for no bound.
+    after: str | None = None
+    """Last name of the previous page; None for the first page."""
+    limit: int | None = None
+    """Maximum number of names; None for no limit."""
+
+    @classmethod
+    def parse(cls, token: str | None, limit: int | None) -> Self:
+        """Read the fields of a request.
+
+        Args:
+            token: the previous page's token; None or empty for the first page.
+            limit: maximum number of names to return; None for no limit.
+
+        Raises:
+            InvalidInputError: (13) the limit is below 1, or the token is invalid.
+        """
+        if limit is not None and limit < 1:
+            raise InvalidInputError(f"limit: expected a whole number of at least 1, got {limit}")
+        return cls(_last_name(token) if token else None, limit)
+
+    def start(self, names: Sequence[str]) -> int:
+        """Return the index of the page's first name in sorted names."""
+        return 0 if self.after is None else bisect_right(names, self.after)
+
+    def cut(self, names: Sequence[str]) -> Page:
+        """Return the page of sorted names, without repetitions."""
+        start = self.start(names)
+        end = len(names) if self.limit is None else min(start + self.limit, len(names))
+        return Page(list(names[start:end]), None if end == len(names) else token_after(names[end - 1]))
+
+
+def token_after(name: str) -> str:
+    """Return the token of the page that begins after a name."""
+    return base64.urlsafe_b64encode(f"{_PREFIX}{name}".encode()).decode()
+
+
+def page_of(names: Iterable[str], token: str | None, limit: int | None) -> Page:
+    """Sort `names`, which may be repeated, and return the page that follows `token`.
 
     Raises:
-        InvalidInputError: (13) the limit is below 1, or the token is none of ours.
+        InvalidInputError: (13) the limit is below 1, or the token is invalid.
     """
-    if limit is not None and limit < 1:
-        raise InvalidInputError(f"limit: expected a whole number of at least 1, got {limit}")
-    after = _last_name(token) if token else None
-    rest = {name for name in names if after is None or name > after}
-    if limit is None or len(rest) <= limit:
-        return Page(sorted(rest), None)
-    cut = heapq.nsmallest(limit, rest)
-    return Page(cut, base64.urlsafe_b64encode(f"{_PREFIX}{cut[-1]}".encode()).decode())
+    return PageRequest.parse(token, limit).cut(sorted(set(names)))
 
 
 def _last_name(token: str) -> str:
     try:
         text = base64.urlsafe_b64decode(token.encode()).decode()
     except (binascii.Error, UnicodeError) as error:
-        raise _foreign_token(token) from error
+        raise _invalid_token(token) from error
     if not text.startswith(_PREFIX):
-        raise _foreign_token(token)
+        raise _invalid_token(token)
     return text.removeprefix(_PREFIX)
 
 
-def _foreign_token(token: str) -> InvalidInputError:
+def _invalid_token(token: str) -> InvalidInputError:
     return InvalidInputError(
-        f"page_token: {token!r} was not made by this namespace; pass the token of the page before, unchanged"
+        f"page_token: {token!r} was not issued by this namespace; pass the token of the previous "
+        "page, unchanged"
     )

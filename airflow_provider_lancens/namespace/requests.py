@@ -1,40 +1,51 @@
-"""Requests as they come: models from Python, plain dicts from pylance's and LanceDB's Rust core."""
+"""Request parsing: models come from Python, plain dicts from pylance's and LanceDB's Rust core."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
 from pydantic import BaseModel, ValidationError
 
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, NamespaceId, TableId
-from airflow_provider_lancens.namespace.metastore import Metastore
+from airflow_provider_lancens.namespace.metastore_protocol import Metastore
+from airflow_provider_lancens.namespace.operations.cascade import ForeignTables
 
 Request = TypeVar("Request", bound=BaseModel)
 
+ANY_TABLE = "*"
+"""Allows every foreign table of a namespace to be dropped."""
+
 
 def as_model(model: type[Request], request: Request | Mapping[str, Any]) -> Request:
-    """The request as `model`.
+    """Convert a request to `model`.
 
     Raises:
         InvalidInputError: (13) a field has the wrong type; the message names it.
-        UnsupportedOperationError: (0) the request carries an identity of its own.
+        UnsupportedOperationError: (0) the request has an identity of its own.
     """
-    parsed = request if isinstance(request, model) else _parse(model, request)
+    if not isinstance(request, (model, Mapping)):
+        raise InvalidInputError(f"expected a {model.__name__} or a dict, got {type(request).__name__}")
+    try:
+        parsed = request if isinstance(request, model) else model.model_validate(dict(request))
+    except ValidationError as error:
+        fields = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        # Not chained: pydantic quotes the input, such as properties that contain a secret.
+        raise InvalidInputError(f"{model.__name__}: {fields}") from None
     if getattr(parsed, "identity", None) is not None:
         raise UnsupportedOperationError(
-            f"{model.__name__}.identity: this namespace authenticates by its own properties, "
-            "not by request; leave it out"
+            f"{model.__name__}.identity: this namespace authenticates with its properties, not per "
+            "request; leave it out"
         )
     return parsed
 
 
 def refuse(request: BaseModel, reasons: Mapping[str, str]) -> None:
-    """Refuse the fields of a request that can't be honored, rather than ignore them.
+    """Refuse unsupported fields of a request, rather than ignore them.
 
     Raises:
-        UnsupportedOperationError: (0) one of them is set; the message says why not, and what else to do.
+        UnsupportedOperationError: (0) one of them is set; the message says why, and what to do instead.
     """
     for name, reason in reasons.items():
         if getattr(request, name):
@@ -42,7 +53,7 @@ def refuse(request: BaseModel, reasons: Mapping[str, str]) -> None:
 
 
 def choice(value: str | None, allowed: Collection[str], default: str, argument: str) -> str:
-    """A mode or behavior in any case and style: ``ExistOk`` is ``exist_ok`` is ``EXIST_OK``."""
+    """Parse a mode or behavior in any case and style: ``ExistOk`` is ``exist_ok`` is ``EXIST_OK``."""
     if value is None:
         return default
     plain = value.replace("_", "").lower()
@@ -53,10 +64,10 @@ def choice(value: str | None, allowed: Collection[str], default: str, argument: 
 
 
 def namespace_id(parts: Sequence[str] | None, metastore: Metastore) -> NamespaceId:
-    """A namespace that this metastore can hold, root included; None is the root.
+    """Return the identifier of a namespace, validated for this metastore; None is the root.
 
     Raises:
-        InvalidInputError: (13) it has too many levels, or a level can't be a name there.
+        InvalidInputError: (13) it has too many levels, or a level is an invalid name.
     """
     levels = metastore.namespace_levels
     namespace = _identifier(NamespaceId, parts or (), metastore)
@@ -68,7 +79,7 @@ def namespace_id(parts: Sequence[str] | None, metastore: Metastore) -> Namespace
 
 
 def child_namespace_id(parts: Sequence[str] | None, metastore: Metastore, verb: str) -> NamespaceId:
-    """The same for an operation that the root can't undergo."""
+    """Return a validated namespace identifier for an operation that the root doesn't support."""
     namespace = namespace_id(parts, metastore)
     if namespace.is_root:
         raise InvalidInputError(f"the root namespace can't be {verb}; name a namespace by its id")
@@ -76,29 +87,57 @@ def child_namespace_id(parts: Sequence[str] | None, metastore: Metastore, verb: 
 
 
 def database_id(parts: Sequence[str] | None, metastore: Metastore) -> NamespaceId:
-    """The same for an operation on the tables of a namespace: only the innermost level holds any."""
+    """Return a validated identifier of a database, the innermost level, which alone has tables."""
     namespace = namespace_id(parts, metastore)
     if len(namespace) != metastore.namespace_levels:
         raise InvalidInputError(
             f"namespace {str(namespace)!r} has {len(namespace)} levels, but only those with "
-            f"{metastore.namespace_levels} hold tables; list_all_tables lists them all"
+            f"{metastore.namespace_levels} contain tables; list_all_tables lists them all"
         )
     return namespace
 
 
 def table_id(parts: Sequence[str] | None, metastore: Metastore) -> TableId:
-    """A table that this metastore can hold.
+    """Return the identifier of a table, validated for this metastore.
 
     Raises:
-        InvalidInputError: (13) no id, the wrong number of levels, or a level can't be a name there.
+        InvalidInputError: (13) no id, the wrong number of levels, or a level is an invalid name.
     """
     if not parts:
-        raise InvalidInputError("a table's id is missing")
+        raise InvalidInputError("id: a table's identifier is required, but missing")
     table = _identifier(TableId, parts, metastore)
     wanted = metastore.namespace_levels + 1
     if len(table) != wanted:
-        raise InvalidInputError(f"table {str(table)!r} has {len(table)} levels; needed here: {wanted}")
+        raise InvalidInputError(f"table {str(table)!r} has {len(table)} levels; expected: {wanted}")
     return table
+
+
+def foreign_tables_of(texts: Iterable[str], metastore: Metastore) -> ForeignTables:
+    """Parse the tables that aren't Lance and that a cascade may drop nevertheless.
+
+    Args:
+        texts: their identifiers; ``*`` for any.
+        metastore: the metastore, whose number of levels each identifier must have.
+
+    Raises:
+        InvalidInputError: (13) a text is no table's identifier.
+    """
+    named: set[TableId] = set()
+    wanted = metastore.namespace_levels + 1
+    for text in (text.strip() for text in texts):
+        if text == ANY_TABLE:
+            return ForeignTables(any=True)
+        try:
+            table = TableId.parse(text)
+        except InvalidIdentifierError as error:
+            raise InvalidInputError(f"foreign tables: {error}") from error
+        if len(table) != wanted:  # other writers choose their names, so no name is checked
+            raise InvalidInputError(
+                f"foreign tables: table {text!r} has {len(table)} levels; needed here: {wanted}, or "
+                f"{ANY_TABLE!r} for any table"
+            )
+        named.add(table)
+    return ForeignTables(frozenset(named))
 
 
 Identifier = TypeVar("Identifier", NamespaceId, TableId)
@@ -112,13 +151,3 @@ def _identifier(kind: type[Identifier], parts: Sequence[str], metastore: Metasto
     for part in identifier.parts:
         metastore.check_name(part)
     return identifier
-
-
-def _parse(model: type[Request], request: object) -> Request:
-    if not isinstance(request, Mapping):
-        raise InvalidInputError(f"expected a {model.__name__} or a dict, got {type(request).__name__}")
-    try:
-        return model.model_validate(dict(request))
-    except ValidationError as error:
-        fields = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise InvalidInputError(f"{model.__name__}: {fields}") from error

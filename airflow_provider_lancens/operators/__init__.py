@@ -1,1 +1,92 @@
-"""Tasks on Lance namespaces and tables."""
+"""Operators on Lance namespaces and tables, and `lance_spark` for PySpark in TaskFlow tasks.
+
+Import names from this package; its modules are internal.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_provider_lancens._exports import lazy_exports
+
+if TYPE_CHECKING:
+    from airflow_provider_lancens.operators.delete_rows import LanceDeleteRowsOperator
+    from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
+    from airflow_provider_lancens.operators.maintain_table import LanceMaintainTableOperator
+    from airflow_provider_lancens.operators.maintenance import (
+        LanceCompactTableOperator,
+        LanceCreateIndexOperator,
+    )
+    from airflow_provider_lancens.operators.namespaces import (
+        LanceCreateNamespaceOperator,
+        LanceDropNamespaceOperator,
+    )
+    from airflow_provider_lancens.operators.table_clean_up import (
+        LanceCleanUpVersionsOperator,
+        LanceRemoveOrphansOperator,
+    )
+    from airflow_provider_lancens.operators.tables import (
+        LanceDeclareTableOperator,
+        LanceDeregisterTableOperator,
+        LanceDropTableOperator,
+        LanceRegisterTableOperator,
+    )
+    from airflow_provider_lancens.operators.taskflow import SparkLake, lance_spark
+    from airflow_provider_lancens.operators.version_authority import (
+        LanceCompareTableOperator,
+        LanceConvertTableOperator,
+    )
+    from airflow_provider_lancens.operators.versions import (
+        LanceAdvanceTableVersionOperator,
+        LanceReleaseVersionOperator,
+        LanceTagVersionOperator,
+    )
+
+__all__ = [
+    "LanceAdvanceTableVersionOperator",
+    "LanceCleanUpVersionsOperator",
+    "LanceCompactTableOperator",
+    "LanceCompareTableOperator",
+    "LanceConvertTableOperator",
+    "LanceCreateIndexOperator",
+    "LanceCreateNamespaceOperator",
+    "LanceDeclareTableOperator",
+    "LanceDeleteRowsOperator",
+    "LanceDeregisterTableOperator",
+    "LanceDropNamespaceOperator",
+    "LanceDropTableOperator",
+    "LanceMaintainTableOperator",
+    "LanceRegisterTableOperator",
+    "LanceReleaseVersionOperator",
+    "LanceRemoveOrphansOperator",
+    "LanceSparkIngestOperator",
+    "LanceTagVersionOperator",
+    "SparkLake",
+    "lance_spark",
+]
+
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "LanceAdvanceTableVersionOperator": "versions",
+        "LanceCleanUpVersionsOperator": "table_clean_up",
+        "LanceCompactTableOperator": "maintenance",
+        "LanceCompareTableOperator": "version_authority",
+        "LanceConvertTableOperator": "version_authority",
+        "LanceCreateIndexOperator": "maintenance",
+        "LanceCreateNamespaceOperator": "namespaces",
+        "LanceDeclareTableOperator": "tables",
+        "LanceDeleteRowsOperator": "delete_rows",
+        "LanceDeregisterTableOperator": "tables",
+        "LanceDropNamespaceOperator": "namespaces",
+        "LanceDropTableOperator": "tables",
+        "LanceMaintainTableOperator": "maintain_table",
+        "LanceRegisterTableOperator": "tables",
+        "LanceReleaseVersionOperator": "versions",
+        "LanceRemoveOrphansOperator": "table_clean_up",
+        "LanceSparkIngestOperator": "ingest",
+        "LanceTagVersionOperator": "versions",
+        "SparkLake": "taskflow",
+        "lance_spark": "taskflow",
+    },
+)

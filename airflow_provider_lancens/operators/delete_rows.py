@@ -1,38 +1,43 @@
-"""Deleting rows of a table by a condition, once. One process does it, no Spark."""
+"""Operator that deletes rows of a table by a condition, exactly once, in the task's process without Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_lancens.hooks.arguments import parse_table, parse_text
+from airflow_provider_lancens.hooks.template_args import check_choice, parse_table, parse_text
 from airflow_provider_lancens.links import LanceGlueTableLink
-from airflow_provider_lancens.operators.base import LanceOperator
-from airflow_provider_lancens.operators.naming import idempotency_key
+from airflow_provider_lancens.operators._spark.write_naming import asked_policy, idempotency_key, occasion_of
+from airflow_provider_lancens.operators.lance_operator import LanceOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from airflow_provider_lancens.spark.options import OnExistingKey
+
 
 class LanceDeleteRowsOperator(LanceOperator):
-    """Delete the rows of a table that meet a condition, exactly once.
+    """Delete the rows of a table that match a condition, exactly once.
 
-    The rows are marked as deleted in one commit, also where none meets the condition: a task that is
-    retried or cleared finds that commit, and deletes nothing of what came since. Their bytes stay until a
-    compaction and a clean-up.
+    The rows are marked as deleted in one commit, which is made even if no row matches: a task that is
+    retried or cleared finds that commit and doesn't delete rows added since. Their bytes remain on the
+    storage until a compaction and a clean-up.
 
     Its XCom is ``{"table": str, "version": int, "previous_version": int | None, "rows": int,
-    "files": int, "bytes": int, "seconds": float, "committed": bool}``: `rows` that were deleted, in how many
-    fragments; no bytes are written. ``committed`` is false where an earlier run made the commit that it
-    describes. An outlet that is the table's asset, or an alias, carries table and versions as its event's
-    extra.
+    "files": int, "bytes": int, "seconds": float, "committed": bool}``: ``rows`` counts the deleted rows,
+    ``files`` the fragments that contained them; no bytes are written. ``committed`` is false if an earlier
+    run made the commit. If an outlet is the table's asset or an asset alias, the extra of its event contains
+    the table and both versions.
 
     Args:
-        table: its identifier, ``database$table``. Templated.
-        where: a condition in Lance's SQL, such as ``month = 3``. Under a key that was committed with another
-            condition, the task fails for good. Templated.
-        idempotency_key: what this deletion is. By default the DAG, the task, the map index and the data
-            interval, or the run where there is none. Templated.
+        table: table identifier, ``database$table``. Templated.
+        where: a condition in Lance's SQL, such as ``month = 3``. If the key was committed with another
+            condition, the task fails without retries. Templated.
+        idempotency_key: identifies this deletion. By default the DAG, the task, the map index and the data
+            interval, or the run if there is no interval. Templated.
+        on_existing_key: what to do if the key was committed before: ``skip``, or ``write_again`` to delete
+            the rows that match now. ``lance_on_existing_key`` in the run's configuration overrides it, for
+            all tasks or by task id.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
@@ -40,27 +45,45 @@ class LanceDeleteRowsOperator(LanceOperator):
     template_fields_renderers = {"where": "sql"}
     operator_extra_links = (LanceGlueTableLink(),)
 
-    def __init__(self, *, table: str, where: str, idempotency_key: str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        table: str,
+        where: str,
+        idempotency_key: str | None = None,
+        on_existing_key: OnExistingKey = "skip",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
+        check_choice("on_existing_key", on_existing_key, ("skip", "write_again"))
         self.table = table
         self.where = where
         self.idempotency_key = idempotency_key
+        self.on_existing_key: OnExistingKey = on_existing_key
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Find the commit of an earlier run, or make it.
+        """Return the commit of an earlier run, or delete the rows and commit.
 
         Raises:
-            AirflowFailException: there is no such table, the condition can't be understood, or the key was
-                committed with another.
-            LanceRetryableError: the metastore or the storage didn't answer, or others were always faster.
+            AirflowFailException: there is no such table, the condition is invalid, or the key was committed
+                with another condition.
+            LanceRetryableError: the metastore or the storage is unavailable, or every commit attempt
+                conflicted.
         """
-        from airflow_provider_lancens.spark.delete import delete_rows
+        from airflow_provider_lancens.spark.commit.delete import delete_rows
 
-        table = str(parse_table(self.table))
+        table = parse_table(self.table)
         where = parse_text(self.where) or ""
         key = idempotency_key(self.idempotency_key, context)
         self.log.info("Deleting from table %s where %s, under key %r", table, where, key)
-        with self.connected(f"deleting rows of table {table!r}") as namespace:
-            result = delete_rows(namespace, table, where, idempotency_key=key)
+        with self.connected(f"deleting rows of table {str(table)!r}") as namespace:
+            result = delete_rows(
+                namespace,
+                table,
+                where,
+                idempotency_key=key,
+                on_existing_key=asked_policy(self.on_existing_key, context),
+                occasion=occasion_of(context),
+            )
         self.note_version(context, table, result.version, result.previous_version)
         return result.as_dict()

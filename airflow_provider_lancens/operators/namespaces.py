@@ -1,19 +1,29 @@
-"""Creating and dropping namespaces."""
+"""Operators that create and drop namespaces."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_lancens.hooks.arguments import check_choice, parse_list, parse_namespace, parse_settings
+from airflow_provider_lancens.hooks.template_args import (
+    check_choice,
+    parse_list,
+    parse_namespace,
+    parse_settings,
+)
 from airflow_provider_lancens.links import LanceGlueDatabaseLink
-from airflow_provider_lancens.operators.base import SKIP, SKIP_OR_FAIL, IfExists, IfMissing, LanceOperator
+from airflow_provider_lancens.operators.lance_operator import (
+    SKIP,
+    SKIP_OR_FAIL,
+    IfExists,
+    IfMissing,
+    LanceOperator,
+)
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_provider_lancens.identifiers import NamespaceId
-    from airflow_provider_lancens.namespace.base import MetastoreNamespace
+    from airflow_provider_lancens.namespace.operations.cascade import CascadePlan
 
 _CASCADE = "cascade"
 _BEHAVIORS = ("restrict", _CASCADE)
@@ -21,15 +31,15 @@ _NAMES_IN_AN_XCOM = 1000
 
 
 class LanceCreateNamespaceOperator(LanceOperator):
-    """Create a namespace: a database of the metastore.
+    """Create a namespace: a database in the metastore.
 
-    Its XCom is ``{"namespace": str, "created": bool}``; ``created`` is false where it was there already.
+    Its XCom is ``{"namespace": str, "created": bool}``; ``created`` is false if it already exists.
 
     Args:
-        namespace: its identifier, ``database``. Templated.
-        properties: kept with it; ``database.location-uri``, ``database.description`` and
-            ``database.owner`` go where the metastore has a field for them. Templated.
-        if_exists: ``skip`` leaves an existing one as it is, ``fail`` fails the task for good.
+        namespace: namespace identifier, ``database``. Templated.
+        properties: properties of the namespace; ``database.location-uri``, ``database.description`` and
+            ``database.owner`` are stored in the metastore's own fields where it has them. Templated.
+        if_exists: ``skip`` leaves an existing namespace unchanged, ``fail`` fails the task without retries.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
@@ -51,11 +61,11 @@ class LanceCreateNamespaceOperator(LanceOperator):
         self.if_exists = check_choice("if_exists", if_exists, SKIP_OR_FAIL)
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Create it.
+        """Create the namespace.
 
         Raises:
             AirflowFailException: it exists and ``if_exists`` is ``fail``, or can't be created.
-            LanceRetryableError: the metastore didn't answer.
+            LanceRetryableError: the metastore is unavailable.
         """
         from lance_namespace import CreateNamespaceRequest
         from lance_namespace.errors import NamespaceAlreadyExistsError
@@ -69,28 +79,31 @@ class LanceCreateNamespaceOperator(LanceOperator):
             except NamespaceAlreadyExistsError:
                 if self.if_exists != SKIP:
                     raise
-                self.log.info("Namespace %s exists; left as it is", namespace)
+                self.log.info("Namespace %s already exists; not changed", namespace)
                 return {"namespace": str(namespace), "created": False}
         self.log.info("Created namespace %s", namespace)
         return {"namespace": str(namespace), "created": True}
 
 
 class LanceDropNamespaceOperator(LanceOperator):
-    """Drop a namespace from the metastore; no file is deleted.
+    """Drop a namespace from the metastore without deleting any files.
 
-    Its XCom is ``{"namespace": str, "dropped": bool}``; ``dropped`` is false where it wasn't there, or
-    with ``dry_run``. With ``cascade`` or ``dry_run`` it also holds ``plan``, which is logged and pushed
-    before anything goes: ``{"namespaces": [str], "lance_tables": [str], "foreign_tables": [str],
-    "lance_table_count": int, "foreign_table_count": int}``, each list cut after 1,000 names.
+    Its XCom is ``{"namespace": str, "dropped": bool}``; ``dropped`` is false if there is no such namespace,
+    or with ``dry_run``. With ``cascade`` or ``dry_run`` it also contains ``plan``, which is logged and pushed
+    before anything is dropped: ``{"namespaces": [str], "lance_tables": [str], "foreign_tables": [str],
+    "lance_table_count": int, "foreign_table_count": int}``, each list truncated to 1,000 names.
 
     Args:
-        namespace: its identifier, ``database``. Templated.
-        behavior: ``restrict`` refuses one that isn't empty; ``cascade`` drops its Lance tables' entries
-            first, and refuses where it holds tables that aren't Lance and aren't named by `foreign_tables`.
-        foreign_tables: identifiers of tables that aren't Lance and whose entries a cascade may drop all
-            the same; ``["*"]`` for any. Templated.
-        dry_run: only make the plan.
-        if_missing: ``skip`` lets the task succeed where there is none, ``fail`` fails it for good.
+        namespace: namespace identifier, ``database``. Templated.
+        behavior: ``restrict`` refuses to drop a namespace that isn't empty; ``cascade`` first drops its Lance
+            tables from the metastore. It drops exactly what its plan contains, and refuses if there are
+            non-Lance tables that `foreign_tables` doesn't list, or if another client has created or replaced
+            tables since the plan was made; clear the task for a new plan.
+        foreign_tables: identifiers of non-Lance tables that a cascade may also drop from the metastore;
+            ``["*"]`` for any. Templated.
+        dry_run: only compute the plan.
+        if_missing: if there is no such namespace, ``skip`` lets the task succeed, ``fail`` fails it without
+            retries.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
@@ -114,12 +127,12 @@ class LanceDropNamespaceOperator(LanceOperator):
         self.if_missing = check_choice("if_missing", if_missing, SKIP_OR_FAIL)
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Drop it.
+        """Drop the namespace.
 
         Raises:
-            AirflowFailException: it isn't empty, or it is missing and ``if_missing`` is ``fail``, or
-                `foreign_tables` is no list.
-            LanceRetryableError: the metastore didn't answer.
+            AirflowFailException: it isn't empty, or has changed since the plan was made, or doesn't exist
+                and ``if_missing`` is ``fail``, or `foreign_tables` is not a list of tables.
+            LanceRetryableError: the metastore is unavailable.
         """
         from lance_namespace.errors import NamespaceNotFoundError
 
@@ -128,41 +141,34 @@ class LanceDropNamespaceOperator(LanceOperator):
         result: dict[str, Any] = {"namespace": str(namespace), "dropped": False}
         with self.connected(f"dropping namespace {str(namespace)!r} ({self.behavior})") as metastore:
             try:
-                if self.only_plan or self.behavior == _CASCADE:
-                    result["plan"] = self._plan(metastore, namespace, context)
-                if not self.only_plan:
-                    metastore.drop_namespace(self._request(namespace, foreign))
-                    result["dropped"] = True
+                if self.behavior == _CASCADE or self.only_plan:
+                    plan = metastore.plan_drop_namespace({"id": list(namespace.parts)})
+                    result["plan"] = self._publish(plan, context)
+                if self.only_plan:
+                    return result
+                if self.behavior == _CASCADE:
+                    metastore.drop_planned_namespace(plan, foreign)
+                else:
+                    metastore.drop_namespace({"id": list(namespace.parts)})
             except NamespaceNotFoundError:
                 if self.if_missing != SKIP:
                     raise
-                self.log.info("Namespace %s is not there; nothing to drop", namespace)
+                self.log.info("Namespace %s does not exist; nothing to drop", namespace)
                 return result
-        self.log.info("Dropped namespace %s: %s", namespace, result["dropped"])
-        return result
+        self.log.info("Dropped namespace %s", namespace)
+        return {**result, "dropped": True}
 
-    def _request(self, namespace: NamespaceId, foreign: Sequence[str]) -> Any:
-        from lance_namespace import DropNamespaceRequest
-
-        from airflow_provider_lancens.namespace.interface.namespaces import FOREIGN_TABLES
-
-        allowed = {FOREIGN_TABLES: ",".join(foreign)} if foreign else None
-        return DropNamespaceRequest(id=list(namespace.parts), behavior=self.behavior, context=allowed)
-
-    def _plan(
-        self, metastore: MetastoreNamespace, namespace: NamespaceId, context: Context
-    ) -> dict[str, Any]:
-        plan = metastore.plan_drop_namespace({"id": list(namespace.parts)})
+    def _publish(self, plan: CascadePlan, context: Context) -> dict[str, Any]:
+        """Log a plan, and push it as an XCom before it is executed; return its XCom."""
+        for line in plan.lines():
+            self.log.info("%s", line)
         lance, foreign = [list(map(str, tables)) for tables in (plan.lance_tables, plan.foreign_tables)]
-        self.log.info("Namespaces to drop: %s", ", ".join(map(str, plan.namespaces)))
-        self.log.info("Lance tables whose entries go: %s", ", ".join(lance) or "none")
-        self.log.info("Tables that aren't Lance: %s", ", ".join(foreign) or "none")
-        found = {
+        published = {
             "namespaces": list(map(str, plan.namespaces))[:_NAMES_IN_AN_XCOM],
             "lance_tables": lance[:_NAMES_IN_AN_XCOM],
             "foreign_tables": foreign[:_NAMES_IN_AN_XCOM],
             "lance_table_count": len(lance),
             "foreign_table_count": len(foreign),
         }
-        context["ti"].xcom_push(key="plan", value=found)  # a task that then fails returns nothing
-        return found
+        context["ti"].xcom_push(key="plan", value=published)  # a task that then fails returns nothing
+        return published

@@ -1,4 +1,4 @@
-"""Tables come and go: declared, registered, deregistered, dropped."""
+"""Operators that declare, register, deregister and drop tables."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_lancens.hooks.arguments import check_choice, parse_settings, parse_table
+from airflow_provider_lancens.hooks.template_args import check_choice, parse_settings, parse_table
 from airflow_provider_lancens.links import LanceGlueTableLink, LanceS3Link
-from airflow_provider_lancens.operators.base import SKIP, SKIP_OR_FAIL, IfExists, IfMissing, LanceOperator
+from airflow_provider_lancens.operators.lance_operator import (
+    SKIP,
+    SKIP_OR_FAIL,
+    IfExists,
+    IfMissing,
+    LanceOperator,
+)
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -21,18 +27,18 @@ _REPLACE = "replace"
 
 
 class LanceDeclareTableOperator(LanceOperator):
-    """Declare a table: write its entry into the metastore, and no data set.
+    """Declare a table: create its catalog table in the metastore without writing any data.
 
-    Its XCom is ``{"table": str, "location": str, "created": bool}``; ``created`` is false, and
-    ``location`` that of the existing one, where it was there already.
+    Its XCom is ``{"table": str, "location": str, "created": bool}``. If the table already exists,
+    ``created`` is false and ``location`` is that of the existing table.
 
     Args:
-        table: its identifier, ``database$table``. Templated.
-        location: the root of its data set, an absolute path or a URL; where None, a folder below the
+        table: table identifier, ``database$table``. Templated.
+        location: root of its data set, an absolute path or a URL; by default a folder below the
             namespace's location. Templated.
-        properties: kept as the entry's parameters. Templated.
-        if_exists: ``skip`` leaves an existing Lance table as it is, ``fail`` fails the task for good. A
-            table of that name that isn't Lance always fails it.
+        properties: stored as parameters of the catalog table. Templated.
+        if_exists: ``skip`` leaves an existing Lance table unchanged, ``fail`` fails the task without
+            retries. An existing table that isn't Lance always fails it.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
@@ -56,11 +62,11 @@ class LanceDeclareTableOperator(LanceOperator):
         self.if_exists = check_choice("if_exists", if_exists, SKIP_OR_FAIL)
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Declare it.
+        """Declare the table.
 
         Raises:
-            AirflowFailException: it exists and ``if_exists`` is ``fail``, or can't be declared.
-            LanceRetryableError: the metastore didn't answer.
+            AirflowFailException: the table exists and ``if_exists`` is ``fail``, or it can't be declared.
+            LanceRetryableError: the metastore is unavailable.
         """
         from lance_namespace import DeclareTableRequest, DescribeTableRequest
         from lance_namespace.errors import TableAlreadyExistsError
@@ -76,25 +82,26 @@ class LanceDeclareTableOperator(LanceOperator):
                 if self.if_exists != SKIP:
                     raise
                 location = metastore.describe_table(DescribeTableRequest(id=parts)).location
-                self.log.info("Table %s exists at %s; left as it is", table, location)
+                self.log.info("Table %s already exists at %s; not changed", table, location)
                 return {"table": str(table), "location": location, "created": False}
         self.log.info("Declared table %s at %s", table, location)
         return {"table": str(table), "location": location, "created": True}
 
 
 class LanceRegisterTableOperator(LanceOperator):
-    """Register a table: write an entry for a data set that lies somewhere already.
+    """Register a table: create a catalog table for an existing data set.
 
-    Its XCom is ``{"table": str, "location": str, "created": bool}``; ``created`` is false where an entry
-    for this location was there already.
+    Its XCom is ``{"table": str, "location": str, "created": bool}``; ``created`` is false if a table at
+    this location was already registered.
 
     Args:
-        table: its identifier, ``database$table``. Templated.
-        location: the root of its data set, an absolute path or a URL. Templated.
-        properties: kept as the entry's parameters. Templated.
-        if_exists: ``skip`` leaves an existing Lance table as it is where it lies at this location, and
-            fails the task for good where it lies elsewhere; ``replace`` writes the entry anew, and no data
-            goes; ``fail`` fails the task for good. A table of that name that isn't Lance always fails it.
+        table: table identifier, ``database$table``. Templated.
+        location: root of its data set, an absolute path or a URL. Templated.
+        properties: stored as parameters of the catalog table. Templated.
+        if_exists: ``skip`` leaves an existing Lance table unchanged if it has the same location, and
+            otherwise fails the task without retries; ``replace`` replaces the catalog table and deletes no
+            data; ``fail`` fails the task without retries. An existing table that isn't Lance always fails
+            it, except that ``replace`` repairs a Lance table whose ``table_type`` another client dropped.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
@@ -118,11 +125,12 @@ class LanceRegisterTableOperator(LanceOperator):
         self.if_exists = check_choice("if_exists", if_exists, (*SKIP_OR_FAIL, _REPLACE))
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Register it.
+        """Register the table.
 
         Raises:
-            AirflowFailException: it exists elsewhere, or ``if_exists`` is ``fail``, or it can't be.
-            LanceRetryableError: the metastore didn't answer.
+            AirflowFailException: the table exists at another location, or exists and ``if_exists`` is
+                ``fail``, or can't be registered.
+            LanceRetryableError: the metastore is unavailable.
         """
         from lance_namespace import RegisterTableRequest
         from lance_namespace.errors import TableAlreadyExistsError
@@ -153,22 +161,23 @@ class LanceRegisterTableOperator(LanceOperator):
         location = str(metastore.describe_table(DescribeTableRequest(id=list(table.parts))).location)
         if normalize(location) != normalize(self.location):
             raise AirflowFailException(
-                f"registering table {str(table)!r}: it exists and lies at {location!r}, not at "
-                f"{self.location!r}; give that location, or if_exists='replace'"
+                f"registering table {str(table)!r}: it already exists at {location!r}, not at "
+                f"{self.location!r}; pass that location, or if_exists='replace'"
             )
-        self.log.info("Table %s is registered at %s already; left as it is", table, location)
+        self.log.info("Table %s is already registered at %s; not changed", table, location)
         return location
 
 
 class LanceDeregisterTableOperator(LanceOperator):
-    """Take a table's entry out of the metastore; its data stays where it is.
+    """Remove a table from the metastore without deleting its data.
 
-    Its XCom is ``{"table": str, "location": str | None, "deregistered": bool}``; ``deregistered`` is
-    false, and there is no location, where it wasn't there.
+    Its XCom is ``{"table": str, "location": str | None, "deregistered": bool}``. If there is no such
+    table, ``deregistered`` is false and ``location`` is None.
 
     Args:
-        table: its identifier, ``database$table``. Templated.
-        if_missing: ``skip`` lets the task succeed where there is none, ``fail`` fails it for good.
+        table: table identifier, ``database$table``. Templated.
+        if_missing: if there is no such table, ``skip`` lets the task succeed, ``fail`` fails it without
+            retries.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
@@ -181,11 +190,11 @@ class LanceDeregisterTableOperator(LanceOperator):
         self.if_missing = check_choice("if_missing", if_missing, SKIP_OR_FAIL)
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Deregister it.
+        """Deregister the table.
 
         Raises:
-            AirflowFailException: it isn't a Lance table, or is missing and ``if_missing`` is ``fail``.
-            LanceRetryableError: the metastore didn't answer.
+            AirflowFailException: it isn't a Lance table, or it doesn't exist and ``if_missing`` is ``fail``.
+            LanceRetryableError: the metastore is unavailable.
         """
         from lance_namespace import DeregisterTableRequest
         from lance_namespace.errors import NamespaceNotFoundError, TableNotFoundError
@@ -198,23 +207,25 @@ class LanceDeregisterTableOperator(LanceOperator):
             except (NamespaceNotFoundError, TableNotFoundError):
                 if self.if_missing != SKIP:
                     raise
-                self.log.info("Table %s is not there; nothing to deregister", table)
+                self.log.info("Table %s does not exist; nothing to deregister", table)
                 return {"table": str(table), "location": None, "deregistered": False}
-        self.log.info("Deregistered table %s; its data stays at %s", table, location)
+        self.log.info("Deregistered table %s; its data is kept at %s", table, location)
         return {"table": str(table), "location": location, "deregistered": True}
 
 
 class LanceDropTableOperator(LanceOperator):
-    """Drop a table with its data: Lance's own files at its location, then its entry.
+    """Drop a table and its data: first Lance's own files at its location, then the catalog table.
 
-    Nothing else that lies there goes, and nothing at all where another entry points at the same data.
+    Other files at the location are kept. Nothing is deleted if another catalog table refers to the same
+    data.
 
-    Its XCom is ``{"table": str, "location": str | None, "dropped": bool}``; ``dropped`` is false, and
-    there is no location, where it wasn't there.
+    Its XCom is ``{"table": str, "location": str | None, "dropped": bool}``. If there is no such table,
+    ``dropped`` is false and ``location`` is None.
 
     Args:
-        table: its identifier, ``database$table``. Templated.
-        if_missing: ``skip`` lets the task succeed where there is none, ``fail`` fails it for good.
+        table: table identifier, ``database$table``. Templated.
+        if_missing: if there is no such table, ``skip`` lets the task succeed, ``fail`` fails it without
+            retries.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
@@ -226,12 +237,12 @@ class LanceDropTableOperator(LanceOperator):
         self.if_missing = check_choice("if_missing", if_missing, SKIP_OR_FAIL)
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Drop it; a task that was stopped halfway goes on where it is tried again.
+        """Drop the table; a retry resumes an interrupted drop.
 
         Raises:
-            AirflowFailException: it isn't a Lance table, shares its data, or is missing and ``if_missing``
-                is ``fail``.
-            LanceRetryableError: the metastore or the storage didn't answer.
+            AirflowFailException: it isn't a Lance table, shares its data with another table, or doesn't
+                exist and ``if_missing`` is ``fail``.
+            LanceRetryableError: the metastore or the storage is unavailable.
         """
         from lance_namespace import DropTableRequest
         from lance_namespace.errors import NamespaceNotFoundError, TableNotFoundError
@@ -244,7 +255,7 @@ class LanceDropTableOperator(LanceOperator):
             except (NamespaceNotFoundError, TableNotFoundError):
                 if self.if_missing != SKIP:
                     raise
-                self.log.info("Table %s is not there; nothing to drop", table)
+                self.log.info("Table %s does not exist; nothing to drop", table)
                 return {"table": str(table), "location": None, "dropped": False}
         self.log.info("Dropped table %s and its data at %s", table, location)
         return {"table": str(table), "location": location, "dropped": True}

@@ -1,25 +1,26 @@
-"""Write Spark DataFrames into Lance tables exactly once, and read them at a version. No Airflow here.
+"""Write Spark DataFrames and files into Lance tables exactly once, and read them at a version.
 
-Executors import modules of this package to do their part, so nothing heavy loads until it is used.
+No Airflow here. Executors import modules of this package, so nothing heavy loads until it is used.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from airflow_provider_lancens._exports import lazy_exports
 
 if TYPE_CHECKING:
+    from airflow_provider_lancens.spark.commit.delete import delete_rows
     from airflow_provider_lancens.spark.datasource import LanceDataSource, lance_data_source
-    from airflow_provider_lancens.spark.delete import delete_rows
-    from airflow_provider_lancens.spark.files.fingerprint import fingerprint_files
-    from airflow_provider_lancens.spark.files.source import FileSource
-    from airflow_provider_lancens.spark.files.writer import write_files
-    from airflow_provider_lancens.spark.once import find_write
+    from airflow_provider_lancens.spark.file_source import FileSource
+    from airflow_provider_lancens.spark.maintenance.orphans import Orphans, remove_orphans
     from airflow_provider_lancens.spark.options import WriteOptions, WriteResult
-    from airflow_provider_lancens.spark.orphans import Orphans, remove_orphans
-    from airflow_provider_lancens.spark.reader import read_table
-    from airflow_provider_lancens.spark.target import NamespaceSpec
-    from airflow_provider_lancens.spark.writer import write_table
+    from airflow_provider_lancens.spark.read.table_reader import read_table
+    from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
+    from airflow_provider_lancens.spark.write.files.file_writer import write_files
+    from airflow_provider_lancens.spark.write.files.fingerprint import fingerprint_files
+    from airflow_provider_lancens.spark.write.pipeline import confirm_write, find_write
+    from airflow_provider_lancens.spark.write.table_writer import write_table
 
 __all__ = [
     "FileSource",
@@ -28,6 +29,7 @@ __all__ = [
     "Orphans",
     "WriteOptions",
     "WriteResult",
+    "confirm_write",
     "delete_rows",
     "find_write",
     "fingerprint_files",
@@ -38,25 +40,23 @@ __all__ = [
     "write_table",
 ]
 
-_HOMES = {
-    "FileSource": "files.source",
-    "LanceDataSource": "datasource",
-    "NamespaceSpec": "target",
-    "Orphans": "orphans",
-    "WriteOptions": "options",
-    "WriteResult": "options",
-    "delete_rows": "delete",
-    "find_write": "once",
-    "fingerprint_files": "files.fingerprint",
-    "lance_data_source": "datasource",
-    "read_table": "reader",
-    "remove_orphans": "orphans",
-    "write_files": "files.writer",
-    "write_table": "writer",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "FileSource": "file_source",
+        "LanceDataSource": "datasource",
+        "NamespaceSpec": "table.resolved_table",
+        "Orphans": "maintenance.orphans",
+        "WriteOptions": "options",
+        "WriteResult": "options",
+        "confirm_write": "write.pipeline",
+        "delete_rows": "commit.delete",
+        "find_write": "write.pipeline",
+        "fingerprint_files": "write.files.fingerprint",
+        "lance_data_source": "datasource",
+        "read_table": "read.table_reader",
+        "remove_orphans": "maintenance.orphans",
+        "write_files": "write.files.file_writer",
+        "write_table": "write.table_writer",
+    },
+)

@@ -1,27 +1,32 @@
-"""What a write is asked for, and what it answers. Plain data: imports nothing heavy."""
+"""Request, options and result of a write. Plain data: imports nothing heavy."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NoReturn, get_args
 
 Mode = Literal["append", "overwrite", "create", "upsert"]
 MODES: tuple[str, ...] = get_args(Mode)
 
-OnChanged = Literal["fail", "replace"]
-ON_CHANGED: tuple[str, ...] = get_args(OnChanged)
+OnExistingKey = Literal["skip", "replace_if_changed", "replace", "write_again"]
+ON_EXISTING_KEY: tuple[str, ...] = get_args(OnExistingKey)
 
 DEFAULT_ROWS_PER_FILE = 1024 * 1024
-"""Lance's own default."""
+"""Lance's default."""
+
+
+def _check_positive(name: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name}: expected a whole number of at least 1, got {value!r}")
 
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How a data set is laid out.
+    """Storage layout of a data set.
 
     Raises:
-        TypeError, ValueError: an option can't be what it is; the message names it.
+        TypeError, ValueError: an option is invalid; the message names it.
     """
 
     max_rows_per_file: int = DEFAULT_ROWS_PER_FILE
@@ -31,7 +36,7 @@ class WriteOptions:
     enable_stable_row_ids: bool = False
     """Whether a new data set's row ids survive compaction."""
     vector_columns: Mapping[str, int] = field(default_factory=dict)
-    """Array columns that a new data set holds as fixed-size lists, with their dimension."""
+    """Array columns that a new data set stores as fixed-size lists, with their dimension."""
 
     def __post_init__(self) -> None:
         _check_positive("max_rows_per_file", self.max_rows_per_file)
@@ -43,20 +48,71 @@ class WriteOptions:
             _check_positive(f"vector_columns[{column!r}]", dimension)
 
 
+DEFAULT_LAYOUT = WriteOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """How to write some rows, and what identifies the write: made where it is requested, and passed down.
+
+    Raises:
+        InvalidInputError: (13) an argument is invalid, or doesn't go with another one.
+    """
+
+    mode: Mode = "append"
+    idempotency_key: str | None = None
+    """The same for all tries of one write; None makes each a new one."""
+    fingerprint: str | None = None
+    """Identifies the data written under the key; None matches any."""
+    on_existing_key: OnExistingKey = "skip"
+    """What to do if the key was committed before."""
+    on: Sequence[str] | None = None
+    """The key columns of an upsert."""
+    overwrite_schema: bool = False
+    """Whether an overwrite may replace the columns too."""
+    options: WriteOptions = DEFAULT_LAYOUT
+    occasion: str | None = None
+    """For ``replace`` and ``write_again``: the same for all tries of one repetition; without one, each call
+    is another repetition."""
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            _refuse(f"mode: expected one of {', '.join(MODES)}, got {self.mode!r}")
+        if self.idempotency_key is not None and not self.idempotency_key.strip():
+            _refuse("idempotency_key: expected text that identifies this write, or None; got blank text")
+        if self.on_existing_key not in ON_EXISTING_KEY:
+            choices = ", ".join(ON_EXISTING_KEY)
+            _refuse(f"on_existing_key: expected one of {choices}, got {self.on_existing_key!r}")
+        if isinstance(self.on, str) or (self.mode == "upsert") != bool(self.on):
+            _refuse(f"on: expected a list of key columns for mode 'upsert' alone, got {self.on!r}")
+        if self.overwrite_schema not in (True, False):
+            _refuse(f"overwrite_schema: expected True or False, got {self.overwrite_schema!r}")
+        if self.overwrite_schema and self.mode != "overwrite":
+            _refuse(
+                f"overwrite_schema: expected False for mode {self.mode!r}; only an overwrite can "
+                "replace columns"
+            )
+        if self.mode == "upsert" and "replace" in self.on_existing_key:
+            _refuse(
+                f"on_existing_key={self.on_existing_key!r}: not supported for mode 'upsert', since the rows "
+                "that it replaced no longer exist; upsert corrected rows with 'write_again'"
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """What a write left in the table.
+    """Result of a write.
 
-    Where an earlier run with the same idempotency key had already committed, `committed` is false
-    and everything but `seconds` describes that run's commit.
+    If an earlier run with the same idempotency key had already committed, `committed` is false and everything
+    but `seconds` describes that run's commit.
     """
 
     table: str
     """Identifier, such as ``db$table``."""
     version: int
-    """The version that holds the rows: the one to read them at."""
+    """The version to read the rows at."""
     previous_version: int | None
-    """The version that `version` follows; None where this write created the data set."""
+    """The version that `version` follows; None if this write created the data set."""
     rows: int
     files: int
     bytes: int
@@ -67,10 +123,21 @@ class WriteResult:
     """Whether this call made a new version."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as plain JSON values."""
+        """Return the result as plain JSON values."""
         return asdict(self)
 
+    def __str__(self) -> str:
+        size = f"{self.rows:,} rows, {self.files} files, {self.bytes / 1e6:,.1f} MB"
+        if not self.committed:
+            return f"table {self.table}: nothing to commit, still at version {self.version} ({size})"
+        rate = self.rows / max(self.seconds, 0.001)
+        return (
+            f"table {self.table}: committed version {self.version} with {size} "
+            f"in {self.seconds:.1f} s ({rate:,.0f} rows/s)"
+        )
 
-def _check_positive(name: str, value: object) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name}: expected a whole number of at least 1, got {value!r}")
+
+def _refuse(message: str) -> NoReturn:
+    from lance_namespace.errors import InvalidInputError  # takes a second: only where it is raised
+
+    raise InvalidInputError(message)

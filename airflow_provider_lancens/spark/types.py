@@ -1,7 +1,7 @@
-"""Spark's types as Arrow's, and back: the project's own mapping (docs/spark.md has the table).
+"""Mapping between Spark and Arrow types (docs/spark.md has the table).
 
-What Lance stores is what `arrow_type` says; nullability isn't carried over, as in Spark's own file
-sources: what was never null in one DataFrame may be null in the next one appended.
+Lance stores the type that `arrow_type` returns. Nullability isn't carried over, as in Spark's own file
+sources: a column without nulls in one DataFrame may have nulls in the next one appended.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _ATOMS: dict[str, pa.DataType] = {
 _ADVICE = {
     "YearMonthIntervalType": "cast it to a number of months",
     "CalendarIntervalType": "cast it to a day-time interval, or split it into columns",
-    "GeometryType": "turn it into binary with st_asbinary",
-    "GeographyType": "turn it into binary with st_asbinary",
+    "GeometryType": "convert it to binary with st_asbinary",
+    "GeographyType": "convert it to binary with st_asbinary",
 }
 
 _SPARK_DIGITS = 38
@@ -70,38 +70,36 @@ _SPARK_ATOMS: dict[pa.DataType, spark.DataType] = {
 
 
 def arrow_schema(schema: spark.StructType, vectors: Mapping[str, int] | None = None) -> pa.Schema:
-    """The schema of a new data set for a DataFrame.
+    """Return the schema of a new data set for a DataFrame.
 
     Args:
-        schema: the DataFrame's.
-        vectors: array columns to hold as fixed-size lists, with their dimension.
+        schema: the DataFrame's schema.
+        vectors: array columns to store as fixed-size lists, with their dimension.
 
     Raises:
-        InvalidInputError: (13) a column has a type that Lance can't hold, or two have one name; the
-            message names it and says what to do.
+        InvalidInputError: (13) a column has a type that Lance can't hold; the message names it and says
+            what to do. Names are checked by `columns.check_columns`.
     """
-    _check_names(schema)
     stored = pa.schema([(field.name, arrow_type(field.dataType, field.name)) for field in schema.fields])
-    return with_vectors(stored, vectors or {})
+    return with_vectors(stored, vectors) if vectors else stored
 
 
 def with_vectors(schema: pa.Schema, vectors: Mapping[str, int]) -> pa.Schema:
-    """The schema with these array columns as fixed-size lists of the given dimension.
+    """Return the schema with these array columns as fixed-size lists of the given dimension.
 
     Raises:
-        InvalidInputError: (13) one isn't an array of floating-point numbers.
+        InvalidInputError: (13) a column isn't an array of floating-point numbers.
     """
-    fields = dict(zip(schema.names, schema.types, strict=True))
-    for name, dimension in vectors.items():
-        fields[name] = _vector(name, fields.get(name), dimension)
-    return pa.schema(list(fields.items()))
+    types = dict(zip(schema.names, schema.types, strict=True))
+    as_vectors = {name: _vector(name, types.get(name), dimension) for name, dimension in vectors.items()}
+    return pa.schema([field.with_type(as_vectors.get(field.name, field.type)) for field in schema])
 
 
 def arrow_type(data_type: spark.DataType, path: str) -> pa.DataType:
-    """The Arrow type that holds a Spark type.
+    """Return the Arrow type that a Spark type is stored as.
 
     Raises:
-        InvalidInputError: (13) there is none; `path` is how the message names the column.
+        InvalidInputError: (13) there is none; the message names the column by `path`.
     """
     match data_type:
         case spark.DecimalType():
@@ -109,17 +107,26 @@ def arrow_type(data_type: spark.DataType, path: str) -> pa.DataType:
         case spark.ArrayType():
             return pa.list_(arrow_type(data_type.elementType, f"{path}[]"))
         case spark.MapType():
+            if isinstance(data_type.keyType, spark.NullType):
+                raise InvalidInputError(
+                    f"column {path}: an empty map such as map() has no key type; cast it to the "
+                    "intended type, such as map<string, string>"
+                )
             key = arrow_type(data_type.keyType, f"{path}.key")
             return pa.map_(key, arrow_type(data_type.valueType, f"{path}.value"))
         case spark.StructType():
             return pa.struct([(f.name, arrow_type(f.dataType, f"{path}.{f.name}")) for f in data_type.fields])
         case spark.UserDefinedType():
             return arrow_type(data_type.sqlType(), path)
-    return _atom(data_type, path)
+    name = type(data_type).__name__
+    if name not in _ATOMS:
+        advice = _ADVICE.get(name, "cast it to another type")
+        raise InvalidInputError(f"column {path}: Lance has no type for Spark's {name}; {advice}")
+    return _ATOMS[name]
 
 
 def spark_schema(schema: pa.Schema) -> spark.StructType:
-    """The schema of the DataFrame that a data set is read as; every column is nullable.
+    """Return the schema of the DataFrame that a data set is read as; every column is nullable.
 
     Raises:
         InvalidInputError: (13) Spark has no type for a column; the message says to leave it out.
@@ -128,10 +135,10 @@ def spark_schema(schema: pa.Schema) -> spark.StructType:
 
 
 def spark_type(arrow: pa.DataType, path: str) -> spark.DataType:
-    """The Spark type that an Arrow type is read as.
+    """Return the Spark type that an Arrow type is read as.
 
     Raises:
-        InvalidInputError: (13) there is none; `path` is how the message names the column.
+        InvalidInputError: (13) there is none; the message names the column by `path`.
     """
     if arrow in _SPARK_ATOMS:
         return _SPARK_ATOMS[arrow]
@@ -139,24 +146,8 @@ def spark_type(arrow: pa.DataType, path: str) -> spark.DataType:
         if matches(arrow):
             return convert(arrow, path)
     raise InvalidInputError(
-        f"column {path}: Spark has no type for Lance's {arrow}; leave it out by columns=[...]"
+        f"column {path}: Spark has no type for Lance's {arrow}; leave it out with columns=[...]"
     )
-
-
-def _atom(data_type: spark.DataType, path: str) -> pa.DataType:
-    name = type(data_type).__name__
-    if name not in _ATOMS:
-        advice = _ADVICE.get(name, "cast it to another type")
-        raise InvalidInputError(f"column {path}: Lance has no type for Spark's {name}; {advice}")
-    return _ATOMS[name]
-
-
-def _check_names(schema: spark.StructType) -> None:
-    for index, name in enumerate(schema.names):
-        if name in schema.names[:index]:
-            raise InvalidInputError(f"column {name}: the DataFrame has two columns of this name; rename one")
-        if not name or "." in name:
-            raise InvalidInputError(f"column {name!r}: Lance takes no empty name and no '.'; rename it")
 
 
 def _vector(name: str, arrow: pa.DataType | None, dimension: int) -> pa.DataType:
@@ -177,7 +168,7 @@ def _is_spark_decimal(arrow: pa.DataType) -> bool:
 def _time(arrow: pa.DataType, path: str) -> spark.DataType:
     if not hasattr(spark, "TimeType"):
         raise InvalidInputError(
-            f"column {path}: this Spark has no type for {arrow}; leave it out by columns=[...]"
+            f"column {path}: this Spark has no type for {arrow}; leave it out with columns=[...]"
         )
     return spark.TimeType()
 

@@ -1,167 +1,255 @@
-"""One poll for all waits on a connection: it looks at every table of theirs, tick by tick."""
+"""One poller for all waits on a connection, which polls all their tables in each tick.
+
+A wait subscribes to a table and needs no connections, threads or back-off of its own: all subscriptions in
+an event loop with the same connection and interval share one `Poller`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 import logging
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
-from airflow_provider_lancens.hooks.base import LanceHook
-from airflow_provider_lancens.hooks.errors import LanceRetryableError
-from airflow_provider_lancens.triggers.collector import set_aside_what_is_loaded
-from airflow_provider_lancens.triggers.looks import Looks, Outcome, Stored
-from airflow_provider_lancens.triggers.pauses import gathering, pause
-from airflow_provider_lancens.triggers.watch import Watch
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError
+from airflow_provider_lancens.hooks.lance_hook import LanceHook
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.table_status import TableStatus
+from airflow_provider_lancens.triggers.worker_threads import (
+    DaemonThreads,
+    exclude_loaded_objects_from_gc,
+    importing_without_gc,
+)
 
 log = logging.getLogger(__name__)
 
 _LISTINGS_AT_ONCE = 8
 _REREAD_SECONDS = 30.0
 _AT_ONCE = 200
-"""Outcomes handed over before the event loop gets its turn: some milliseconds' worth."""
+"""Statuses delivered before yielding to the event loop: a few milliseconds' worth."""
+_JITTER = 0.1
+_LONGEST_BACKOFF = 60.0
+_LONGEST_GATHERING = 1.0
+"""Seconds before the first poll, during which a restarted triggerer resumes other waits."""
+
+_POLLERS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, float], Poller]] = WeakKeyDictionary()
 
 
-class Poller:
-    """Looks at the tables that are watched, from worker threads, for as long as any is.
+@contextmanager
+def subscribe(lance_conn_id: str, table: TableId, interval: float) -> Iterator[Subscription]:
+    """Subscribe to a table's status for the duration of a block, in a running event loop.
 
-    A tick costs one call a database with watched tables, all through one connection to the metastore,
-    and one listing request for each table whose version the storage decides. A listing that takes
-    longer than a tick holds up that table alone.
+    The first subscription to a connection starts its poller, the last one ends it.
+
+    Args:
+        lance_conn_id: the Airflow connection.
+        table: the table's identifier.
+        interval: seconds between two polls.
+    """
+    pollers = _POLLERS.setdefault(asyncio.get_running_loop(), {})
+    key = lance_conn_id, interval
+    poller = pollers.get(key)
+    if poller is None or poller.is_over:
+        poller = pollers[key] = Poller(lance_conn_id, interval)
+    subscription = Subscription()
+    poller.subscriptions.setdefault(table, set()).add(subscription)
+    try:
+        yield subscription
+    finally:
+        poller.subscriptions[table].discard(subscription)
+        if not poller.subscriptions[table]:
+            del poller.subscriptions[table]
+        if not poller.subscriptions:
+            poller.stop()
+            if pollers.get(key) is poller:
+                del pollers[key]
+
+
+@dataclass(slots=True, eq=False)
+class Subscription:
+    """One wait's subscription to a table, and the last status that it received.
+
+    A slow wait skips outdated statuses and receives the newest.
     """
 
-    def __init__(self, lance_conn_id: str, interval: float) -> None:
-        """Poll through an Airflow connection, every `interval` seconds; nothing starts before `watch`."""
-        self.is_over = False
-        """Whether it ended, and can't be joined any more."""
-        self._lance_conn_id = lance_conn_id
-        self._interval = interval
-        self._watches: dict[str, set[Watch]] = {}
-        self._listings: dict[str, asyncio.Task[None]] = {}
-        self._looks: Looks | None = None
+    _latest: TableStatus | Exception | None = None
+    _is_new: bool = False
+    _waiting: asyncio.Future[None] | None = None
+
+    async def changed(self) -> TableStatus:
+        """Wait for a status that differs from the last one, and return the newest.
+
+        A retryable error is logged once, and the wait goes on.
+
+        Raises:
+            AirflowFailException: polling the table can never succeed.
+        """
+        while True:
+            while not self._is_new:
+                self._waiting = asyncio.get_running_loop().create_future()
+                await self._waiting
+            self._is_new, self._waiting = False, None
+            if isinstance(self._latest, TableStatus):
+                return self._latest
+            if isinstance(self._latest, LanceRetryableError):
+                log.warning("%s; still waiting", self._latest)
+            elif isinstance(self._latest, AirflowFailException):
+                raise AirflowFailException(str(self._latest))  # a new one: many waits may get the same error
+            elif self._latest is not None:
+                raise self._latest
+
+    def notify(self, status: TableStatus | Exception) -> None:
+        """Deliver the result of a poll, unless it is the same as the last one."""
+        if status == self._latest or (isinstance(status, Exception) and repr(status) == repr(self._latest)):
+            return
+        self._latest, self._is_new = status, True
+        if self._waiting and not self._waiting.done():
+            self._waiting.set_result(None)
+
+
+@dataclass(eq=False)
+class Poller:
+    """Polls the subscribed tables from worker threads until it is stopped.
+
+    A tick costs one call per database with subscribed tables, all through one connection to the metastore,
+    and one listing request per table whose version authority is the storage. A listing that takes longer than
+    a tick delays only that table. Polls that fail are repeated, with increasing pauses and with the Airflow
+    connection read again, so that a metastore may be restarted or moved.
+    """
+
+    lance_conn_id: str
+    interval: float
+    """Seconds between two polls."""
+    subscriptions: dict[TableId, set[Subscription]] = field(default_factory=dict)
+    is_over: bool = False
+    """Whether it has ended and accepts no more subscriptions."""
+
+    def __post_init__(self) -> None:
+        exclude_loaded_objects_from_gc()
+        self._hook: LanceHook | None = None
         self._identity: object = None
         self._reread_at = 0.0
-        self._metastore_thread = ThreadPoolExecutor(1, "lance-metastore")
-        self._storage_threads = ThreadPoolExecutor(_LISTINGS_AT_ONCE, "lance-storage")
-        self._task: asyncio.Task[None] | None = None
+        self._listings: dict[TableId, asyncio.Task[None]] = {}
+        self._metastore_thread = DaemonThreads(1, "lance-metastore")
+        self._storage_threads = DaemonThreads(_LISTINGS_AT_ONCE, "lance-storage")
+        # In a new context: the poller must not log as the task that happened to subscribe first.
+        context = contextvars.Context()
+        self._task = asyncio.get_running_loop().create_task(self._run(), context=context)
 
-    def watch(self, table: str) -> Watch:
-        """Take one more wait in; the first one starts the poll."""
-        watch = Watch(table)
-        self._watches.setdefault(table, set()).add(watch)
-        if self._task is None:
-            set_aside_what_is_loaded()
-            # In a context of its own: the poll must not log as the task whose wait happened to be first.
-            context = contextvars.Context()
-            self._task = asyncio.get_running_loop().create_task(self._run(), context=context)
-        return watch
-
-    def leave(self, watch: Watch) -> None:
-        """Let a wait go; the last one ends the poll."""
-        watches = self._watches[watch.table]
-        watches.discard(watch)
-        if not watches:
-            del self._watches[watch.table]
-        if not self._watches and self._task:
-            self.is_over = True
-            self._task.cancel()
+    def stop(self) -> None:
+        """End the polls, without waiting for the one in progress."""
+        self.is_over = True
+        self._task.cancel()
 
     async def _run(self) -> None:
         failures = 0
         try:
-            await asyncio.sleep(gathering(self._interval))
+            await asyncio.sleep(min(self.interval, _LONGEST_GATHERING))
             while True:
-                failures = 0 if await self._poll(anew=failures > 0) else failures + 1
-                await asyncio.sleep(pause(self._interval, failures))
-        except Exception as error:  # noqa: BLE001 - whatever it is, no wait may go on behind a dead poll
+                failures = 0 if await self._poll(reread=failures > 0) else failures + 1
+                await asyncio.sleep(pause(self.interval, failures))
+        except Exception as error:  # noqa: BLE001 - after any error, no wait may continue on a dead poller
             self.is_over = True
-            await self._tell_all(dict.fromkeys(self._watches, error))
+            await self._notify(dict.fromkeys(self.subscriptions, error))
         finally:
             self._close()
 
-    async def _poll(self, *, anew: bool) -> bool:
-        try:
-            looks = await self._current_looks(anew=anew)
-        except LanceRetryableError as error:
-            log.warning("%s; the waits go on", error)
-            await self._tell_all(dict.fromkeys(self._watches, error))
-            return False
-        return await self._tick(looks)
-
-    async def _tick(self, looks: Looks) -> bool:
-        """Look once at everything that is watched; answers whether anybody answered."""
+    async def _poll(self, *, reread: bool) -> bool:
+        """Poll all subscribed tables once; return whether any poll succeeded."""
         loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(self._metastore_thread, looks.entries, list(self._watches))
+        found: Mapping[TableId, TableStatus | Exception]
+        try:
+            if self._hook is None or reread or loop.time() >= self._reread_at:
+                self._hook = await self._read_connection()
+            tables = list(self.subscriptions)
+            found = await loop.run_in_executor(self._metastore_thread, self._hook.poll_tables, tables)
+        except LanceRetryableError as error:
+            found = dict.fromkeys(self.subscriptions, error)
         failed = [one for one in found.values() if isinstance(one, LanceRetryableError)]
         if failed:
-            log.warning("%s; %d of %d tables, the waits go on", failed[0], len(failed), len(found))
-        stored = {table: one for table, one in found.items() if isinstance(one, Stored)}
-        await self._tell_all({t: one for t, one in found.items() if not isinstance(one, Stored)})
-        await self._list_all(looks, stored)
+            log.warning("%s; %d of %d tables failed, still polling", failed[0], len(failed), len(found))
+        await self._notify(found)
         return len(failed) < len(found) or not found
 
-    async def _tell_all(self, found: Mapping[str, Outcome]) -> None:
-        for turn, (table, outcome) in enumerate(found.items()):
+    async def _notify(self, found: Mapping[TableId, TableStatus | Exception]) -> None:
+        """Deliver what was found, and start the listings that it requires."""
+        for turn, (table, status) in enumerate(found.items()):
             if turn % _AT_ONCE == 0:
                 await asyncio.sleep(0)
-            await self._tell(table, outcome)
+            if self._hook and isinstance(status, TableStatus) and status.needs_listing:
+                if table not in self._listings:
+                    self._listings[table] = asyncio.create_task(self._list(self._hook, status))
+                continue
+            for number, subscription in enumerate(tuple(self.subscriptions.get(table, ())), 1):
+                subscription.notify(status)
+                if number % _AT_ONCE == 0:
+                    await asyncio.sleep(0)
 
-    async def _tell(self, table: str, outcome: Outcome) -> None:
-        for turn, watch in enumerate(tuple(self._watches.get(table, ())), 1):
-            watch.tell(outcome)
-            if turn % _AT_ONCE == 0:
-                await asyncio.sleep(0)
-
-    async def _list_all(self, looks: Looks, stored: Mapping[str, Stored]) -> None:
-        for turn, (table, one) in enumerate(stored.items()):
-            if turn % _AT_ONCE == 0:
-                await asyncio.sleep(0)
-            if table not in self._listings:
-                self._listings[table] = asyncio.create_task(self._list(looks, table, one.location))
-
-    async def _list(self, looks: Looks, table: str, location: str) -> None:
+    async def _list(self, hook: LanceHook, status: TableStatus) -> None:
         loop = asyncio.get_running_loop()
-        outcome: Outcome
+        found: TableStatus | Exception
         try:
-            outcome = await loop.run_in_executor(self._storage_threads, looks.stored, table, location)
-        except Exception as error:  # noqa: BLE001 - told to the waits on this table, and to no other
-            outcome = error
-        del self._listings[table]
-        await self._tell(table, outcome)
+            found = await loop.run_in_executor(self._storage_threads, hook.read_storage_version, status)
+        except Exception as error:  # noqa: BLE001 - reported only to the waits on this table
+            found = error
+        del self._listings[status.table]
+        await self._notify({status.table: found})
 
-    async def _current_looks(self, *, anew: bool) -> Looks:
-        """Read the Airflow connection now and then: a rotated secret or a moved server is followed."""
-        now = asyncio.get_running_loop().time()
-        if self._looks and not anew and now < self._reread_at:
-            return self._looks
-        self._reread_at = now + _REREAD_SECONDS
+    async def _read_connection(self) -> LanceHook:
+        """Return the hook of the connection, read again to follow a rotated secret or a moved server."""
+        loop = asyncio.get_running_loop()
+        self._reread_at = loop.time() + _REREAD_SECONDS
         try:
-            return await self._taken(Looks(await LanceHook.afor_connection(self._lance_conn_id)))
+            hook = await LanceHook.afor_connection(self.lance_conn_id)
+            # In a thread: it may have to fetch temporary credentials.
+            return await loop.run_in_executor(self._metastore_thread, self._opened, hook)
         except Exception as error:
-            if self._looks is None:
+            if self._hook is None:
                 raise
-            # What somebody is in the midst of editing, or can't be read for a moment, ends no wait.
-            log.warning("%s; polling goes on through connection %r as it was", error, self._lance_conn_id)
-            return self._looks
+            # A connection that is being edited, or temporarily can't be read, must not end any wait.
+            log.warning(
+                "%s; polling continues with the previous settings of connection %r", error, self.lance_conn_id
+            )
+            return self._hook
 
-    async def _taken(self, looks: Looks) -> Looks:
-        # In a thread: credentials that expire may have to be fetched for it.
-        loop = asyncio.get_running_loop()
-        identity = await loop.run_in_executor(self._metastore_thread, looks.identity)
-        if self._looks and identity == self._identity:
-            return self._looks
-        if self._looks:
-            log.info("Connection %r was changed; polling goes on through it", self._lance_conn_id)
-            self._metastore_thread.submit(self._looks.close)
-        self._looks, self._identity = looks, identity
-        return looks
+    def _opened(self, hook: LanceHook) -> LanceHook:
+        """Return the hook with its namespace opened, or the current one if the connection is unchanged."""
+        identity = type(hook), hook.namespace_properties()
+        if self._hook and identity == self._identity:
+            return self._hook
+        with importing_without_gc():
+            import airflow_provider_lancens.namespace.storage.object_store  # noqa: F401 - listings import it
+
+            hook.get_conn()
+        if self._hook:
+            log.info("Connection %r has changed; polling continues with the new settings", self.lance_conn_id)
+            self._hook.close()
+        self._identity = identity
+        return hook
 
     def _close(self) -> None:
         for listing in self._listings.values():
             listing.cancel()
-        # Behind whatever call is under way, and without waiting for it on the event loop.
-        if self._looks:
-            self._metastore_thread.submit(self._looks.close)
+        # After the call in progress, and without waiting for it on the event loop.
+        if self._hook:
+            self._metastore_thread.submit(self._hook.close)
         self._metastore_thread.shutdown(wait=False)
         self._storage_threads.shutdown(wait=False, cancel_futures=True)
+
+
+def pause(interval: float, failures: int) -> float:
+    """Return the seconds until the next poll: doubled with each failure, with jitter.
+
+    Args:
+        interval: seconds between two successful polls.
+        failures: number of consecutive failures.
+    """
+    longest = max(interval, _LONGEST_BACKOFF)
+    doubled = interval * 2.0 ** min(failures, 10)
+    return min(doubled, longest) * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - not a secret

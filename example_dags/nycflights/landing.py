@@ -1,4 +1,4 @@
-"""Where a month's raw data lands before Spark takes it: one Parquet file a table and month."""
+"""Landing of a month's raw data for Spark: one Parquet file per table and month."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nycflights.source import read_month
 
 
 def land(table: str, month: str, folder: Path) -> Path:
-    """Write one month of a table below `folder`; a reader sees the whole file or none."""
+    """Write one month of a table below `folder`; readers see the complete file or none."""
     file = folder / table / f"{month}.parquet"
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_suffix(f".{uuid4().hex}")

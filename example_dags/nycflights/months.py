@@ -13,7 +13,7 @@ MONTHS = tuple(f"{YEAR}-{number:02d}" for number in range(1, 13))
 
 
 def month_at(moment: datetime | None) -> str | None:
-    """The month that holds this moment in New York, None where it isn't one of 2013."""
+    """Return the month of 2013 that contains this moment in New York, or None."""
     if moment is None:
         return None
     month = pendulum.instance(moment).in_timezone(TIMEZONE).format("YYYY-MM")
@@ -21,17 +21,17 @@ def month_at(moment: datetime | None) -> str | None:
 
 
 def beginning_of(month: str) -> pendulum.DateTime:
-    """The month's first instant in New York."""
+    """Return the month's first instant in New York."""
     return pendulum.datetime(YEAR, month_number(month), 1, tz=TIMEZONE)
 
 
 def first_missing(held: Collection[str]) -> str | None:
-    """The first month that isn't held yet, None where the year is complete."""
+    """Return the first month that is missing, or None if the year is complete."""
     return next((month for month in MONTHS if month not in held), None)
 
 
 def month_number(month: str) -> int:
-    """`2013-07` is 7.
+    """Return the number of a month: 7 for `2013-07`.
 
     Raises:
         ValueError: it isn't a month of 2013.

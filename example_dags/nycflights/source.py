@@ -1,6 +1,6 @@
 """The data set: every flight that left New York's three airports in 2013, and their weather by the hour.
 
-The package carries its data as CSV files, and these are read here without it: importing it would load all of
+The package contains its data as CSV files, which are read here without importing it: that would load all of
 them, and needs a module that newer versions of setuptools no longer have.
 """
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FILES = {"flights": "flights.csv.zip", "weather": "weather.csv"}
 
-# Unless told, pandas makes floats of them where one is missing, such as a canceled flight's times.
+# By default, pandas converts them to floats if a value is missing, such as a canceled flight's times.
 _WHOLE_NUMBERS = (
     *("year", "month", "day", "hour", "minute", "flight", "distance", "air_time", "wind_dir"),
     *("dep_time", "sched_dep_time", "dep_delay", "arr_time", "sched_arr_time", "arr_delay"),
@@ -26,8 +26,8 @@ _WHOLE_NUMBERS = (
 def read_month(table: str, month: str) -> DataFrame:
     """Read one month of `flights` or `weather`.
 
-    `year` to `hour` are New York's clock, which strikes one twice on 2013-11-03; `time_hour` is the instant,
-    in UTC, and with `origin` it is what flights and weather share.
+    `year` to `hour` are in New York's local time, which has one o'clock twice on 2013-11-03; `time_hour` is
+    the instant in UTC. Flights and weather share `time_hour` and `origin`.
     """
     import pandas
 

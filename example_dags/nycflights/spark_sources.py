@@ -1,4 +1,4 @@
-"""What Spark makes for each table: plain functions of a session, which know nothing of Airflow or Lance."""
+"""Sources of each table: plain functions of a Spark session, independent of Airflow and Lance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WEATHER_COLUMNS = ("temp", "wind_speed", "visib", "precip")
 
 
 def landed_file(spark: SparkSession, file: str) -> DataFrame:
-    """The rows of a landed file."""
+    """Read the rows of a landed file."""
     return spark.read.parquet(file)
 
 
@@ -23,10 +23,10 @@ def delays_of_month(
     weather: DataFrame,
     month: str,
 ) -> DataFrame:
-    """How late flights left in each hour from each airport, beside the weather of that hour.
+    """Return the departure delays by hour and airport, with the weather of that hour.
 
-    A canceled flight has no delay: it counts in `flights` and `cancelled`, not in the delays. Some hours
-    have no weather: they stay, with nulls.
+    A canceled flight has no delay: it counts in `flights` and `cancelled`, not in the delays. Hours without
+    weather are kept, with nulls.
     """
     from pyspark.sql import functions as sql
 

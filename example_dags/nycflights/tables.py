@@ -15,24 +15,22 @@ TABLES = {name: f"{DATABASE}${name}" for name in ("flights", "weather", "delays"
 
 
 def newest(namespace: LanceNamespace, table: str) -> LanceDataset | None:
-    """The table as it is now, None where it isn't declared or nothing was written yet."""
+    """Open the newest version of a table; None if it isn't declared or nothing was written yet."""
     import lance
-    from lance_namespace import DescribeTableRequest
+    from lance_namespace import ListTableVersionsRequest
     from lance_namespace.errors import NamespaceNotFoundError, TableNotFoundError
 
-    from airflow_provider_lancens.namespace.storage import latest_version
-
+    request = ListTableVersionsRequest(id=table.split("$"), descending=True, limit=1)
     try:
-        described = namespace.describe_table(DescribeTableRequest(id=table.split("$")))
+        if not namespace.list_table_versions(request).versions:
+            return None
     except (NamespaceNotFoundError, TableNotFoundError):
-        return None
-    if latest_version(described.location, described.storage_options or {}) is None:
         return None
     return lance.dataset(namespace_client=namespace, table_id=table.split("$"))
 
 
 def at_version(namespace: LanceNamespace, table: str, version: int | None) -> LanceDataset | None:
-    """The table at a version, None at none."""
+    """Open the table at a version; None without a version."""
     import lance
 
     if version is None:
@@ -41,7 +39,7 @@ def at_version(namespace: LanceNamespace, table: str, version: int | None) -> La
 
 
 def rows_by_month(dataset: LanceDataset | None) -> dict[str, int]:
-    """How many rows of each month a table holds, in the months' order."""
+    """Return the number of a table's rows by month, in order."""
     if dataset is None:
         return {}
     months = dataset.to_table(columns=["month"])
@@ -50,5 +48,5 @@ def rows_by_month(dataset: LanceDataset | None) -> dict[str, int]:
 
 
 def months_done(namespace: LanceNamespace) -> list[str]:
-    """The months that went all the way into `delays`."""
+    """Return the months that have been joined into `delays`."""
     return list(rows_by_month(newest(namespace, TABLES["delays"])))

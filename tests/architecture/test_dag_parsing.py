@@ -14,19 +14,25 @@ AIRFLOWS_OWN = {"boto3"}
 """Loaded with the first asset of any URI: Airflow asks each provider for its schemes, Amazon's too."""
 
 PARSE = """
-import json, os, runpy, sys
-sys.path.insert(0, os.path.dirname(sys.argv[1]))  # as Airflow does
-runpy.run_path(sys.argv[1])
-print(json.dumps(sorted(sys.modules)))
+import os, runpy, sys
+from airflow.sdk import DAG
+
+def answer(example):
+    sys.path.insert(0, os.path.dirname(example))  # as Airflow does
+    runpy.run_path(example)
+    return sorted(sys.modules)
 """
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
-def test_parsing_an_example_loads_no_heavy_module(
-    example: Path, ask_fresh_python: Callable[..., Any]
-) -> None:
-    loaded = ask_fresh_python(PARSE, str(example))
+@pytest.fixture(scope="module")
+def loaded(ask_forks: Callable[..., list[Any]]) -> dict[Path, list[str]]:
+    """The modules that parsing an example loads."""
+    answers = ask_forks(PARSE, [[str(example)] for example in EXAMPLES])
+    return dict(zip(EXAMPLES, answers, strict=True))
 
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_parsing_an_example_loads_no_heavy_module(example: Path, loaded: dict[Path, list[str]]) -> None:
     text = example.read_text()
     makes_assets = "lance_table(" in text or "watched_table(" in text
-    assert (HEAVY - AIRFLOWS_OWN if makes_assets else HEAVY).isdisjoint(loaded)
+    assert (HEAVY - AIRFLOWS_OWN if makes_assets else HEAVY).isdisjoint(loaded[example])

@@ -1,4 +1,4 @@
-"""Which room may know which: the contracts of import-linter in pyproject.toml."""
+"""Import contracts between packages: those of import-linter in pyproject.toml."""
 
 from __future__ import annotations
 

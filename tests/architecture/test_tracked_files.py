@@ -1,4 +1,4 @@
-"""What must hold in every file that belongs to the project."""
+"""Rules for all tracked files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MACHINE_PATH = re.compile(r"(^|[^\w.])/(work|root|home/\w+)/", re.MULTILINE)
 
 @pytest.fixture(scope="module")
 def texts(root: Path) -> dict[str, str]:
-    """The project's own text files: those that git knows, and those that it would take."""
+    """The project's text files: tracked ones, and new ones that aren't ignored."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listing = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
     files = [root / name for name in listing.split("\0") if name]
@@ -33,14 +33,14 @@ def texts(root: Path) -> dict[str, str]:
     }
 
 
-def test_no_file_is_longer_than_one_idea(texts: dict[str, str]) -> None:
+def test_no_file_has_more_than_300_lines(texts: dict[str, str]) -> None:
     lengths = {name: len(text.splitlines()) for name, text in texts.items() if name.endswith(".py")}
 
     assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES} == {}
 
 
 @pytest.mark.parametrize("pattern", [REGISTRY, MACHINE_PATH], ids=["registry", "machine path"])
-def test_no_file_names_where_it_was_made(texts: dict[str, str], pattern: re.Pattern[str]) -> None:
+def test_no_file_mentions_the_machine_it_was_made_on(texts: dict[str, str], pattern: re.Pattern[str]) -> None:
     assert [name for name, text in texts.items() if pattern.search(text)] == []
 
 
@@ -51,7 +51,7 @@ def test_the_version_is_the_same_in_both_places(texts: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(("position", "command"), [(0, "./scripts/quickstart"), (1, "./scripts/test")])
-def test_the_readme_opens_with_two_commands_of_one_line(
+def test_the_readme_starts_with_two_single_line_commands(
     texts: dict[str, str], position: int, command: str
 ) -> None:
     blocks = re.findall(r"^```[^\n]*\n(.*?)^```", texts["README.md"], re.MULTILINE | re.DOTALL)

@@ -1,4 +1,4 @@
-"""What all benchmarks share: how they print what they found."""
+"""Output of benchmark results."""
 
 from collections.abc import Callable, Mapping
 

@@ -1,13 +1,14 @@
-"""Waiting for many tables costs next to nothing: 200 in every run, ten thousand in the long one."""
+"""The cost of waits for many tables: 200 in every run, ten thousand in `long` runs."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.bytecode import environment_with_bytecode
 
 TREE = Path(__file__).parents[2]
 MOST_STALL = 0.1
@@ -16,16 +17,14 @@ MOST_BYTES = 10 * 1024
 
 def run(folder: Path, waits: int, databases: int, tick: float, ticks: int) -> dict[str, Any]:
     arguments = [str(folder), str(waits), str(databases), str(tick), str(ticks)]
-    # Compiled modules, as a running Airflow has them: what compiles one holds up every thread.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    environment["PYTHONPYCACHEPREFIX"] = str(folder / "pycache")
+    environment = environment_with_bytecode(folder)  # compiling a module blocks every thread
     imports = "import tests.benchmarks.waits, lance_namespace, airflow_provider_lancens.namespace.hive.hive2"
     for command in (["-c", imports], ["-m", "tests.benchmarks.waits", *arguments]):
         done = subprocess.run(
             [sys.executable, *command], env=environment, cwd=TREE, capture_output=True, text=True
         )
         assert done.returncode == 0, done.stderr
-    sys.stdout.write(done.stdout)  # the numbers, for who asks pytest for them with -rA
+    sys.stdout.write(done.stdout)  # the numbers, shown by pytest -rA
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 

@@ -1,4 +1,4 @@
-"""Times that bear a busy machine: all candidates in turn, round after round, and their ratios."""
+"""Timing for busy machines: all candidates run in turn, in several rounds, and their ratios are compared."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ class Times:
         return median(self.rounds[name])
 
     def ratio(self, name: str, to: str) -> float:
-        """How many times longer one took than another: the median over the rounds."""
+        """The ratio of the times of two candidates: the median over the rounds."""
         pairs = zip(self.rounds[name], self.rounds[to], strict=True)
         return median(one / other for one, other in pairs)
 
@@ -36,7 +36,7 @@ def timed(work: Callable[[], object]) -> Measure:
 
 
 def interleaved(rounds: int, candidates: Mapping[str, Measure], warm_up: int = 2) -> Times:
-    """Run all candidates in turn, in every round in another order."""
+    """Run all candidates in turn, in a different order in every round."""
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
     names = list(candidates)
     for number in range(warm_up + rounds):

@@ -1,8 +1,8 @@
-"""Many waits in one event loop, against a real metastore: what they cost.
+"""The cost of many waits in one event loop, with a real metastore.
 
 Run as a program: ``python -m tests.benchmarks.waits FOLDER WAITS DATABASES TICK TICKS``. It prints a
-JSON object; tables that an earlier run left in FOLDER are used again.
-A process of its own, since memory and stalls are the whole process's.
+JSON object; tables that an earlier run left in FOLDER are reused.
+A separate process, since memory and stalls are measured for the whole process.
 """
 
 import asyncio
@@ -20,10 +20,10 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_lancens.embedded import EmbeddedMetastore
-from airflow_provider_lancens.triggers.looks import Looks
-from airflow_provider_lancens.triggers.table_version import LanceTableVersionTrigger
-from tests.benchmarks.naive import NaiveTrigger
-from tests.benchmarks.stalls import Stalls
+from airflow_provider_lancens.hooks.lance_hook import LanceHook
+from airflow_provider_lancens.triggers.table_version_trigger import LanceTableVersionTrigger
+from tests.benchmarks.event_loop_stalls import Stalls
+from tests.benchmarks.naive_trigger import NaiveTrigger
 from tests.servers.proxy import Proxy
 
 CONNECTION = "bench"
@@ -44,13 +44,13 @@ class EmptyTrigger(BaseTrigger):
 
 
 def make_tables(uri: str, root: Path, databases: int, tables: int) -> list[str]:
-    """Have managed tables, made by the small verbs of the metastore: ten thousand take minutes already."""
+    """Create managed tables by direct calls to the metastore, since ten thousand take minutes."""
     from airflow_provider_lancens.identifiers import NamespaceId
-    from airflow_provider_lancens.namespace import marks
+    from airflow_provider_lancens.namespace import table_properties
     from airflow_provider_lancens.namespace.config import Properties
     from airflow_provider_lancens.namespace.hive.metastore import HiveMetastore
     from airflow_provider_lancens.namespace.hive.settings import ClientSettings
-    from airflow_provider_lancens.namespace.metastore import Namespace, Table
+    from airflow_provider_lancens.namespace.metastore_protocol import Namespace, Table
 
     with closing(HiveMetastore(ClientSettings.parse(Properties({"uri": uri}, {"uri"})))) as metastore:
         names = []
@@ -64,7 +64,10 @@ def make_tables(uri: str, root: Path, databases: int, tables: int) -> list[str]:
                 names.append(str(table))
                 if table.name in there:
                     continue
-                parameters = {**marks.entry_parameters({"managed_by": "impl"}), marks.VERSION: "1"}
+                parameters = {
+                    **table_properties.new_table_parameters({"managed_by": "impl"}),
+                    table_properties.VERSION: "1",
+                }
                 metastore.create_table(Table(table, f"file://{root}/{database.name}.db/{one}", parameters))
         return names
 
@@ -92,7 +95,7 @@ async def stop(tasks: Sequence[asyncio.Task[Any]]) -> None:
 
 
 async def memory_of(triggers: int, make: Any) -> float:
-    """Bytes that one more trigger keeps."""
+    """Memory of one more trigger, in bytes."""
     gc.collect()
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
@@ -106,7 +109,7 @@ async def memory_of(triggers: int, make: Any) -> float:
 
 
 async def measure(make: Any, tables: Sequence[str], proxy: Proxy, ticks: int) -> dict[str, Any]:
-    """Run one trigger a table until so many looks of the poll are done, and count what goes over the wire."""
+    """Run one trigger per table for a number of polls, and count calls and connections."""
     calls, connections = len(proxy.calls), proxy.connections
     async with Stalls() as stalls, timed_looks() as looks:
         tasks = await start([make(table) for table in tables])
@@ -128,7 +131,7 @@ async def measure(make: Any, tables: Sequence[str], proxy: Proxy, ticks: int) ->
 
 
 async def naive_calls(tables: Sequence[str], proxy: Proxy) -> dict[str, float]:
-    """What one look of a naive trigger costs, for each table."""
+    """Calls per poll and table of a naive trigger."""
     calls, connections = len(proxy.calls), proxy.connections
     triggers = [NaiveTrigger(table, CONNECTION, after=1, interval=3600) for table in tables]
     async with Stalls() as stalls:
@@ -146,19 +149,19 @@ async def naive_calls(tables: Sequence[str], proxy: Proxy) -> dict[str, float]:
 
 @asynccontextmanager
 async def timed_looks() -> AsyncIterator[list[float]]:
-    """Notes how long each look of a poll took."""
+    """Record the duration of each poll."""
     looks: list[float] = []
-    plain = Looks.entries
+    plain = LanceHook.poll_tables
 
-    def timed(self: Looks, tables: Any) -> Any:
+    def timed(self: LanceHook, tables: Any) -> Any:
         started = time.perf_counter()
         found = plain(self, tables)
         looks.append(round(time.perf_counter() - started, 3))
         return found
 
-    Looks.entries = timed  # type: ignore[method-assign]
+    LanceHook.poll_tables = timed  # type: ignore[method-assign]
     yield looks
-    Looks.entries = plain  # type: ignore[method-assign]
+    LanceHook.poll_tables = plain  # type: ignore[method-assign]
 
 
 async def compare(

@@ -1,4 +1,4 @@
-"""Expecting an error by the specification's code."""
+"""Expect errors by the specification's code."""
 
 import contextlib
 from collections.abc import Iterator
@@ -8,10 +8,10 @@ from lance_namespace.errors import ErrorCode, LanceNamespaceError
 
 
 @contextlib.contextmanager
-def refused_with(code: ErrorCode, *words: str) -> Iterator[None]:
-    """The block fails with this very code, and the message holds these words."""
+def refused_with(code: ErrorCode, *texts: str) -> Iterator[None]:
+    """Expect the block to fail with exactly this code and a message that contains these texts."""
     with pytest.raises(LanceNamespaceError) as caught:
         yield
     assert caught.value.code == code, f"{caught.value.code!r}: {caught.value}"
-    for word in words:
-        assert word in str(caught.value)
+    for text in texts:
+        assert text in str(caught.value)

@@ -1,4 +1,4 @@
-"""One suite over every real backend: each case asks for `backend`, and runs on all of them."""
+"""One suite for all real backends: each test uses the fixture `backend`, and runs on all of them."""
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,21 +13,21 @@ from lance_namespace import LanceNamespace
 PACKAGE = "airflow_provider_lancens.namespace"
 
 RENAME = "rename a table"
-WIDE_NAMES = "hold names beyond letters of a to z, digits and '_', or above 128 characters"
+WIDE_NAMES = "store names with characters other than a to z, digits and '_', or longer than 128 characters"
 COMPARE_AND_SET = "check the condition of an alter"
-_HIVE_CANNOT = {WIDE_NAMES: "it refuses the characters, and retries a longer name for 20 s"}
+_HIVE_CANNOT = {WIDE_NAMES: "the server refuses such characters, and retries longer names for 20 s"}
 CANNOT: Mapping[str, Mapping[str, str]] = {
     "Hive2Namespace": _HIVE_CANNOT,
     "Hive3Namespace": _HIVE_CANNOT,
-    "GlueNamespace": {RENAME: "Glue has no such call, and no transaction to make one from"},
-    "hms3": {COMPARE_AND_SET: "3.1.3 came before HIVE-26882, and ignores it without a word"},
+    "GlueNamespace": {RENAME: "Glue has neither such a call nor transactions"},
+    "hms3": {COMPARE_AND_SET: "3.1.3 precedes HIVE-26882, and silently ignores it"},
 }
 """What a kind of namespace or a server can't do, and why: a case then shows how it is refused instead."""
 
 
 @dataclass(frozen=True)
 class Backend:
-    """A namespace on a real server, and a corner of it that no other test uses."""
+    """A namespace on a real server, and databases that no other test uses."""
 
     name: str
     kind: str
@@ -68,7 +68,7 @@ def cannot(name: str) -> Mapping[str, str]:
 
 
 def params(names: Iterable[str]) -> list[Any]:
-    """Backends as pytest takes them; those that need Maven's jars are left to the second tier."""
+    """Backends as pytest parameters; those that need jars from Maven are `slow`."""
     everyday = {"metastore", "glue"}
     return [
         name if BACKENDS[name][0] in everyday else pytest.param(name, marks=pytest.mark.slow)
@@ -96,7 +96,7 @@ def namespace(backend: Backend) -> Iterator[LanceNamespace]:
 
 @pytest.fixture
 def db(backend: Backend, namespace: LanceNamespace) -> Iterator[list[str]]:
-    """The id of an existing, empty database; what is left of it goes after the test."""
+    """The id of an existing, empty database, which is removed after the test."""
     created = backend.database()
     namespace.create_namespace({"id": created})
     yield created

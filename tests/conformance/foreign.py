@@ -1,4 +1,4 @@
-"""Entries as other writers make them, through the server's own interface and none of our code."""
+"""Catalog tables of other writers, created through the server's interface without our code."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,22 +13,33 @@ from tests.conformance.conftest import Backend
 
 
 def make_foreign_table(
-    backend: Backend, db: list[str], name: str, parameters: Mapping[str, str] | None = None
+    backend: Backend,
+    db: list[str],
+    name: str,
+    parameters: Mapping[str, str] | None = None,
+    location: str | None = None,
+    kind: str = "MANAGED_TABLE",
 ) -> str:
-    """A MANAGED table with these parameters and no sign of ours; answers its location."""
-    location = f"{backend.properties['root']}/foreign/{db[-1]}/{name}"
-    _MAKERS[backend.kind](backend, db, name, location, dict(parameters or {}))
-    return location
+    """Create a MANAGED table with these parameters and none of ours; return its path.
+
+    Hive accepts any location for the type VIRTUAL_VIEW.
+    """
+    path = f"{backend.properties['root']}/foreign/{db[-1]}/{name}"
+    location = location or f"file:{path}"
+    _MAKERS[backend.kind](backend, db, name, location, dict(parameters or {}), kind)
+    return path
 
 
-def _in_hive(backend: Backend, db: list[str], name: str, location: str, parameters: dict[str, str]) -> None:
+def _in_hive(
+    backend: Backend, db: list[str], name: str, location: str, parameters: dict[str, str], kind: str
+) -> None:
     host, port = backend.properties["uri"].removeprefix("thrift://").split(":")
     transport = TBufferedTransport(TSocket(host, int(port)))
     transport.open()
     client = ThriftHiveMetastore.Client(TBinaryProtocol(transport))
     descriptor = ttypes.StorageDescriptor(
         cols=[ttypes.FieldSchema("x", "int", "")],
-        location=f"file:{location}",
+        location=location,
         inputFormat="org.apache.hadoop.mapred.TextInputFormat",
         outputFormat="org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
         serdeInfo=ttypes.SerDeInfo(
@@ -43,7 +54,7 @@ def _in_hive(backend: Backend, db: list[str], name: str, location: str, paramete
         tableName=name,
         dbName=db[-1],
         catName=catalog,
-        tableType="MANAGED_TABLE",
+        tableType=kind,
         sd=descriptor,
         partitionKeys=[],
         parameters=parameters,
@@ -52,7 +63,9 @@ def _in_hive(backend: Backend, db: list[str], name: str, location: str, paramete
     transport.close()
 
 
-def _in_glue(backend: Backend, db: list[str], name: str, location: str, parameters: dict[str, str]) -> None:
+def _in_glue(
+    backend: Backend, db: list[str], name: str, location: str, parameters: dict[str, str], kind: str
+) -> None:
     client = boto3.client(
         "glue",
         endpoint_url=backend.properties["endpoint"],
@@ -60,9 +73,14 @@ def _in_glue(backend: Backend, db: list[str], name: str, location: str, paramete
         aws_access_key_id=backend.properties["access_key_id"],
         aws_secret_access_key=backend.properties["secret_access_key"],
     )
-    descriptor = {"Columns": [{"Name": "x", "Type": "int"}], "Location": f"file:{location}"}
-    entry = {"Name": name, "TableType": "MANAGED", "StorageDescriptor": descriptor, "Parameters": parameters}
-    client.create_table(DatabaseName=db[-1], TableInput=entry)
+    descriptor = {"Columns": [{"Name": "x", "Type": "int"}], "Location": location}
+    catalog_table = {
+        "Name": name,
+        "TableType": kind.removesuffix("_TABLE"),
+        "StorageDescriptor": descriptor,
+        "Parameters": parameters,
+    }
+    client.create_table(DatabaseName=db[-1], TableInput=catalog_table)
 
 
 _MAKERS: dict[str, Callable[..., Any]] = {

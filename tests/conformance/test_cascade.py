@@ -1,9 +1,7 @@
-"""DropNamespace with CASCADE: the plan first, foreign tables stop it, files survive."""
+"""DropNamespace with CASCADE: plans, foreign tables, and files that are kept."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import lance
 import pyarrow as pa
@@ -12,25 +10,26 @@ from lance_namespace import LanceNamespace
 from lance_namespace.errors import ErrorCode
 
 from tests.conformance.codes import refused_with
-from tests.conformance.conftest import Backend
+from tests.conformance.conftest import Backend, params
 from tests.conformance.foreign import make_foreign_table
+from tests.conformance.races import just_before
 
 
-def test_a_cascade_drops_the_tables_and_then_the_namespace_and_keeps_their_files(
+def test_a_cascade_drops_tables_then_the_namespace_and_keeps_the_files(
     namespace: LanceNamespace, db: list[str]
 ) -> None:
     lance.write_dataset(
         pa.table({"x": [1]}), namespace_client=namespace, table_id=[*db, "full"], mode="create"
     )
     namespace.declare_table({"id": [*db, "empty"]})
-    place = namespace.describe_table({"id": [*db, "full"]}).location
+    location = namespace.describe_table({"id": [*db, "full"]}).location
     namespace.drop_namespace({"id": db, "behavior": "Cascade"})
     with refused_with(ErrorCode.NAMESPACE_NOT_FOUND):
         namespace.describe_namespace({"id": db})
-    assert lance.dataset(place).count_rows() == 1
+    assert lance.dataset(location).count_rows() == 1
 
 
-def test_a_plan_names_what_would_go_and_changes_nothing(
+def test_a_plan_lists_what_would_be_dropped_and_changes_nothing(
     backend: Backend, namespace: LanceNamespace, db: list[str]
 ) -> None:
     namespace.declare_table({"id": [*db, "ours"]})
@@ -42,7 +41,7 @@ def test_a_plan_names_what_would_go_and_changes_nothing(
     assert namespace.list_tables({"id": db}).tables == ["ours"]
 
 
-def test_a_foreign_table_stops_a_cascade_before_anything_goes(
+def test_a_foreign_table_stops_a_cascade_before_anything_is_dropped(
     backend: Backend, namespace: LanceNamespace, db: list[str]
 ) -> None:
     namespace.declare_table({"id": [*db, "ours"]})
@@ -52,39 +51,27 @@ def test_a_foreign_table_stops_a_cascade_before_anything_goes(
     assert namespace.list_tables({"id": db}).tables == ["ours"]
 
 
-def just_before(verb: str, namespace: Any, event: Callable[[], object]) -> Any:
-    """Let something happen just before the namespace's metastore does this, the first time in the block."""
-    metastore = type(namespace._metastore)
-    real, left = getattr(metastore, verb), [event]
-
-    def late(self: object, *arguments: object) -> object:
-        while left:
-            left.pop()()
-        return real(self, *arguments)
-
-    return patch.object(metastore, verb, late)
-
-
-def test_a_lance_table_that_goes_during_the_plan_is_no_foreign_one(
+def test_a_lance_table_dropped_during_the_plan_is_not_reported_as_foreign(
     backend: Backend, namespace: LanceNamespace, db: list[str]
 ) -> None:
     for name in ("goes", "stays"):
         namespace.declare_table({"id": [*db, name]})
     other = backend.connect()
-    with just_before("list_lance_tables", namespace, lambda: other.deregister_table({"id": [*db, "goes"]})):
+    read = "scan_tables" if backend.kind == "GlueNamespace" else "get_tables"  # Glue lists no names first
+    with just_before(read, namespace, lambda: other.deregister_table({"id": [*db, "goes"]})):
         plan = namespace.plan_drop_namespace({"id": db})  # type: ignore[attr-defined]
     assert plan.foreign_tables == ()
     assert [str(table) for table in plan.lance_tables] == ["$".join([*db, "stays"])]
 
 
 @pytest.mark.parametrize("mode", ["fail", "skip"])
-def test_a_namespace_that_goes_during_the_plan_was_not_found(
+def test_a_namespace_dropped_during_the_plan_is_not_found(
     backend: Backend, namespace: LanceNamespace, mode: str
 ) -> None:
     db, other = backend.database(), backend.connect()
     namespace.create_namespace({"id": db})
     request = {"id": db, "behavior": "cascade", "mode": mode}
-    with just_before("list_tables", namespace, lambda: other.drop_namespace({"id": db})):
+    with just_before("scan_tables", namespace, lambda: other.drop_namespace({"id": db})):
         if mode == "skip":
             namespace.drop_namespace(request)
         else:
@@ -93,7 +80,7 @@ def test_a_namespace_that_goes_during_the_plan_was_not_found(
 
 
 @pytest.mark.parametrize("allowed", ["by name", "*"])
-def test_a_foreign_table_goes_when_it_is_allowed(
+def test_an_allowed_foreign_table_is_dropped(
     backend: Backend, namespace: LanceNamespace, db: list[str], allowed: str
 ) -> None:
     file = Path(make_foreign_table(backend, db, "theirs")) / "part-0.txt"
@@ -120,10 +107,25 @@ def test_a_foreign_table_is_neither_listed_nor_described_nor_deregistered(
 
 
 @pytest.mark.parametrize("spelling", ["LANCE", "Lance", "lAnCe"])
-def test_tables_of_other_writers_are_read_however_they_spell_it(
+def test_table_type_is_recognized_in_any_case(
     backend: Backend, namespace: LanceNamespace, db: list[str], spelling: str
 ) -> None:
     make_foreign_table(backend, db, "twin", {"table_type": spelling})
     assert namespace.list_tables({"id": db}).tables == ["twin"]
     assert namespace.describe_table({"id": [*db, "twin"]}).properties["table_type"] == spelling
     namespace.deregister_table({"id": [*db, "twin"]})
+
+
+@pytest.mark.parametrize("backend", params(["hive2-on-4.0.1", "glue-double"]), indirect=True)
+def test_a_table_with_an_invalid_name_is_not_listed_and_keeps_its_namespace(
+    backend: Backend, namespace: Any
+) -> None:
+    db = backend.database()
+    namespace.create_namespace({"id": db})
+    namespace.declare_table({"id": [*db, "ours"]})
+    make_foreign_table(backend, db, "a$b", {"table_type": "lance"})
+    assert namespace.list_tables({"id": db}).tables == ["ours"]
+    with refused_with(ErrorCode.NAMESPACE_NOT_EMPTY):
+        namespace.drop_namespace({"id": db, "behavior": "cascade"})
+    assert namespace.list_tables({"id": db}).tables == []
+    namespace.namespace_exists({"id": db})

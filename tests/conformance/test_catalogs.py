@@ -1,8 +1,9 @@
-"""The catalog level of Hive 3, on the servers that have one."""
+"""Catalogs of Hive 3, on the servers that support them."""
 
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lance_namespace import LanceNamespace
@@ -10,6 +11,7 @@ from lance_namespace.errors import ErrorCode
 
 from tests.conformance.codes import refused_with
 from tests.conformance.conftest import BACKENDS, Backend, params
+from tests.conformance.races import just_before
 
 WITH_CATALOGS = [name for name, (_, kind, _) in BACKENDS.items() if kind == "Hive3Namespace"]
 
@@ -24,11 +26,11 @@ def catalog(namespace: LanceNamespace) -> Iterator[list[str]]:
     namespace.drop_namespace({"id": created, "mode": "skip", "behavior": "cascade"})
 
 
-def test_a_catalog_is_described_by_its_description_and_location(
+def test_a_catalog_is_described_with_its_description_and_location(
     namespace: LanceNamespace, tmp_path: Path
 ) -> None:
-    target, place = [f"cat_{uuid.uuid4().hex[:8]}"], str(tmp_path / "lake house")
-    given = {"database.description": "all clicks", "database.location-uri": place}
+    target, location = [f"cat_{uuid.uuid4().hex[:8]}"], str(tmp_path / "lake house")
+    given = {"database.description": "all clicks", "database.location-uri": location}
     namespace.create_namespace({"id": target, "properties": given})
     assert namespace.describe_namespace({"id": target}).properties == given
     assert target[0] in namespace.list_namespaces({"id": []}).namespaces
@@ -45,7 +47,7 @@ def test_a_catalog_and_its_databases_lie_below_root(
     assert namespace.describe_namespace({"id": database}).properties[location] == f"{root}/{catalog[0]}/db.db"
 
 
-def test_a_catalog_refuses_properties_that_the_server_would_forget(namespace: LanceNamespace) -> None:
+def test_properties_that_a_catalog_does_not_store_are_refused(namespace: LanceNamespace) -> None:
     with refused_with(ErrorCode.INVALID_INPUT, "team"):
         namespace.create_namespace({"id": ["cat_x"], "properties": {"team": "search"}})
 
@@ -59,7 +61,7 @@ def test_the_modes_of_a_create_hold_for_catalogs(namespace: LanceNamespace, cata
     assert new.items() <= namespace.describe_namespace({"id": catalog}).properties.items()
 
 
-def test_the_catalog_hive_is_always_there(namespace: LanceNamespace) -> None:
+def test_the_catalog_hive_always_exists(namespace: LanceNamespace) -> None:
     namespace.namespace_exists({"id": ["hive"]})
     namespace.create_namespace({"id": ["hive"], "mode": "exist_ok"})
     with refused_with(ErrorCode.NAMESPACE_ALREADY_EXISTS):
@@ -81,7 +83,7 @@ def test_a_database_in_a_missing_catalog_is_refused(namespace: LanceNamespace) -
         namespace.list_namespaces({"id": [missing]})
 
 
-def test_a_new_catalog_has_an_empty_default_database_that_does_not_hold_it(
+def test_the_empty_default_database_does_not_prevent_dropping_a_catalog(
     namespace: LanceNamespace, catalog: list[str]
 ) -> None:
     assert namespace.list_namespaces({"id": catalog}).namespaces == ["default"]
@@ -90,7 +92,7 @@ def test_a_new_catalog_has_an_empty_default_database_that_does_not_hold_it(
 
 
 @pytest.mark.parametrize("inside", [["db"], ["default", "t"]], ids=["a database", "a table in default"])
-def test_restrict_refuses_a_catalog_that_holds_something(
+def test_restrict_refuses_a_non_empty_catalog(
     namespace: LanceNamespace, catalog: list[str], inside: list[str]
 ) -> None:
     before = namespace.describe_namespace({"id": catalog}).properties
@@ -121,7 +123,11 @@ def test_dropping_a_catalog_deletes_no_file(
     namespace.create_namespace({"id": [*catalog, "db"]})
     namespace.declare_table({"id": [*catalog, "db", "t"]})
     root = Path(backend.properties["root"], catalog[0])
-    kept = [root / "db.db" / "t.lance" / "data.bin", root / "db.db" / "a.txt", root / "default" / "b.txt"]
+    kept = [
+        root.with_name(f"{catalog[0]}-lance") / "db.db" / "t.lance" / "data.bin",
+        root / "db.db" / "a.txt",
+        root / "default" / "b.txt",
+    ]
     default = namespace.describe_namespace({"id": [*catalog, "default"]}).properties
     kept += [Path(default["database.location-uri"]) / "mine.txt", root / "c.txt"]
     for file in kept:
@@ -129,3 +135,28 @@ def test_dropping_a_catalog_deletes_no_file(
         file.write_text("mine")
     namespace.drop_namespace({"id": catalog, "behavior": "cascade"})
     assert all(file.read_text() == "mine" for file in kept)
+
+
+def test_a_database_created_after_the_plan_stops_the_drop_of_its_catalog(
+    namespace: Any, catalog: list[str]
+) -> None:
+    namespace.create_namespace({"id": [*catalog, "planned"]})
+    plan = namespace.plan_drop_namespace({"id": catalog})
+    namespace.create_namespace({"id": [*catalog, "late"]})
+    with refused_with(ErrorCode.NAMESPACE_NOT_EMPTY, f"{catalog[0]}$late (a new namespace)"):
+        namespace.drop_planned_namespace(plan)
+    namespace.namespace_exists({"id": [*catalog, "planned"]})
+    namespace.drop_planned_namespace(namespace.plan_drop_namespace({"id": catalog}))
+
+
+def test_a_database_created_during_the_drop_keeps_its_catalog(namespace: Any, catalog: list[str]) -> None:
+    namespace.create_namespace({"id": [*catalog, "planned"]})
+    plan = namespace.plan_drop_namespace({"id": catalog})
+    with (
+        just_before(
+            "drop_namespace", namespace, lambda: namespace.create_namespace({"id": [*catalog, "late"]})
+        ),
+        refused_with(ErrorCode.NAMESPACE_NOT_EMPTY, "were dropped: late; run it again"),
+    ):
+        namespace.drop_planned_namespace(plan)
+    assert "late" in namespace.list_namespaces({"id": catalog}).namespaces

@@ -1,4 +1,4 @@
-"""Implementation-managed tables: the metastore's version is the table's, moved by compare-and-set."""
+"""Managed tables: their version is in the metastore, and advanced by compare-and-set."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ on_servers_that_can = pytest.mark.parametrize("backend", params(ABLE), indirect=
 
 @pytest.fixture
 def table(namespace: LanceNamespace, db: list[str]) -> list[str]:
-    """A declared, still empty managed table."""
+    """A declared managed table without data."""
     declared = [*db, "managed"]
     answer = namespace.declare_table({"id": declared, "properties": {"managed_by": "impl", "team": "search"}})
     assert answer.managed_versioning is True
@@ -49,7 +49,9 @@ def test_a_declared_managed_table_is_at_version_0(namespace: LanceNamespace, tab
 
 
 @on_servers_that_can
-def test_each_commit_moves_the_metastores_version(namespace: LanceNamespace, table: list[str]) -> None:
+def test_each_commit_advances_the_version_in_the_metastore(
+    namespace: LanceNamespace, table: list[str]
+) -> None:
     for expected in (1, 2, 3):
         append(namespace, table)
         assert version(namespace, table) == expected
@@ -61,7 +63,7 @@ def test_each_commit_moves_the_metastores_version(namespace: LanceNamespace, tab
 
 
 @on_servers_that_can
-def test_a_commit_leaves_all_other_parameters_alone(namespace: LanceNamespace, table: list[str]) -> None:
+def test_a_commit_changes_no_other_parameter(namespace: LanceNamespace, table: list[str]) -> None:
     append(namespace, table)
     properties = namespace.describe_table({"id": table}).properties
     assert properties["team"] == "search"
@@ -84,7 +86,7 @@ def test_versions_are_listed_in_both_orders_and_in_pages(namespace: LanceNamespa
 
 
 @on_servers_that_can
-def test_a_version_that_is_not_there_is_not_found(namespace: LanceNamespace, table: list[str]) -> None:
+def test_a_missing_version_is_not_found(namespace: LanceNamespace, table: list[str]) -> None:
     append(namespace, table)
     for missing in (0, 2):
         with refused_with(ErrorCode.TABLE_VERSION_NOT_FOUND):
@@ -104,7 +106,7 @@ def test_a_stale_commit_is_refused_and_changes_nothing(
 
 
 @on_servers_that_can
-def test_a_storage_managed_table_takes_no_versions_from_outside(
+def test_creating_a_version_of_a_storage_managed_table_is_refused(
     namespace: LanceNamespace, db: list[str]
 ) -> None:
     namespace.declare_table({"id": [*db, "t"]})
@@ -113,7 +115,7 @@ def test_a_storage_managed_table_takes_no_versions_from_outside(
 
 
 @on_servers_that_can
-def test_a_commit_by_path_is_not_shown_and_not_overwritten_and_can_be_adopted(
+def test_a_direct_commit_is_neither_shown_nor_overwritten_and_can_be_adopted(
     namespace: LanceNamespace, table: list[str]
 ) -> None:
     append(namespace, table)
@@ -132,7 +134,7 @@ def test_a_commit_by_path_is_not_shown_and_not_overwritten_and_can_be_adopted(
 
 
 @on_servers_that_can
-def test_a_metastore_ahead_of_its_storage_is_said_and_can_be_set_back(
+def test_a_metastore_version_ahead_of_the_storage_is_reported_and_can_be_reset(
     namespace: LanceNamespace, table: list[str]
 ) -> None:
     append(namespace, table)
@@ -179,7 +181,7 @@ def test_a_version_is_advanced_by_compare_and_set(namespace: LanceNamespace, tab
 
 
 @pytest.mark.parametrize("backend", params(UNABLE), indirect=True)
-def test_a_server_without_compare_and_set_is_refused_and_nothing_is_written(
+def test_a_server_without_compare_and_set_is_refused_before_anything_is_written(
     namespace: LanceNamespace, db: list[str]
 ) -> None:
     managed = {"managed_by": "impl"}

@@ -22,19 +22,19 @@ def test_a_created_namespace_is_described_with_its_properties(
     namespace.drop_namespace({"id": target})
 
 
-def test_a_namespace_lies_below_root_unless_told_otherwise(
+def test_a_namespace_is_stored_below_root_by_default(
     backend: Backend, namespace: LanceNamespace, tmp_path: Path
 ) -> None:
-    default, told = backend.database(), backend.database()
+    default, elsewhere_id = backend.database(), backend.database()
     namespace.create_namespace({"id": default})
     elsewhere = str(tmp_path / "elsewhere")
-    namespace.create_namespace({"id": told, "properties": {"database.location-uri": elsewhere}})
+    namespace.create_namespace({"id": elsewhere_id, "properties": {"database.location-uri": elsewhere}})
     location = "database.location-uri"
     catalogs = [level for level in backend.parent if level != "hive"]
     expected = "/".join([backend.properties["root"], *catalogs, f"{default[-1]}.db"])
     assert namespace.describe_namespace({"id": default}).properties[location] == expected
-    assert namespace.describe_namespace({"id": told}).properties[location] == elsewhere
-    for target in (default, told):
+    assert namespace.describe_namespace({"id": elsewhere_id}).properties[location] == elsewhere
+    for target in (default, elsewhere_id):
         namespace.drop_namespace({"id": target})
 
 
@@ -44,7 +44,7 @@ def test_creating_an_existing_namespace_is_refused(namespace: LanceNamespace, db
 
 
 @pytest.mark.parametrize("mode", ["EXIST_OK", "ExistOk", "exist_ok", "existok"])
-def test_exist_ok_leaves_the_existing_namespace_as_it_was(
+def test_exist_ok_leaves_the_existing_namespace_unchanged(
     backend: Backend, namespace: LanceNamespace, mode: str
 ) -> None:
     target = backend.database()
@@ -56,7 +56,7 @@ def test_exist_ok_leaves_the_existing_namespace_as_it_was(
     namespace.drop_namespace({"id": target})
 
 
-def test_overwriting_an_empty_namespace_leaves_exactly_the_new_properties(
+def test_overwriting_an_empty_namespace_replaces_its_properties(
     backend: Backend, namespace: LanceNamespace
 ) -> None:
     target = backend.database()
@@ -69,9 +69,7 @@ def test_overwriting_an_empty_namespace_leaves_exactly_the_new_properties(
     namespace.drop_namespace({"id": target})
 
 
-def test_overwriting_a_namespace_that_holds_a_table_is_refused(
-    namespace: LanceNamespace, db: list[str]
-) -> None:
+def test_overwriting_a_non_empty_namespace_is_refused(namespace: LanceNamespace, db: list[str]) -> None:
     namespace.declare_table({"id": [*db, "kept"]})
     with refused_with(ErrorCode.NAMESPACE_NOT_EMPTY):
         namespace.create_namespace({"id": db, "mode": "overwrite"})
@@ -79,7 +77,9 @@ def test_overwriting_a_namespace_that_holds_a_table_is_refused(
 
 
 @pytest.mark.parametrize("field", ["mode", "properties"])
-def test_a_bad_field_of_a_create_is_refused(backend: Backend, namespace: LanceNamespace, field: str) -> None:
+def test_creating_a_namespace_with_an_invalid_field_is_refused(
+    backend: Backend, namespace: LanceNamespace, field: str
+) -> None:
     bad = {"mode": {"mode": "sometimes"}, "properties": {"properties": {"count": 1}}}[field]
     with refused_with(ErrorCode.INVALID_INPUT, field):
         namespace.create_namespace({"id": backend.database(), **bad})
@@ -111,7 +111,7 @@ def test_namespaces_are_listed_sorted_and_in_pages(backend: Backend, namespace: 
         namespace.drop_namespace({"id": target})
 
 
-def test_a_database_has_no_namespaces_below(namespace: LanceNamespace, db: list[str]) -> None:
+def test_a_database_has_no_child_namespaces(namespace: LanceNamespace, db: list[str]) -> None:
     assert namespace.list_namespaces({"id": db}).namespaces == []
 
 
@@ -135,14 +135,14 @@ def test_dropping_a_missing_namespace_may_be_skipped(backend: Backend, namespace
     namespace.drop_namespace({"id": backend.database(), "mode": "SKIP"})
 
 
-def test_restrict_refuses_a_namespace_that_holds_a_table(namespace: LanceNamespace, db: list[str]) -> None:
+def test_restrict_refuses_a_non_empty_namespace(namespace: LanceNamespace, db: list[str]) -> None:
     namespace.declare_table({"id": [*db, "kept"]})
     with refused_with(ErrorCode.NAMESPACE_NOT_EMPTY):
         namespace.drop_namespace({"id": db, "behavior": "Restrict"})
     assert namespace.list_tables({"id": db}).tables == ["kept"]
 
 
-def test_names_in_capitals_mean_the_same_namespace(namespace: LanceNamespace, db: list[str]) -> None:
+def test_namespace_names_are_case_insensitive(namespace: LanceNamespace, db: list[str]) -> None:
     namespace.namespace_exists({"id": [part.upper() for part in db]})
 
 

@@ -1,4 +1,4 @@
-"""RenameTable's refusals, and the existence of tables: every code that the operations name."""
+"""Refusals of RenameTable, and TableExists: every documented code."""
 
 import pytest
 from lance_namespace import LanceNamespace
@@ -29,15 +29,13 @@ def test_a_table_is_not_renamed_into_a_missing_namespace(
 
 
 @pytest.mark.parametrize("name", ["a/b", "", "a$b"])
-def test_a_name_that_no_server_holds_is_no_new_name(
-    namespace: LanceNamespace, db: list[str], name: str
-) -> None:
+def test_renaming_to_an_invalid_name_is_refused(namespace: LanceNamespace, db: list[str], name: str) -> None:
     namespace.declare_table({"id": [*db, "t"]})
     with refused_with(ErrorCode.INVALID_INPUT):
         namespace.rename_table({"id": [*db, "t"], "new_table_name": name})
 
 
-def test_a_table_that_is_there_exists(namespace: LanceNamespace, db: list[str]) -> None:
+def test_an_existing_table_exists(namespace: LanceNamespace, db: list[str]) -> None:
     namespace.declare_table({"id": [*db, "t"]})
     namespace.table_exists({"id": [*db, "T"]})
 

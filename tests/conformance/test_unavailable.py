@@ -1,4 +1,4 @@
-"""A metastore that isn't there: every operation answers code 17."""
+"""An unreachable metastore: every operation raises code 17."""
 
 import pytest
 from lance_namespace.errors import ErrorCode
@@ -27,7 +27,7 @@ ON_TABLES = [
 
 
 def elsewhere(backend: Backend) -> dict[str, str]:
-    """Properties of the same kind of metastore at an address that nobody listens on."""
+    """Properties of the same kind of metastore at an address without a server."""
     uri = closed_port()
     if backend.kind == "GlueNamespace":
         return {"endpoint": uri.replace("thrift", "http"), "client.max-attempts": "1"}
@@ -35,7 +35,7 @@ def elsewhere(backend: Backend) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("operation", [*ON_NAMESPACES, *ON_TABLES, "list_all_tables"])
-def test_every_operation_says_that_the_metastore_is_away(backend: Backend, operation: str) -> None:
+def test_every_operation_reports_an_unreachable_metastore(backend: Backend, operation: str) -> None:
     target = backend.database()
     request = {
         "id": [*target, "t"] if operation in ON_TABLES else target,

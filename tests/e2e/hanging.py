@@ -1,4 +1,4 @@
-"""Rows whose Python worker hangs, until the task that waits for them is killed; the retry's doesn't."""
+"""Rows whose Python worker hangs until the task is killed; that of its retry doesn't."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SMALL = {
 
 
 def hanging(spark: Any, marker: str) -> Any:
-    """Ten rows; the marker then names the worker, its daemon and the JVM."""
+    """Ten rows; the marker file contains the ids of the worker, its daemon and the JVM."""
 
     def rows(batches: Iterator[Any]) -> Iterator[Any]:
         import os

@@ -1,10 +1,12 @@
-"""Run DAGs of this Airflow home with `dag.test()`, and print how each task ended, a line for each DAG.
+"""Run DAGs of this Airflow home with `dag.test()`, and print the results of each DAG's tasks in a line.
 
-Its own process, since Airflow reads its home once, when it is first imported. Its arguments are, for each
-DAG, the file and the run's parameters.
+A separate process, since Airflow reads its home only when it is imported. Its arguments are, for each DAG,
+the file and the run's parameters. Without arguments, each line of its input is a JSON list of a file, the
+run's parameters as text, and environment variables to set during the run.
 """
 
 import json
+import os
 import runpy
 import sys
 from typing import Any
@@ -25,7 +27,7 @@ def xcom(task: Any) -> Any:
 
 
 def links(dag_id: str, task: Any) -> dict[str, str]:
-    """The task's buttons, as the API server finds them: by the DAG as it lies in the database."""
+    """The task's links, as the API server finds them from the serialized DAG."""
     shown = SerializedDagModel.get_dag(dag_id).get_task(task.task_id)
     return {name: shown.get_extra_links(task, name) for name in shown.extra_links}
 
@@ -41,7 +43,21 @@ def main(file: str, conf: str) -> None:
         for task in tasks
     }
     sys.stdout.write(json.dumps(outcome) + "\n")
+    sys.stdout.flush()
+
+
+def main_with(file: str, conf: str, environment: dict[str, str]) -> None:
+    before = dict(os.environ)
+    os.environ.update(environment)
+    try:
+        main(file, conf)
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 for dag in zip(sys.argv[1::2], sys.argv[2::2], strict=True):
     main(*dag)
+if len(sys.argv) == 1:
+    for line in sys.stdin:
+        main_with(*json.loads(line))

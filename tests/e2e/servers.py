@@ -1,4 +1,4 @@
-"""A running Airflow as tests use it: pressed and asked as its UI does it, looked into, and broken."""
+"""A running Airflow for tests: controlled by its API, inspected in its database, and disturbed."""
 
 import json
 import sqlite3
@@ -20,7 +20,7 @@ Answer = TypeVar("Answer")
 
 
 class RunningAirflow(AirflowServers):
-    """Scheduler, triggerer, DAG processor and API server over one home, whose database is migrated."""
+    """Scheduler, triggerer, DAG processor and API server of one home with a migrated database."""
 
     def __init__(self, home: Home, tasks_at_once: int = 2) -> None:
         super().__init__(home)
@@ -30,7 +30,7 @@ class RunningAirflow(AirflowServers):
         self.task_logs: Path = home.airflow / "logs"
 
     def until(self, asked: Callable[[], Answer], patience: float = PATIENCE) -> Answer:
-        """Ask until the answer is something, and return that."""
+        """Repeat a call until its result is true, and return that."""
         deadline = time.monotonic() + patience
         while not (answer := asked()):
             self.check()
@@ -39,26 +39,32 @@ class RunningAirflow(AirflowServers):
         return answer
 
     @contextmanager
-    def stopped(self) -> Iterator[None]:
-        """Have all servers away meanwhile."""
-        self.__exit__(None, None, None)
+    def stopped(self, *names: str) -> Iterator[None]:
+        """Stop some of the servers for the duration of the block."""
+        self.stop(*names)
         yield
-        self.__enter__()
+        for name in names:
+            self.start(name)
 
-    def press(self, dag_id: str, logical_date: str | None = None, **conf: Any) -> str:
-        """Trigger a run, of now where no date is given, which unpauses the DAG too; its id."""
+    def trigger_run(self, dag_id: str, logical_date: str | None = None, **conf: Any) -> str:
+        """Trigger a run, by default for now, which also unpauses the DAG, and return its id."""
         self.unpause(dag_id)
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         body = {"logical_date": logical_date or now, "conf": conf}
         return str(self.send("POST", f"/api/v2/dags/{dag_id}/dagRuns", body)["dag_run_id"])
 
     def unpause(self, dag_id: str) -> None:
-        """Let a DAG run, as soon as Airflow knows it."""
+        """Unpause a DAG, once Airflow has parsed it."""
         self.until(lambda: self.get(f"/api/v2/dags/{dag_id}"))
         self.send("PATCH", f"/api/v2/dags/{dag_id}?update_mask=is_paused", {"is_paused": False})
 
+    def reparse(self, dag_id: str) -> None:
+        """Have a DAG's file parsed at once."""
+        token = self.get(f"/api/v2/dags/{dag_id}")["file_token"]
+        self.send("PUT", f"/api/v2/parseDagFile/{token}", {})
+
     def clear(self, dag_id: str, run_id: str, task_id: str) -> None:
-        """Have a task start anew, whatever it is doing."""
+        """Clear a task, whatever its state."""
         body = {"dag_run_id": run_id, "task_ids": [task_id], "only_failed": False, "dry_run": False}
         self.send("POST", f"/api/v2/dags/{dag_id}/clearTaskInstances", body)
 
@@ -67,43 +73,42 @@ class RunningAirflow(AirflowServers):
         return str(self.get(run_path(dag_id, run_id)).get("state"))
 
     def ended(self, dag_id: str, run_id: str) -> str:
-        """The state that a run ended in; '' while it goes on."""
+        """The final state of a run; '' while it is running."""
         state = self.state(dag_id, run_id)
         return state if state in ("success", "failed") else ""
 
     def task(self, dag_id: str, run_id: str, task_id: str) -> dict[str, Any]:
-        """What the API knows of a task instance."""
+        """The API's view of a task instance."""
         return self.get(f"{run_path(dag_id, run_id)}/taskInstances/{task_id}")
 
     def ended_processes(self, run_id: str) -> int:
-        """How many of a run's task processes the scheduler has heard to have ended.
+        """How many of a run's task processes have ended, as known to the scheduler.
 
-        Wait for that before a deferred task may resume: Airflow fails a task whose next process runs while
-        the end of the one before it isn't heard of yet.
+        Wait for that before a deferred task may resume: Airflow fails a task whose next process runs before
+        the scheduler has processed the end of the previous one.
         """
         lines = self._scheduler_log.read_text(errors="replace").splitlines()
         return sum("Received executor event with state success" in line and run_id in line for line in lines)
 
     def xcom(self, dag_id: str, run_id: str, task_id: str) -> Any:
-        """What a task returned; None where it returned nothing yet."""
+        """What a task returned; None if it has returned nothing yet."""
         path = f"{run_path(dag_id, run_id)}/taskInstances/{task_id}/xcomEntries/return_value"
         value = self.get(f"{path}?deserialize=true").get("value")
         return json.loads(value) if isinstance(value, str) else value
 
     def get(self, path: str) -> dict[str, Any]:
-        """What the API answers; nothing where it doesn't."""
+        """The API's response; empty if there is none."""
         return self.ask(path, self._token())
 
-    def send(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Tell the API something."""
+    def send(self, method: str, path: str, body: dict[str, Any]) -> Any:
+        """Send a request to the API."""
         headers = {"Authorization": f"Bearer {self._token()}", "Content-Type": "application/json"}
         request = Request(self.url + path, json.dumps(body).encode(), headers, method=method)
         with build_opener(ProxyHandler({})).open(request) as answer:
-            result: dict[str, Any] = json.load(answer)
-            return result
+            return json.load(answer)
 
     def rows(self, query: str, *values: str | int) -> list[tuple[Any, ...]]:
-        """Read Airflow's own database."""
+        """Read from Airflow's database."""
         with closing(sqlite3.connect(f"file:{self._database}?mode=ro", uri=True, timeout=30)) as database:
             return database.execute(query, values).fetchall()
 

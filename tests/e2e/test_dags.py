@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import lance
 import pytest
 
 from tests.integration.airflow.tables import Table
@@ -12,9 +13,7 @@ Start = Callable[..., Any]
 pytestmark = pytest.mark.slow
 
 
-def test_waits_in_every_mode_see_the_version_that_comes_meanwhile(
-    start: Start, lake: str, table: Table
-) -> None:
+def test_waits_in_every_mode_see_a_version_committed_meanwhile(start: Start, lake: str, table: Table) -> None:
     run = start("waits", table=str(table), lance_conn_id=lake)
     run.wait_for("is at no version yet; waiting for any version")
     location = table.declare()
@@ -33,7 +32,7 @@ def test_waits_in_every_mode_see_the_version_that_comes_meanwhile(
     assert "running trigger in line" in run.log
 
 
-def test_waits_without_a_version_end_as_asked(start: Start, lake: str, table: Table) -> None:
+def test_waits_without_a_version_fail_or_skip_as_configured(start: Start, lake: str, table: Table) -> None:
     run = start("endings", table=str(table), lance_conn_id=lake)
 
     tasks = run.result()
@@ -49,12 +48,12 @@ def test_waits_without_a_version_end_as_asked(start: Start, lake: str, table: Ta
     }
 
 
-def test_namespaces_and_tables_come_and_go_once_each(
+def test_namespaces_and_tables_are_created_and_dropped_once(
     start: Start, lake: str, database: str, tmp_path: Any
 ) -> None:
     tasks = start("tables", database=database, lance_conn_id=lake).result()
 
-    table, location = f"{database}$orders", str(tmp_path / f"{database}.db" / "orders.lance")
+    table, location = f"{database}$orders", str(tmp_path / f"{database}.db-lance" / "orders.lance")
     assert {task_id: task["xcom"] for task_id, task in tasks.items()} == {
         "create": {"namespace": database, "created": True},
         "create_again": {"namespace": database, "created": False},
@@ -65,3 +64,25 @@ def test_namespaces_and_tables_come_and_go_once_each(
         "drop": {"namespace": database, "dropped": True},
         "drop_again": {"namespace": database, "dropped": False},
     }
+
+
+def test_each_run_and_each_cleared_run_starts_from_the_previous_run(
+    start: Start, lake: str, table: Table
+) -> None:
+    location = table.declare()
+
+    def versions(day: str) -> list[tuple[int, int | None]]:
+        run = start("since", table=str(table), lance_conn_id=lake, logical_date=day)
+        tasks = run.result()
+        assert {task["state"] for task in tasks.values()} == {"success"}, run.log
+        found = [tasks[task_id]["xcom"] for task_id in ("wait", "mapped")]
+        return [(xcom["version"], xcom["previous_version"]) for xcom in found]
+
+    table.advance()
+    assert versions("2026-01-01T00:00:00Z") == [(1, None)] * 2
+    table.advance()
+    assert versions("2026-01-03T00:00:00Z") == [(2, 1)] * 2
+    table.advance()
+    assert versions("2026-01-03T00:00:00Z") == [(3, 1)] * 2  # again, as a cleared run
+    assert versions("2026-01-02T00:00:00Z") == [(3, 1)] * 2  # a backfill doesn't see later runs
+    assert not lance.dataset(location).tags.list()

@@ -1,9 +1,7 @@
-"""The example DAGs that the pages quote, run by Airflow one after the other in one process."""
+"""The example DAGs of the documentation, run by Airflow one after the other in one process."""
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,19 +10,21 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
+from nycflights.tables import TABLES
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.conformance.conftest import Backend
 from tests.conformance.foreign import make_foreign_table
-from tests.e2e.conftest import TREE, DagRun
+from tests.e2e.dag_run import TREE, DagRun, start_process
 from tests.integration.airflow.tables import Table
 from tests.servers.glue_double import REGION, GlueDouble
 
 EXAMPLES = TREE / "example_dags"
 NAMES = (
-    *("wait_for_version", "cascade_safely", "advance_version", "glue_assumed_role"),
-    *("spark_pinned_read", "spark_files", "spark_own_function", "maintain_table", "embeddings"),
+    *("wait_for_version", "new_flights", "cascade_safely", "advance_version", "glue_assumed_role"),
+    *("spark_pinned_read", "spark_files", "spark_own_function", "maintain_table"),
+    *("maintain_hourly", "embeddings"),
 )
 PARAMS = {"wait_for_version": '{"table": "sales$orders"}'}
 ROLE = "arn:aws:iam::123456789012:role/lake"
@@ -49,7 +49,7 @@ def namespace(metastore: MetastoreServer, root: Path) -> Iterator[Hive2Namespace
 
 @pytest.fixture(scope="module")
 def connections(metastore: MetastoreServer, glue: GlueDouble, root: Path) -> dict[str, str]:
-    """The connections that the examples name, as Airflow's environment holds them."""
+    """The connections that the examples use, as environment variables of Airflow."""
     services = {name: {"endpoint_url": glue.endpoint} for name in ("s3", "sts")}
     keys = {"login": glue.properties["access_key_id"], "password": glue.properties["secret_access_key"]}
     role = {"role_arn": ROLE, "region_name": REGION, "service_config": services}
@@ -59,12 +59,13 @@ def connections(metastore: MetastoreServer, glue: GlueDouble, root: Path) -> dic
         "AWS": {"conn_type": "aws", **keys, "extra": role},
         "LAKE_ON_GLUE": {"conn_type": "lance_glue", "extra": on_glue},
     }
+    given["LANCE_FLIGHTS"] = given["LAKE"]
     return {f"AIRFLOW_CONN_{name}": json.dumps(fields) for name, fields in given.items()}
 
 
 @pytest.fixture(scope="module")
 def scratch(metastore: MetastoreServer, namespace: Hive2Namespace, root: Path) -> str:
-    """The namespace that one example drops: it holds a Lance table and one that isn't."""
+    """The namespace that an example drops, with a Lance table and a foreign one."""
     server = Backend("a metastore", "Hive2Namespace", {"uri": metastore.uri, "root": str(root)})
     Table(namespace, "scratch", "orders").declare()
     make_foreign_table(server, ["scratch"], "tmp_rows")
@@ -75,27 +76,30 @@ def scratch(metastore: MetastoreServer, namespace: Hive2Namespace, root: Path) -
 def outcomes(
     airflow_home: dict[str, str], connections: dict[str, str], glue: GlueDouble, namespace: Any, scratch: str
 ) -> dict[str, Outcome]:
-    """What became of each example's tasks, by the example's file."""
+    """The results of each example's tasks, by the example's file."""
     glue.client("s3").create_bucket(Bucket=BUCKET)
     files = [part for name in NAMES for part in (str(EXAMPLES / f"{name}.py"), PARAMS.get(name, "{}"))]
     settings = {
         "AIRFLOW__CORE__DAGS_FOLDER": str(EXAMPLES),
+        "PYTHONPATH": str(EXAMPLES),
         "LANCE_EXAMPLE_POLL": "0.2",
-        "AWS_ENDPOINT_URL_GLUE": glue.endpoint,  # so the connection looks like one to AWS's own
+        "AWS_ENDPOINT_URL_GLUE": glue.endpoint,  # so that the connection looks like one to AWS
     }
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.e2e.run_dag", *files],
-        env={**os.environ, **airflow_home, **connections, **settings},
-        cwd=TREE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
+    flights = Table(namespace, *TABLES["flights"].split("$"))
+    lance.write_dataset(_flights_of(1, 1), location := flights.declare())
+    with start_process(files, {**os.environ, **airflow_home, **connections, **settings}) as process:
         run = DagRun(process)
         _write_while_somebody_waits(run, Table(namespace, "sales", "orders"))
+        run.wait_for(f"{flights} is at version 1; waiting for a version greater than 1")
+        lance.write_dataset(_flights_of(1, 2, 2), location, mode="append")
         run.result()
     found = [json.loads(line) for line in run.log.splitlines() if line.startswith("{")]
     return dict(zip(NAMES, found, strict=True))
+
+
+def _flights_of(*months: int) -> pa.Table:
+    """This many flights, with only their months."""
+    return pa.table({"month": pa.array(months, pa.int32())})
 
 
 def _write_while_somebody_waits(run: DagRun, orders: Table) -> None:
@@ -113,12 +117,18 @@ def xcom(outcome: Outcome, task: str) -> Any:
     return outcome[task]["xcom"]
 
 
-def test_a_reader_gets_the_version_that_brought_data(outcomes: dict[str, Outcome]) -> None:
+def test_a_reader_gets_the_version_that_changed_data(outcomes: dict[str, Outcome]) -> None:
     outcome = outcomes["wait_for_version"]
     assert xcom(outcome, "wait_until_filled")["version"] == 1
     assert (xcom(outcome, "wait_for_more")["version"], xcom(outcome, "count_rows")) == (3, 2)
     assert xcom(outcome, "release")["released"]
     assert list(xcom(outcome, "wait_for_any")) == ["sales$orders"]
+
+
+def test_a_reader_of_new_rows_reads_rows_committed_since_its_start(outcomes: dict[str, Outcome]) -> None:
+    outcome = outcomes["new_flights"]
+    assert xcom(outcome, "wait_for_flights")["version"] == 2
+    assert xcom(outcome, "what_came") == {"2013-01": 1, "2013-02": 2}
 
 
 def test_a_namespace_is_dropped_as_planned(outcomes: dict[str, Outcome], namespace: Hive2Namespace) -> None:
@@ -130,7 +140,7 @@ def test_a_namespace_is_dropped_as_planned(outcomes: dict[str, Outcome], namespa
     assert "scratch" not in namespace.list_namespaces({"id": []}).namespaces
 
 
-def test_a_version_is_advanced_to_what_another_writer_made(
+def test_a_version_is_advanced_to_another_writers_commit(
     outcomes: dict[str, Outcome], namespace: Hive2Namespace
 ) -> None:
     outcome = outcomes["advance_version"]
@@ -140,7 +150,7 @@ def test_a_version_is_advanced_to_what_another_writer_made(
     assert namespace.describe_table({"id": ["returns", "parcels"]}).version == 1
 
 
-def test_glue_and_s3_are_asked_by_the_role(outcomes: dict[str, Outcome], glue: GlueDouble) -> None:
+def test_glue_and_s3_are_called_with_the_assumed_role(outcomes: dict[str, Outcome], glue: GlueDouble) -> None:
     outcome = outcomes["glue_assumed_role"]
     assert xcom(outcome, "declare")["location"].startswith(f"s3://{BUCKET}/")
     assert xcom(outcome, "wait")["version"] == xcom(outcome, "write") == 1
@@ -154,17 +164,17 @@ def test_a_task_on_glue_has_a_button_that_opens_its_page(outcomes: dict[str, Out
     in_glue = f"{console}/tables/view/orders?database=sales"
     tasks = outcomes["glue_assumed_role"]
     assert tasks["create"]["links"] == {"Database in AWS Glue": f"{console}/databases/view/sales"}
-    for task in ("declare", "wait"):  # whose S3 is another's than Amazon's
+    for task in ("declare", "wait"):  # its S3 isn't Amazon's
         assert tasks[task]["links"] == {"Table in AWS Glue": in_glue, "Data in Amazon S3": ""}
 
 
-def test_spark_reads_the_version_that_was_waited_for(outcomes: dict[str, Outcome]) -> None:
+def test_spark_reads_the_awaited_version(outcomes: dict[str, Outcome]) -> None:
     outcome = outcomes["spark_pinned_read"]
     assert (xcom(outcome, "ingest")["rows"], xcom(outcome, "wait")["version"]) == (24, 1)
     assert xcom(outcome, "summarize")["rows"] == 1
 
 
-def test_a_table_is_thinned_compacted_and_indexed_and_keeps_its_young_versions(
+def test_a_table_is_compacted_indexed_and_cleaned_up_and_keeps_recent_versions(
     outcomes: dict[str, Outcome],
 ) -> None:
     outcome = outcomes["maintain_table"]
@@ -175,7 +185,15 @@ def test_a_table_is_thinned_compacted_and_indexed_and_keeps_its_young_versions(
     assert xcom(outcome, "remove_orphans")["files"] == 0
 
 
-def test_images_are_found_by_their_likeness_at_the_pinned_version(outcomes: dict[str, Outcome]) -> None:
+def test_hourly_maintenance_finds_nothing_that_pays(outcomes: dict[str, Outcome]) -> None:
+    did = xcom(outcomes["maintain_hourly"], "maintain")
+    assert (did["compacted"], did["indexed"], did["cleaned_up"]) == (False, [], False)
+    assert did["compaction"]["reason"].startswith("0 of 1 fragments are small and can be merged (min_small_")
+    assert did["indices"][0]["reason"] == "0.0% of 18 rows are not indexed (max_unindexed_share=0.1)"
+    assert did["clean_up"]["reason"] == "no version can be removed"
+
+
+def test_images_are_found_by_similarity_at_the_pinned_version(outcomes: dict[str, Outcome]) -> None:
     outcome = outcomes["embeddings"]
     assert (xcom(outcome, "embed")["rows"], xcom(outcome, "embed")["version"]) == (1797, 1)
     index = xcom(outcome, "index")
@@ -192,9 +210,7 @@ def test_images_are_found_by_their_likeness_at_the_pinned_version(outcomes: dict
     assert xcom(outcome, "release")["released"]
 
 
-def test_files_are_ingested_as_they_were_asked_for(
-    outcomes: dict[str, Outcome], namespace: Hive2Namespace
-) -> None:
+def test_files_are_ingested_as_specified(outcomes: dict[str, Outcome], namespace: Hive2Namespace) -> None:
     assert xcom(outcomes["spark_files"], "ingest")["rows"] == 10
     table = lance.dataset(namespace.describe_table({"id": ["shops", "prices"]}).location)
     assert table.schema.names == ["shop", "article_id", "price"]

@@ -1,4 +1,4 @@
-"""What the installed Airflow has, where tests have to know."""
+"""Features of the installed Airflow version that tests depend on."""
 
 from airflow import __version__
 from packaging.version import Version

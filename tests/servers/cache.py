@@ -1,4 +1,4 @@
-"""What is brought onto this machine once, for all test runs."""
+"""Files that are downloaded or built once for all test runs."""
 
 import fcntl
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def made_once(name: str, make: Callable[[Path], None]) -> Path:
-    """Return a folder in the user's cache; `make` fills it, whole or not at all, where it is missing."""
+    """Return a folder in the user's cache; if it is missing, `make` creates its content atomically."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = Path(base, "airflow-provider-lancens", "servers", name)
     if not folder.is_dir():
@@ -19,10 +19,10 @@ def made_once(name: str, make: Callable[[Path], None]) -> Path:
 def _fill(folder: Path, make: Callable[[Path], None]) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with Path(folder.parent, "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # Maven's own cache doesn't stand two of it
+        fcntl.flock(lock, fcntl.LOCK_EX)  # Maven's cache doesn't support two processes
         if folder.is_dir():
             return
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix="making-") as scratch:
             made = Path(scratch, "made")
             make(made)
-            made.rename(folder)  # whatever ends us in between
+            made.rename(folder)  # atomic, even if this process is killed

@@ -1,4 +1,4 @@
-"""An authority of our own, and certificates signed by it, as PEM files and as Java's keystore."""
+"""A test certificate authority, and certificates signed by it, as PEM files and as Java keystores."""
 
 import datetime
 import ipaddress
@@ -23,7 +23,7 @@ class Signed:
     key: ec.EllipticCurvePrivateKey
 
     def write(self, folder: Path, name: str) -> tuple[str, str]:
-        """Write both as PEM; the paths of the certificate and of the key."""
+        """Write both as PEM files, and return their paths."""
         cert, key = folder / f"{name}.pem", folder / f"{name}.key"
         cert.write_bytes(self.certificate.public_bytes(serialization.Encoding.PEM))
         key.write_bytes(
@@ -36,7 +36,7 @@ class Signed:
         return str(cert), str(key)
 
     def write_keystore(self, folder: Path, name: str) -> str:
-        """Write both as a PKCS #12 store with `PASSWORD`; its path."""
+        """Write both as a PKCS #12 store with `PASSWORD`, and return its path."""
         path = folder / f"{name}.p12"
         encryption = serialization.BestAvailableEncryption(PASSWORD.encode())
         path.write_bytes(

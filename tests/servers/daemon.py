@@ -1,4 +1,4 @@
-"""A server as a process beside the tests."""
+"""A server process for tests."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ from typing import Self
 
 
 class Daemon:
-    """A server's process, whose log tells when it is ready."""
+    """A server process whose log shows when it is ready."""
 
     def __init__(self, command: Sequence[str | Path], environment: Mapping[str, str]) -> None:
         self._process = subprocess.Popen(
@@ -26,7 +26,7 @@ class Daemon:
         self._reader.start()
 
     def read(self, pattern: str) -> str:
-        """What the next line that matches has in the pattern's group; lines before it are passed over."""
+        """The pattern's group in the next matching line; other lines are skipped."""
         passed: list[str] = []
         with self._arrived:
             while True:

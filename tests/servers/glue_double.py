@@ -1,21 +1,21 @@
 """A double of AWS Glue's Data Catalog, stricter than moto, spoken to over HTTP by the real SDK.
 
-It is not AWS. moto's own responses stand behind it; in front of them stands what AWS does and moto
-doesn't, each as AWS documents it or as it was seen to answer:
+It is not AWS: moto's responses, extended by what AWS does and moto doesn't, as documented by AWS or as
+observed:
 
-* names are lower-cased, in requests and so in answers;
-* an entry's VersionId begins with "0" and grows by one with each UpdateTable; a stale one is refused
+* names are lower-cased, in requests and therefore in responses;
+* a table's VersionId starts at "0" and grows by one with each UpdateTable; a stale one is refused
   with ConcurrentModificationException and HTTP 400, checked and replaced under one lock;
-* GetTables and GetDatabases answer at most 100 entries and a NextToken, and names alone where
-  AttributesToGet asks for them;
+* GetTables and GetDatabases return at most 100 items and a NextToken, and only names if
+  AttributesToGet requests that;
 * more than 100 names in a batch, a page above 100, names above 255 bytes, parameters whose key is
   above 255 characters or whose value is above 512,000 are refused;
 * a name that BatchDeleteTable doesn't find is an error of that name alone.
 
-What AWS does and neither of them does: IAM, Lake Formation and KMS (denials are injected, and every
-key is accepted), quotas, rate limits (injected), eventual deletion of what lay in a database, federated
-catalogs, views. UpdateTable keeps archived versions whether SkipArchive is sent or not; that it is sent,
-a test sees in `requests`. moto's S3 answers at the same address, so that a test needs one server only.
+Not implemented: IAM, Lake Formation and KMS (denials are injected, and every key is accepted), quotas,
+rate limits (injected), eventual deletion of the contents of a database, federated catalogs, views.
+UpdateTable archives versions even with SkipArchive; tests check in `requests` that it is sent. moto's S3
+is served at the same address, so that a test needs only one server.
 """
 
 import base64
@@ -25,6 +25,8 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
 from typing import Any, NoReturn, Self
 
 from moto.moto_server.threaded_moto_server import ThreadedMotoServer
@@ -51,7 +53,7 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True)
 class Request:
-    """What came in, as AWS would see it: with its names lower-cased."""
+    """A request as AWS would see it: with lower-cased names."""
 
     operation: str
     body: Body
@@ -60,7 +62,7 @@ class Request:
 
 
 class StrictGlue:
-    """A WSGI application in front of moto's that adds what moto leaves out."""
+    """A WSGI application that adds to moto's what it lacks."""
 
     def __init__(self, moto: Application, faults: Faults, requests: list[Request]) -> None:
         self._moto = moto
@@ -96,11 +98,11 @@ class StrictGlue:
                 return answer
         finally:
             if isinstance(fault, Lost):
-                _hang_up(environ)  # a refusal is lost as well
+                _hang_up(environ)  # also lose refusals
 
     def _UpdateTable(self, environ: Environment, operation: str, body: Body) -> Body:  # noqa: N802
-        place = {"DatabaseName": body["DatabaseName"], "Name": body["TableInput"]["Name"]}
-        current = self._GetTable(environ, "GetTable", place)["Table"]
+        named = {"DatabaseName": body["DatabaseName"], "Name": body["TableInput"]["Name"]}
+        current = self._GetTable(environ, "GetTable", named)["Table"]
         if body.get("VersionId", current["VersionId"]) != current["VersionId"]:
             raise RefusedError(STALE)
         return self._forward(environ, operation, body)
@@ -110,11 +112,18 @@ class StrictGlue:
         return {"Table": _counted_from_zero(answer["Table"])}
 
     def _GetTables(self, environ: Environment, operation: str, body: Body) -> Body:  # noqa: N802
-        answer = self._forward(environ, operation, body)
-        return _page([_counted_from_zero(table) for table in answer["TableList"]], "TableList", body)
+        database = _backend().databases.get(body["DatabaseName"])
+        if database is None:
+            return self._forward(environ, operation, body)
+        # From moto's own tables: it would write all of them for each page, and there may be 100,000.
+        items, more = _page(database.tables.values(), len(database.tables), body)
+        return {"TableList": [_item(table, body) for table in items], **more}
 
     def _GetDatabases(self, environ: Environment, operation: str, body: Body) -> Body:  # noqa: N802
-        return _page(self._forward(environ, operation, body)["DatabaseList"], "DatabaseList", body)
+        databases = self._forward(environ, operation, body)["DatabaseList"]
+        page, more = _page(databases, len(databases), body)
+        names_only = body.get("AttributesToGet") == ["NAME"]
+        return {"DatabaseList": [{"Name": one["Name"]} if names_only else one for one in page], **more}
 
     def _BatchDeleteTable(self, environ: Environment, operation: str, body: Body) -> Body:  # noqa: N802
         errors = self._faults.errors_of(body["TablesToDelete"])
@@ -136,13 +145,13 @@ class StrictGlue:
         answer = json.loads(b"".join(self._moto(inner, start)) or b"{}")
         if status[0] != 200:
             code = answer.get("__type", "InternalFailure").rpartition("#")[2]
-            words = answer.get("message") or answer.get("Message") or ""
-            raise RefusedError(Refusal(code, words, status[0]))
+            message = answer.get("message") or answer.get("Message") or ""
+            raise RefusedError(Refusal(code, message, status[0]))
         return dict(answer)
 
 
 class GlueDouble:
-    """The double at a free loopback port: a context manager."""
+    """The double on a free loopback port; a context manager."""
 
     def __init__(self) -> None:
         self.faults = Faults()
@@ -151,7 +160,7 @@ class GlueDouble:
 
     def __enter__(self) -> Self:
         self._server.start()
-        web = self._server._server  # it names no other way to its application
+        web = self._server._server  # there is no public way to its application
         assert web is not None
         web.app = StrictGlue(web.app, self.faults, self.requests)
         return self
@@ -161,24 +170,24 @@ class GlueDouble:
 
     @property
     def endpoint(self) -> str:
-        """Where Glue and S3 answer."""
+        """The endpoint of Glue and S3."""
         host, port = self._server.get_host_and_port()
         return f"http://{host}:{port}"
 
     @property
     def properties(self) -> dict[str, str]:
-        """The properties of a namespace over it."""
+        """The properties of a namespace with this server."""
         keys = {"access_key_id": "AKIDEXAMPLE", "secret_access_key": "a-secret-of-the-tests"}
         return {"endpoint": self.endpoint, "region": REGION, **keys}
 
     @property
     def storage(self) -> dict[str, str]:
-        """The storage options of Lance for its S3."""
+        """Lance's storage options for its S3."""
         keys = {"aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "a-secret-of-the-tests"}
         return {"aws_endpoint": self.endpoint, "aws_region": REGION, "allow_http": "true", **keys}
 
     def client(self, service: str) -> Any:
-        """The SDK's own client, for what a test does behind the namespace's back."""
+        """A client of the SDK, to make changes without the namespace."""
         import boto3
 
         return boto3.client(
@@ -188,6 +197,12 @@ class GlueDouble:
             aws_access_key_id="AKIDEXAMPLE",
             aws_secret_access_key="a-secret-of-the-tests",
         )
+
+    def add_tables(self, database: str, names: Iterable[str], location: str) -> None:
+        """Add Lance tables without a request for each, as there may be 100,000."""
+        for name in names:
+            lance = {"Parameters": {"table_type": "lance"}, "StorageDescriptor": {"Location": location}}
+            _backend().create_table(database, name, {"Name": name, **lance})
 
     def sent(self, operation: str, database: str) -> list[Body]:
         """The requests of an operation on a database, in order."""
@@ -209,9 +224,9 @@ def _lower_cased(body: Body) -> Body:
 
 
 def _check_limits(body: Body) -> None:
-    entry: Mapping[str, Any] = body.get("TableInput") or body.get("DatabaseInput") or {}
-    names = [body.get("DatabaseName"), body.get("Name"), entry.get("Name"), *body.get("TablesToDelete", ())]
-    parameters: Mapping[str, str] = entry.get("Parameters") or {}
+    sent: Mapping[str, Any] = body.get("TableInput") or body.get("DatabaseInput") or {}
+    names = [body.get("DatabaseName"), body.get("Name"), sent.get("Name"), *body.get("TablesToDelete", ())]
+    parameters: Mapping[str, str] = sent.get("Parameters") or {}
     fine = (
         body.get("MaxResults", 1) <= LARGEST
         and len(body.get("TablesToDelete", ())) <= LARGEST
@@ -225,18 +240,32 @@ def _check_limits(body: Body) -> None:
 
 def _hang_up(environ: Environment) -> NoReturn:
     environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
-    raise ConnectionResetError  # what the web server takes for a client that has gone
+    raise ConnectionResetError  # the web server treats this as a closed connection
 
 
 def _counted_from_zero(table: Body) -> Body:
     return {**table, "VersionId": str(int(table["VersionId"]) - 1)}
 
 
-def _page(entries: list[Body], key: str, body: Body) -> Body:
+def _item(table: Any, body: Body) -> Body:
+    if body.get("AttributesToGet") == ["NAME"]:
+        return {"Name": table.name}
+    catalog_table = {
+        key: value.timestamp() if isinstance(value, datetime) else value
+        for key, value in table.as_dict().items()
+    }
+    return _counted_from_zero(catalog_table)
+
+
+def _page(items: Iterable[Any], count: int, body: Body) -> tuple[list[Any], Body]:
     start = int(base64.b64decode(body["NextToken"])) if "NextToken" in body else 0
     stop = start + body.get("MaxResults", LARGEST)
-    page = entries[start:stop]
-    if body.get("AttributesToGet") == ["NAME"]:
-        page = [{"Name": entry["Name"]} for entry in page]
-    more = {"NextToken": base64.b64encode(str(stop).encode()).decode()} if stop < len(entries) else {}
-    return {key: page, **more}
+    more = {"NextToken": base64.b64encode(str(stop).encode()).decode()} if stop < count else {}
+    return list(islice(items, start, stop)), more
+
+
+def _backend() -> Any:
+    from moto.core import DEFAULT_ACCOUNT_ID
+    from moto.glue.models import glue_backends
+
+    return glue_backends[DEFAULT_ACCOUNT_ID][REGION]

@@ -1,4 +1,4 @@
-"""What may go wrong between a client and Glue, to be put in a test's way on purpose."""
+"""Faults between a client and Glue, to be injected by tests."""
 
 import json
 import threading
@@ -12,7 +12,7 @@ JSON = "application/x-amz-json-1.1"
 
 @dataclass(frozen=True)
 class Refusal:
-    """The service answers with an error, and does nothing."""
+    """The service responds with an error, and does nothing."""
 
     code: str
     message: str = "as the test wished"
@@ -20,13 +20,13 @@ class Refusal:
 
     @property
     def body(self) -> bytes:
-        """The answer as AWS words it."""
+        """The error response as AWS formats it."""
         return json.dumps({"__type": self.code, "Message": self.message}).encode()
 
 
 @dataclass(frozen=True)
 class Lost:
-    """The connection ends without an answer."""
+    """The connection ends without a response."""
 
     effective: bool
     """Whether the service has done what it was asked before."""
@@ -46,7 +46,7 @@ Fault = Refusal | Lost | None
 
 
 class Faults:
-    """The faults to come, by operation, each used once and in order."""
+    """The faults to inject, by operation, each once and in order."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -55,7 +55,7 @@ class Faults:
 
     @contextmanager
     def on(self, operation: str, *faults: Fault) -> Iterator[None]:
-        """The next calls of an operation meet these faults; within the block all must be met."""
+        """Inject these faults into the next calls of an operation; all must occur within the block."""
         with self._lock:
             self._coming[operation] = coming = list(faults)
         yield
@@ -65,19 +65,19 @@ class Faults:
 
     @contextmanager
     def keeping(self, tables: Mapping[str, str]) -> Iterator[None]:
-        """BatchDeleteTable keeps these tables, each with the code of its error."""
+        """Have BatchDeleteTable fail for these tables, each with an error code."""
         self._kept = dict(tables)
         yield
         self._kept = {}
 
     def next_of(self, operation: str) -> Fault:
-        """The fault that this call meets."""
+        """The fault of this call, if any."""
         with self._lock:
             coming = self._coming.get(operation)
             return coming.pop(0) if coming else None
 
     def errors_of(self, names: list[str]) -> list[dict[str, Any]]:
-        """The parts of a batch that fail."""
+        """The items of a batch that fail."""
         return [
             {"TableName": name, "ErrorDetail": {"ErrorCode": self._kept[name], "ErrorMessage": "kept"}}
             for name in names

@@ -1,4 +1,4 @@
-"""What servers of Hadoop's world want before they start: a port to name, and settings as XML."""
+"""Helpers for Hadoop servers: free ports, and settings as XML."""
 
 import socket
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ HOST = "127.0.0.1"
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on."""
+    """A loopback port without a server."""
     with socket.create_server((HOST, 0)) as listener:
         port: int = listener.getsockname()[1]
         return port

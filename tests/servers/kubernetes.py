@@ -1,6 +1,6 @@
-"""A double of the few routes of Kubernetes' API that spark-submit takes for a driver's pod.
+"""A double of those routes of the Kubernetes API that spark-submit uses for a driver's pod.
 
-No container runs: a test says what becomes of the pod.
+No container runs: a test sets the pod's phase.
 """
 
 import json
@@ -12,7 +12,7 @@ Pod = dict[str, Any]
 
 
 class Kubernetes:
-    """The pods of one namespace, and the clients that wait for news of them."""
+    """The pods of one namespace, and the clients that watch them."""
 
     def __init__(self, namespace: str) -> None:
         self.path = f"/api/v1/namespaces/{namespace}/pods"
@@ -24,11 +24,11 @@ class Kubernetes:
 
     @property
     def master(self) -> str:
-        """As Spark has it."""
+        """The master URL for Spark."""
         return f"k8s://http://127.0.0.1:{self._server.server_port}"
 
     def put(self, pod: Pod, phase: str) -> Pod:
-        """Make a pod, or bring it into another phase."""
+        """Create a pod, or change its phase."""
         with self._changed:
             version = str(int(pod["metadata"].get("resourceVersion", 0)) + 1)
             metadata = {**pod["metadata"], "uid": "1", "resourceVersion": version}
@@ -43,14 +43,14 @@ class Kubernetes:
             return self.pods.pop(name, None)
 
     def wait_for_pod(self) -> Pod:
-        """The only pod, once it is there."""
+        """The only pod, once it exists."""
         with self._changed:
             assert self._changed.wait_for(lambda: self.pods, timeout=120)
             [pod] = self.pods.values()
             return pod
 
     def next_state(self, name: str, seen: Pod | None) -> Pod | None:
-        """The pod, as soon as it is another than that; None when it is gone."""
+        """The pod, as soon as it differs from that one; None if it was deleted."""
         with self._changed:
             self._changed.wait_for(lambda: self.pods.get(name) != seen)
             return self.pods.get(name)
@@ -79,7 +79,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(201, self._kubernetes.put(self._body(), "Pending"))
 
     def do_PATCH(self) -> None:
-        """The driver's service and configuration, which nobody asks for."""
+        """The driver's service and configuration, which aren't needed."""
         self._answer(200, self._body())
 
     def do_GET(self) -> None:
@@ -87,7 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
         if "watch=true" not in query:
             self._answer_pod(self._kubernetes.pods.get(path.rpartition("/")[2]))
         elif self.headers.get("Upgrade"):
-            self._answer(200, {})  # no WebSocket here: the client comes again by plain HTTP
+            self._answer(200, {})  # no WebSocket support: the client retries by plain HTTP
         else:
             self._watch(query.partition("metadata.name%3D")[2].partition("&")[0])
 
@@ -131,4 +131,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(sent)
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Log nothing."""

@@ -1,4 +1,4 @@
-"""Brings a server's jars onto this machine, once, with the machine's own Maven."""
+"""Downloads a server's jars with Maven, once per machine."""
 
 import hashlib
 import shutil
@@ -11,7 +11,7 @@ TIMEOUT_SECONDS = 900
 
 
 def jars_of(pom: Path) -> Path:
-    """Return a folder with everything that a pom names; it is made anew only when the pom changes."""
+    """Return a folder with all dependencies of a POM; it is downloaded again only if the POM changes."""
     name = f"{pom.stem}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}"
     return made_once(name, lambda folder: _copy_dependencies(pom, folder))
 

@@ -1,7 +1,7 @@
-"""The nearest peer, lance-namespace-impls, in an environment and a process of its own.
+"""lance-namespace-impls, in its own environment and process.
 
-It pins an old thrift, so it can't be imported beside us. Its Hive clients need calls that 4.0.1
-has no more; they run on 2.3.10 and 3.1.3.
+It pins an old thrift, so it can't be imported here. Its Hive clients need calls that 4.0.1 no longer
+has; they work with 2.3.10 and 3.1.3.
 """
 
 import json
@@ -23,7 +23,7 @@ TIMEOUT_SECONDS = 600
 
 @dataclass(frozen=True)
 class Answer:
-    """What the peer answered, and how long it took there."""
+    """The response of lance-namespace-impls, and the time of the call in its process."""
 
     value: Any
     error: str | None
@@ -31,13 +31,13 @@ class Answer:
 
 
 class Peer:
-    """A namespace of the peer's, behind a process that takes one call a line."""
+    """A namespace of lance-namespace-impls, in a process that reads one call per line."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
 
     def ask(self, operation: str, **request: Any) -> Answer:
-        """Make a call; an error is part of the answer."""
+        """Make a call; an error is part of the response."""
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(json.dumps({"operation": operation, "request": request}) + "\n")
@@ -55,7 +55,7 @@ class Peer:
 
 @contextmanager
 def peer_namespace(module: str, kind: str, properties: Mapping[str, str]) -> Iterator[Peer]:
-    """A namespace of the peer's, such as its ``hive2`` module's ``Hive2Namespace``."""
+    """A namespace of lance-namespace-impls, such as ``Hive2Namespace`` of its module ``hive2``."""
     python = made_once(f"peer-{VERSION}", _install) / "bin" / "python"
     command = [python, WORKER, f"lance_namespace_impls.{module}.{kind}", json.dumps(dict(properties))]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

@@ -1,4 +1,4 @@
-"""Runs in the peer's own environment: makes its namespace, then one call for each line."""
+"""Runs in lance-namespace-impls' environment: opens its namespace, then makes one call per line."""
 
 import json
 import sys

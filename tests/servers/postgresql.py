@@ -1,4 +1,4 @@
-"""A real PostgreSQL for a metastore to keep its entries in, on loopback, for one test run."""
+"""A real PostgreSQL as a metastore's database, on loopback, for one test run."""
 
 import os
 import pwd
@@ -17,8 +17,8 @@ START_SECONDS = 60
 
 @contextmanager
 def postgresql() -> Iterator[int]:
-    """Run a server that trusts everybody on this machine; gives its port."""
-    # Not pytest's own folder: PostgreSQL refuses to run as root, and no other user can look in there.
+    """Run a server that requires no password from this machine; yield its port."""
+    # Not in pytest's folder: PostgreSQL refuses to run as root, and no other user can read that folder.
     folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
     try:
         _hand_over(folder)
@@ -43,7 +43,7 @@ def postgresql() -> Iterator[int]:
 
 
 def metastore_settings(port: int, database: str) -> Mapping[str, str]:
-    """Make a database, and return the settings for a metastore in it."""
+    """Create a database, and return the settings for a metastore that uses it."""
     address = ["-h", "127.0.0.1", "-p", str(port), "-U", "hive"]
     subprocess.run([_program("createdb"), *address, database], check=True)
     return {
@@ -69,7 +69,7 @@ def _running(data: Path) -> Iterator[int]:
         "-c",
         "log_min_messages=fatal",
     ]
-    # It doesn't outlive the tests, even if they are killed: SIGINT is its fast shutdown.
+    # It ends with the tests, even if they are killed: SIGINT is its fast shutdown.
     command = ["setpriv", "--pdeathsig", "INT", *_as_another_user()[1:], _program("postgres"), "-D", data]
     with subprocess.Popen([*command, *options], stderr=subprocess.DEVNULL) as process:
         try:

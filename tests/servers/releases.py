@@ -4,24 +4,24 @@ from dataclasses import replace
 from pathlib import Path
 
 from airflow_provider_lancens.embedded import Distribution
-from airflow_provider_lancens.embedded.errors import JarsMissingError
+from airflow_provider_lancens.embedded.exceptions import JarsMissingError
 from airflow_provider_lancens.embedded.java import JavaVersions
 from airflow_provider_lancens.embedded.pyspark_jars import hive_2, jars_folder, pyspark_distribution
 from tests.servers.maven import jars_of
 
 HERE = Path(__file__).parent
 
-# Their Hadoop asks Java for what Java 23 took away (the security manager's subject).
+# Their Hadoop uses a part of Java that Java 23 removed (the security manager's subject).
 JAVA = JavaVersions(oldest=8, newest=22)
 
 PARTITIONS_WITHOUT_HIVE = {
-    # The default one lives in Hive's own jar, which a standalone metastore hasn't.
+    # The default one is in Hive's jar, which a standalone metastore lacks.
     "metastore.expression.proxy": "org.apache.hadoop.hive.metastore.DefaultPartitionExpressionProxy",
 }
 
 
 def hms_2() -> Distribution:
-    """2.3.10 as the embedded metastore runs it; the older one of PySpark 3.5 is made that by some jars."""
+    """2.3.10 as in the embedded metastore; the older one of PySpark 3.5 is updated with some jars."""
     try:
         return pyspark_distribution()
     except JarsMissingError:
@@ -52,7 +52,7 @@ def hms_3() -> Distribution:
         handler_proxy="metastore.RetryingHMSHandler",
         settings={
             **PARTITIONS_WITHOUT_HIVE,
-            # The default list names tasks of Hive's own jar.
+            # The default list contains tasks of Hive's jar.
             "metastore.task.threads.always": "org.apache.hadoop.hive.metastore.events.EventCleanerTask",
         },
     )

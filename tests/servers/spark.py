@@ -1,6 +1,7 @@
-"""Spark where users have it: a standalone cluster and a Spark Connect server, on loopback and free ports."""
+"""A standalone Spark cluster and a Spark Connect server, on free loopback ports."""
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -25,7 +26,7 @@ SMALL = {
 
 @contextmanager
 def standalone_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
-    """A master with workers of a core each; its URL, when all workers are registered."""
+    """Run a master and workers with one core each; yield its URL once all workers are registered."""
     with ExitStack() as daemons:
         master = daemons.enter_context(_daemon(f"{DEPLOY}.master.Master", *_LISTENING))
         url = master.read(r"Starting Spark master at (spark://\S+)")
@@ -38,8 +39,9 @@ def standalone_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
 
 
 @contextmanager
-def connect_server(folder: Path, **conf: str) -> Iterator[str]:
-    """A Spark Connect server over two local cores; its ``host:port``."""
+def connect_server(folder: Path, python: str = sys.executable, **conf: str) -> Iterator[str]:
+    """Run a Spark Connect server with two local cores and a Python's PySpark; yield its ``host:port``."""
+    home = SPARK_HOME if python == sys.executable else _spark_home(python)
     settings = {
         "spark.master": "local[2]",
         "spark.driver.host": "127.0.0.1",
@@ -52,16 +54,23 @@ def connect_server(folder: Path, **conf: str) -> Iterator[str]:
     }
     options = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
     main = "org.apache.spark.sql.connect.service.SparkConnectServer"
-    submit = [SPARK_HOME / "bin" / "spark-submit", *_connect_jars(), *options]
+    submit = [home / "bin" / "spark-submit", *_connect_jars(home), *options]
     command = [*submit, "--class", main, "spark-internal"]
-    with Daemon(command, _environment()) as server:
-        # Not the address that it tells: before 4.0 it listens on all, whatever it is asked for.
+    environment = {**_environment(), "SPARK_HOME": str(home), "PYSPARK_PYTHON": python}
+    with Daemon(command, environment) as server:
+        # Not the address that it logs: before 4.0, it always listens on all addresses.
         yield "127.0.0.1:" + server.read(r"Spark Connect server started at: \S+:(\d+)")
 
 
-def _connect_jars() -> tuple[str, ...]:
-    """What brings the server into a PySpark that comes without it."""
-    if any((SPARK_HOME / "jars").glob("spark-connect_*.jar")):
+def _spark_home(python: str) -> Path:
+    """The folder of a Python's PySpark."""
+    asked = [python, "-c", "import pyspark; print(pyspark.__path__[0])"]
+    return Path(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip())
+
+
+def _connect_jars(home: Path) -> tuple[str, ...]:
+    """The jars of the server, for a PySpark that doesn't include it."""
+    if any((home / "jars").glob("spark-connect_*.jar")):
         return ()
     [jar] = jars_of(Path(__file__).with_name("spark-connect-3.5.xml")).iterdir()
     return ("--jars", str(jar))
@@ -77,7 +86,8 @@ def _daemon(main: str, *arguments: str) -> Daemon:
 def _environment() -> dict[str, str]:
     ours = {
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_MEMORY": "512m",  # less is not enough for the server, which counts as a daemon too
+        "SPARK_DAEMON_JAVA_OPTS": os.environ.get("SPARK_SUBMIT_OPTS", ""),
+        "SPARK_DAEMON_MEMORY": "512m",  # the server, which is also a daemon, needs this much
         "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
         "SPARK_NO_DAEMONIZE": "1",
         "PYSPARK_PYTHON": sys.executable,

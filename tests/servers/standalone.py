@@ -1,11 +1,11 @@
-"""Hive Metastore 4.0.1 by its own main, with the security that only it has: TLS, and SASL."""
+"""Hive Metastore 4.0.1 started by its ``main``, for its support of TLS and SASL."""
 
 import contextlib
 import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from airflow_provider_lancens.embedded.distribution import COMMON_SETTINGS
@@ -18,8 +18,20 @@ START_SECONDS = 120
 
 
 @contextlib.contextmanager
-def standalone_metastore(folder: Path, settings: Mapping[str, str]) -> Iterator[int]:
-    """Run it over a folder; its port on loopback."""
+def standalone_metastore(
+    folder: Path,
+    settings: Mapping[str, str],
+    hadoop: Mapping[str, str] | None = None,
+    java_options: Sequence[str] = (),
+) -> Iterator[int]:
+    """Run it with its data in a folder; yield its loopback port.
+
+    Args:
+        folder: of its data and its log.
+        settings: of the metastore.
+        hadoop: Hadoop settings.
+        java_options: additional Java options.
+    """
     distribution, port = hms_4(), free_port()
     site = {
         **COMMON_SETTINGS,
@@ -29,8 +41,9 @@ def standalone_metastore(folder: Path, settings: Mapping[str, str]) -> Iterator[
         **settings,
     }
     (folder / "metastore-site.xml").write_text(site_xml(site))
+    (folder / "core-site.xml").write_text(site_xml(hadoop or {}))
     class_path = os.pathsep.join([str(folder), *distribution.class_path])
-    options = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", class_path]
+    options = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *java_options, "-cp", class_path]
     with (folder / "metastore.log").open("wb") as log:
         process = subprocess.Popen(
             [find_java(distribution.java), *options, MAIN, "-p", str(port)],

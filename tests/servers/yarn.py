@@ -1,4 +1,4 @@
-"""A YARN of one node: resource manager and node manager as processes, on loopback and free ports."""
+"""A YARN cluster of one node: processes of a resource manager and a node manager, on free loopback ports."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ _OPTIONS = [
     "-Xmx300m",
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
-    "--add-opens=java.base/java.lang=ALL-UNNAMED",  # Guice makes classes at run time
+    "--add-opens=java.base/java.lang=ALL-UNNAMED",  # Guice generates classes at run time
 ]
 LOG = """
 rootLogger.level = info
@@ -34,33 +34,33 @@ appender.console.layout.pattern = %p %c{1}: %m%n
 
 @dataclass(frozen=True)
 class Yarn:
-    """Where it is, and what it did."""
+    """A running YARN cluster."""
 
     folder: Path
 
     @property
     def conf_dir(self) -> Path:
-        """For HADOOP_CONF_DIR."""
+        """The folder for HADOOP_CONF_DIR."""
         return self.folder / "conf"
 
     @property
     def staging(self) -> Path:
-        """Where Spark puts what containers need, in a folder for each application."""
+        """Where Spark uploads files for containers, with a folder per application."""
         return self.folder / "staging"
 
     @property
     def containers(self) -> Path:
-        """Where the node manager puts that, and containers run."""
+        """Where the node manager stores these files, and containers run."""
         return self.folder / "containers"
 
     @property
     def logs(self) -> Path:
-        """What containers say, in a folder for each application and a folder for each container in that."""
+        """Output of containers, with a folder per application and per container."""
         return self.folder / "logs"
 
     @property
     def spark_conf(self) -> dict[str, str]:
-        """Small containers on loopback, with the tests' Python and this tree; Spark's jars are not copied."""
+        """Settings for small containers with the tests' Python and this tree; Spark's jars are not copied."""
         environment = {"SPARK_LOCAL_IP": HOST, "PYTHONPATH": str(TREE)}
         return {
             "spark.driver.memory": "512m",
@@ -76,7 +76,7 @@ class Yarn:
 
 @contextmanager
 def yarn_cluster(folder: Path) -> Iterator[Yarn]:
-    """One whose node is registered; its files lie below the folder."""
+    """Run a cluster with its files in a folder; its node is registered."""
     yarn = Yarn(folder)
     _configure(yarn)
     with _server(yarn, "resourcemanager.ResourceManager") as manager:
@@ -87,13 +87,15 @@ def yarn_cluster(folder: Path) -> Iterator[Yarn]:
 
 
 def _configure(yarn: Yarn) -> None:
-    for name in ("cluster", "node", "static"):  # the mini-cluster's jar has no pages
+    for name in ("cluster", "node", "static"):  # the mini-cluster's jar has no web pages
         (yarn.folder / "webapps" / name).mkdir(parents=True)
     yarn.conf_dir.mkdir()
     text = site_xml(_settings(yarn))
     for name in ("core-site.xml", "yarn-site.xml", "capacity-scheduler.xml"):
         (yarn.conf_dir / name).write_text(text)
-    (yarn.folder / "log4j2.properties").write_text(LOG)  # not into the configuration: Spark would take it
+    (yarn.folder / "log4j2.properties").write_text(
+        LOG
+    )  # not in the configuration folder, where Spark would use it
 
 
 def _settings(yarn: Yarn) -> dict[str, str]:
@@ -112,7 +114,7 @@ def _settings(yarn: Yarn) -> dict[str, str]:
         "yarn.nodemanager.hostname": HOST,
         "yarn.nodemanager.local-dirs": str(yarn.containers),
         "yarn.nodemanager.log-dirs": str(yarn.logs),
-        "yarn.nodemanager.delete.debug-delay-sec": "3600",  # so that what they left can be looked at
+        "yarn.nodemanager.delete.debug-delay-sec": "3600",  # so that their files can be read
         "yarn.nodemanager.disk-health-checker.enable": "false",
         "yarn.nodemanager.vmem-check-enabled": "false",
         "yarn.nodemanager.pmem-check-enabled": "false",

@@ -1,4 +1,4 @@
-"""Identifiers parse and print ``a$b$c``, and reject what can't be one."""
+"""Identifiers parse and format ``a$b$c``, and refuse invalid text."""
 
 import pickle
 
@@ -6,19 +6,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_lancens.identifiers import InvalidIdentifierError, NamespaceId, TableId
+from airflow_provider_lancens.identifiers import (
+    InvalidIdentifierError,
+    NamespaceId,
+    TableId,
+    is_addressable,
+)
 
 PART = st.text("abcdefghij_0123456789", min_size=1, max_size=12)
 
 
 @given(st.lists(PART, min_size=1, max_size=4))
-def test_what_is_printed_is_parsed_back(parts: list[str]) -> None:
+def test_an_identifiers_text_is_parsed_back(parts: list[str]) -> None:
     table = TableId.of(parts)
     assert TableId.parse(str(table)) == table
     assert table.namespace.table(table.name) == table
 
 
-def test_capitals_are_lowered_as_the_servers_do() -> None:
+def test_identifiers_are_lowercased_like_the_servers_do() -> None:
     assert TableId.parse("DB$Clicks").parts == ("db", "clicks")
 
 
@@ -30,7 +35,7 @@ def test_a_namespace_without_levels_is_the_root() -> None:
 
 
 @pytest.mark.parametrize("parts", [[""], ["a", " "], ["a$b"], ["a", 7], [None]])
-def test_what_can_be_no_level_is_refused(parts: list[str]) -> None:
+def test_an_invalid_level_is_refused(parts: list[str]) -> None:
     with pytest.raises(InvalidIdentifierError, match="identifier"):
         TableId.of(parts)
 
@@ -44,3 +49,8 @@ def test_identifiers_are_values() -> None:
     table = TableId.parse("db$t")
     assert pickle.loads(pickle.dumps(table)) == table
     assert len({table, TableId.parse("db$t")}) == 1
+
+
+@pytest.mark.parametrize(("name", "addressable"), [("t", True), ("a$b", False), (" ", False)])
+def test_an_invalid_identifier_is_refused(name: str, addressable: bool) -> None:
+    assert is_addressable(name) is addressable

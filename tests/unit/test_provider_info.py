@@ -1,4 +1,4 @@
-"""The provider's card says what Airflow needs to know, in a form that Airflow accepts."""
+"""The provider metadata is complete, and conforms to Airflow's schemas."""
 
 import ast
 import importlib
@@ -23,16 +23,16 @@ CONNECTION_TYPES = provider_info.get_provider_info()["connection-types"]
 
 
 @pytest.mark.parametrize("schema", ["provider_info.schema.json", "provider.yaml.schema.json"])
-def test_the_card_fulfils_both_of_airflows_schemas(schema: str) -> None:
+def test_the_metadata_conforms_to_both_of_airflows_schemas(schema: str) -> None:
     document = json.loads((Path(airflow.__file__).parent / schema).read_text())
     jsonschema.validate(provider_info.get_provider_info(), document)
 
 
-def test_the_card_names_the_packages_version() -> None:
+def test_the_metadata_has_the_packages_version() -> None:
     assert provider_info.get_provider_info()["versions"][0] == airflow_provider_lancens.__version__
 
 
-def test_reading_the_card_imports_nothing_but_names_for_types() -> None:
+def test_reading_the_metadata_imports_only_typing() -> None:
     tree = ast.parse(Path(provider_info.__file__).read_text())
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert modules == {"__future__", "typing"}
@@ -56,12 +56,12 @@ def test_each_connection_type_agrees_with_its_hook(entry: dict[str, Any]) -> Non
         ("lance_glue", GLUE_KEYS, {ACCESS_KEY_ID, SECRET_ACCESS_KEY}, "aws_conn_id"),
     ],
 )
-def test_the_form_offers_every_property_that_a_connection_decides(
+def test_the_form_has_every_property_set_by_a_connection(
     conn_type: str, known: set[str], elsewhere: set[str], reference: str
 ) -> None:
     (entry,) = (entry for entry in CONNECTION_TYPES if entry["connection-type"] == conn_type)
     offered = {key for key in entry["conn-fields"] if not key.startswith(STORAGE_PREFIX)}
-    # Airflow's own fields become `elsewhere`; credentials reach the tasks of this connection's own users.
+    # Airflow's own fields become `elsewhere`; credentials are passed to tasks that use this connection.
     assert offered == known - elsewhere - {VEND_CREDENTIALS} | {reference}
 
 

@@ -1,4 +1,4 @@
-"""What a stranger finds in the quickstart's Airflow can run there."""
+"""The examples in the quickstart's Airflow can run there."""
 
 import json
 import os
@@ -24,7 +24,7 @@ print(json.dumps({"files": files, "connections": sorted(names)}))
 """
 
 
-def test_every_example_is_shown_whose_connections_are_there_and_no_other(tmp_path: Path) -> None:
+def test_only_examples_whose_connections_exist_are_shown(tmp_path: Path) -> None:
     metastore: Any = SimpleNamespace(uri="thrift://localhost:1", warehouse=tmp_path)
     done = subprocess.run(
         [sys.executable, "-c", LOOK, str(DAGS)],

@@ -1,1 +1,1 @@
-"""AWS Glue Data Catalog: its client, and the shape of its namespace."""
+"""AWS Glue Data Catalog: its client and its namespace."""

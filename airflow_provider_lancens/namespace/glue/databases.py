@@ -1,4 +1,4 @@
-"""The databases of a Data Catalog: one level of namespaces."""
+"""Databases of a Data Catalog: one level of namespaces."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from collections.abc import Iterator, Sequence
 
 from lance_namespace.errors import InvalidInputError, NamespaceNotEmptyError, NamespaceNotFoundError
 
-from airflow_provider_lancens.identifiers import NamespaceId
-from airflow_provider_lancens.namespace import fields, outcome
-from airflow_provider_lancens.namespace.glue import entries
-from airflow_provider_lancens.namespace.glue.calls import Calls
-from airflow_provider_lancens.namespace.glue.errors import OF_NAMESPACE
+from airflow_provider_lancens.identifiers import NamespaceId, is_addressable
+from airflow_provider_lancens.namespace import namespace_properties, verify
+from airflow_provider_lancens.namespace.glue import converters
+from airflow_provider_lancens.namespace.glue.api import GlueApi, GlueCall
+from airflow_provider_lancens.namespace.glue.errors import NAMESPACE_ERRORS
 from airflow_provider_lancens.namespace.glue.settings import GlueSettings
-from airflow_provider_lancens.namespace.locations import DATABASE_SUFFIX, join
-from airflow_provider_lancens.namespace.metastore import Namespace
+from airflow_provider_lancens.namespace.locations import DATABASE_SUFFIX, join, normalize
+from airflow_provider_lancens.namespace.metastore_protocol import Namespace
 
 MAX_NAME = 255
 """Bytes of a name in UTF-8."""
 NAMES_ONLY = ["NAME"]
-"""What spares Glue sending whole entries where a name is enough."""
+"""Restricts Glue's responses to names where no other fields are needed."""
 _OTHERS = frozenset("_-. ")
 _LETTERS_MARKS_NUMBERS = ("L", "M", "N")
 
 
-class Databases:
-    """The namespace verbs of a metastore over the databases of a catalog."""
+class GlueDatabases:
+    """Namespace operations of a `Metastore` over the databases of a catalog."""
 
     namespace_levels = 1
 
     def __init__(self, settings: GlueSettings) -> None:
         """Take the settings; nothing is opened."""
         self._settings = settings
-        self._calls = Calls(settings)
+        self._api = GlueApi(settings)
 
     @property
     def fingerprint(self) -> str:
@@ -40,88 +40,81 @@ class Databases:
         return self._settings.fingerprint
 
     def close(self) -> None:
-        """Give up idle connections."""
-        self._calls.close()
+        """Close idle connections."""
+        self._api.close()
 
     def check_name(self, name: str) -> None:
-        """Refuse what Glue can't hold, or what means something else in a path or a pattern.
+        """Refuse a name that Glue can't store, or that has a special meaning in a path or a pattern.
 
-        Glue itself takes nearly every character, and Athena only letters, digits and ``_`` unquoted.
+        Glue itself accepts nearly every character, and Athena only letters, digits and ``_`` unquoted.
         """
         if len(name.encode("utf-8", "replace")) > MAX_NAME:
             raise InvalidInputError(
-                f"name {name[:40]!r}...: Glue holds at most {MAX_NAME} bytes, got {len(name)} characters"
+                f"name {name[:40]!r}...: Glue allows at most {MAX_NAME} bytes, got {len(name)} characters"
             )
         if name != name.strip() or ".." in name or not all(map(_is_allowed, name)):
             raise InvalidInputError(
-                f"name {name!r}: allowed in Glue are letters and digits of any script, '_', '-', '.' and "
-                "inner blanks, but no '..'"
+                f"name {name!r}: allowed in Glue are letters and digits of any script, '_', '-', "
+                "'.' and inner spaces, but not '..'"
             )
 
     def default_location(self, namespace: NamespaceId, root: str) -> str:
-        """``{root}/{database}.db``."""
+        """Return ``{root}/{database}.db``."""
         return join(root, f"{namespace.name}{DATABASE_SUFFIX}")
 
     def create_namespace(self, namespace: Namespace) -> None:
-        """Create a database; 2 where it exists."""
+        """Create a database."""
 
-        def happened() -> bool:
+        def took_effect() -> bool:
             found = self._find_namespace(namespace.id)
-            wanted = fields.as_properties(namespace)
-            return found is not None and outcome.holds(fields.as_properties(found), wanted)
+            wanted = namespace_properties.to_properties(namespace)
+            return found is not None and verify.contains(namespace_properties.to_properties(found), wanted)
 
-        self._calls.change(
-            OF_NAMESPACE,
-            f"create namespace {namespace.id}",
-            "create_database",
-            happened,
-            DatabaseInput=entries.database_input(namespace),
-        )
+        arguments = {"DatabaseInput": converters.database_input(namespace)}
+        attempt = f"create namespace {namespace.id}"
+        self._api.change(GlueCall("create_database", arguments, attempt, NAMESPACE_ERRORS), took_effect)
 
     def get_namespace(self, namespace: NamespaceId) -> Namespace:
         """Read a database."""
         attempt = f"read namespace {namespace}"
-        raw = self._calls.read(OF_NAMESPACE, attempt, "get_database", "Database", Name=namespace.name)
-        return entries.namespace_view(namespace, raw)
+        call = GlueCall("get_database", {"Name": namespace.name}, attempt, NAMESPACE_ERRORS)
+        return converters.to_namespace(namespace, self._api.read(call, "Database"))
+
+    def deletable_folders(self, database: NamespaceId) -> Sequence[str]:
+        """Return a database's location: Glue doesn't delete it, but Hive's and Spark's clients of Glue do."""
+        location = self.get_namespace(database).location
+        return [normalize(location)] if location else []
 
     def list_namespaces(self, parent: NamespaceId) -> Sequence[str]:
-        """All databases that an identifier can name."""
+        """List all databases that an identifier can address."""
+        return [name for name in self.all_databases(parent) if is_addressable(name)]
+
+    def all_databases(self, parent: NamespaceId) -> Sequence[str]:
+        """List the names of all databases, addressable or not."""
         attempt = f"list namespaces of {str(parent)!r}"
-        raws = self._calls.pages(
-            OF_NAMESPACE, attempt, "get_databases", "DatabaseList", AttributesToGet=NAMES_ONLY
-        )
-        return [raw["Name"] for raw in raws if entries.is_nameable(raw["Name"])]
+        call = GlueCall("get_databases", {"AttributesToGet": NAMES_ONLY}, attempt, NAMESPACE_ERRORS)
+        return [raw["Name"] for page in self._api.pages(call, "DatabaseList") for raw in page]
 
     def check_droppable(self, namespace: NamespaceId) -> None:
         """Refuse nothing: Glue drops every database, ``default`` too."""
 
     def drop_namespace(self, namespace: NamespaceId) -> None:
-        """Drop a database after a look whether it is empty, for Glue would drop its tables with it.
+        """Drop a database after checking that it is empty, since Glue would drop its tables with it.
 
-        A table that another writer creates between the look and the drop loses its entry; its
-        files stay. Nothing in Glue closes that window.
+        A table that another writer creates between the check and the drop is dropped from the catalog; its
+        files are kept. Glue offers nothing to close that window.
         """
         held = next(self._table_names(namespace), None)
         if held is not None:
-            raise NamespaceNotEmptyError(f"namespace {namespace} isn't empty: it holds table {held!r}")
-        self._calls.change(
-            OF_NAMESPACE,
-            f"drop namespace {namespace}",
-            "delete_database",
-            lambda: self._find_namespace(namespace) is None,
-            Name=namespace.name,
-        )
+            raise NamespaceNotEmptyError(f"namespace {namespace} is not empty: it contains table {held!r}")
+        attempt = f"drop namespace {namespace}"
+        call = GlueCall("delete_database", {"Name": namespace.name}, attempt, NAMESPACE_ERRORS)
+        self._api.change(call, lambda: self._find_namespace(namespace) is None)
 
     def _table_names(self, namespace: NamespaceId) -> Iterator[str]:
-        raws = self._calls.pages(
-            OF_NAMESPACE,
-            f"list tables of {namespace}",
-            "get_tables",
-            "TableList",
-            DatabaseName=namespace.name,
-            AttributesToGet=NAMES_ONLY,
-        )
-        return (raw["Name"] for raw in raws)
+        arguments = {"DatabaseName": namespace.name, "AttributesToGet": NAMES_ONLY}
+        call = GlueCall("get_tables", arguments, f"list tables of {namespace}", NAMESPACE_ERRORS)
+        return (raw["Name"] for page in self._api.pages(call, "TableList") for raw in page)
 
     def _find_namespace(self, namespace: NamespaceId) -> Namespace | None:
         try:

@@ -1,7 +1,8 @@
-"""A Data Catalog as a `Metastore`: its tables, changed by Glue's own optimistic locking."""
+"""`Metastore` over a Glue Data Catalog: its tables, updated with Glue's optimistic locking."""
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -16,131 +17,156 @@ from lance_namespace.errors import (
     UnsupportedOperationError,
 )
 
-from airflow_provider_lancens.identifiers import NamespaceId, TableId
-from airflow_provider_lancens.namespace import marks, outcome
-from airflow_provider_lancens.namespace.glue import entries
-from airflow_provider_lancens.namespace.glue.calls import PAGE
-from airflow_provider_lancens.namespace.glue.conditions import Conditions
-from airflow_provider_lancens.namespace.glue.databases import Databases
-from airflow_provider_lancens.namespace.glue.errors import NOT_FOUND, OF_NAMESPACE, OF_NEW_TABLE, OF_TABLE
-from airflow_provider_lancens.namespace.glue.many import ManyTables
+from airflow_provider_lancens.identifiers import DELIMITER, NamespaceId, TableId, is_addressable
+from airflow_provider_lancens.namespace import table_properties, verify
+from airflow_provider_lancens.namespace.batch_reads import BatchRead
+from airflow_provider_lancens.namespace.glue import converters
+from airflow_provider_lancens.namespace.glue.api import PAGE, GlueCall
+from airflow_provider_lancens.namespace.glue.batch_reader import GlueBatchReader
+from airflow_provider_lancens.namespace.glue.cas_probe import GlueCasProbe
+from airflow_provider_lancens.namespace.glue.databases import GlueDatabases
+from airflow_provider_lancens.namespace.glue.errors import (
+    NAMESPACE_ERRORS,
+    NEW_TABLE_ERRORS,
+    NOT_FOUND,
+    TABLE_ERRORS,
+)
 from airflow_provider_lancens.namespace.glue.settings import GlueSettings
-from airflow_provider_lancens.namespace.metastore import Change, Expectation, ServerInfo, Table
+from airflow_provider_lancens.namespace.metastore_protocol import (
+    Expectation,
+    ParameterChange,
+    ServerInfo,
+    Table,
+    TableLocation,
+    TableUpdate,
+)
 
-_UPDATES = 20
-"""How often an update is tried whose expectation still holds but whose VersionId has moved on."""
+_ATTEMPTS = 20
+"""Attempts of an update whose expectation still holds but whose VersionId has changed."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
 
 
-class GlueMetastore(Databases):
-    """The verbs of a metastore over the databases of a catalog, and their tables."""
+class GlueMetastore(GlueDatabases):
+    """`Metastore` over the databases of a catalog, and their tables."""
 
     def __init__(self, settings: GlueSettings) -> None:
         """Take the settings; nothing is opened."""
         super().__init__(settings)
-        self._conditions = Conditions(self._calls)
-        self._many = ManyTables()
+        self._cas_probe = GlueCasProbe(self._api)
+        self._batch_reader = GlueBatchReader()
 
     def server_info(self) -> ServerInfo:
-        """The catalog in use; Glue has no version of its own."""
-        catalog = self._settings.catalog_id or "the account's own"
-        return ServerInfo("AWS Glue Data Catalog", catalog=catalog, compare_and_set=self._conditions.known())
+        """Return the catalog in use; Glue has no API version."""
+        catalog = self._settings.catalog_id or "the account's default"
+        return ServerInfo("AWS Glue Data Catalog", catalog=catalog, compare_and_set=self._cas_probe.known())
 
     def create_table(self, table: Table) -> None:
-        """Create an external table's entry."""
+        """Create an external catalog table."""
 
-        def happened() -> bool:
+        def took_effect() -> bool:
             found = self._find_table(table.id)
-            return found is not None and outcome.says(found, table)
+            return found is not None and verify.table_matches(found, table)
 
-        self._calls.change(
-            OF_NEW_TABLE,
-            f"create table {table.id}",
-            "create_table",
-            happened,
-            DatabaseName=table.id.namespace.name,
-            TableInput=entries.table_input(table),
-        )
+        arguments = {
+            "DatabaseName": table.id.namespace.name,
+            "TableInput": converters.table_input(table),
+        }
+        call = GlueCall("create_table", arguments, f"create table {table.id}", NEW_TABLE_ERRORS)
+        self._api.change(call, took_effect)
 
     def get_table(self, table: TableId) -> Table:
-        """Read an entry."""
-        return entries.table_view(table, self._raw_table(table))
+        """Read a catalog table."""
+        return converters.to_table(table, self._raw_table(table))
 
-    def get_tables(self, namespace: NamespaceId, names: Collection[str]) -> Sequence[Table]:
-        """Read entries the cheaper way: each by a call of its own, or page by page.
+    def get_tables(self, namespace: NamespaceId, names: Collection[str]) -> Iterator[BatchRead]:
+        """Read catalog tables the cheaper way: each by a call of its own, or page by page.
 
-        Glue has no call that reads many by their names, and says nowhere how many pages a database has.
+        Glue has no call that reads many tables by name, and doesn't report how many pages a database has.
         """
-        return self._many.read(
+        return self._batch_reader.read(
             namespace,
-            {name.lower() for name in names},
+            [name.lower() for name in names],
             one=lambda name: self._find_table(namespace.table(name)),
-            all_of_them=lambda: self._entries(namespace),
+            pages=lambda: self._table_pages(namespace),
         )
 
+    def scan_tables(self, namespace: NamespaceId, *, lance_only: bool = False) -> Iterator[BatchRead]:  # noqa: ARG002 - Glue filters only names
+        """Read all tables page by page."""
+        return (BatchRead(page) for page in self._table_pages(namespace))
+
     def list_tables(self, namespace: NamespaceId) -> Sequence[str]:
-        """The names of all entries that an identifier can name, read without the entries."""
-        return [name for name in self._table_names(namespace) if entries.is_nameable(name)]
+        """List the names of all tables that an identifier can address, without reading the tables."""
+        return [name for name in self._table_names(namespace) if is_addressable(name)]
 
     def list_lance_tables(self, namespace: NamespaceId) -> Sequence[str]:
-        """The names of the Lance tables, in one pass: Glue's own filter knows names only."""
-        return [entry.id.name for entry in self._entries(namespace) if marks.is_lance(entry)]
+        """List the Lance tables by reading all in one pass: Glue's own filter supports only names."""
+        return [
+            catalog_table.id.name
+            for page in self._table_pages(namespace)
+            for catalog_table in page
+            if table_properties.is_lance(catalog_table)
+        ]
 
-    def update_table(self, table: TableId, decide: Callable[[Table], Change | None]) -> Table:
+    def table_locations(self) -> Iterator[TableLocation]:
+        """Iterate over the locations of all tables of the catalog, addressable or not."""
+        for database in self.all_databases(NamespaceId(())):
+            with contextlib.suppress(NamespaceNotFoundError):  # dropped meanwhile
+                for page in self._raw_pages(database):
+                    for raw in page:
+                        if location := (raw.get("StorageDescriptor") or {}).get("Location"):
+                            yield TableLocation(f"{database}{DELIMITER}{raw['Name']}", location)
+
+    def update_table(self, table: TableId, decide: Callable[[Table], ParameterChange | None]) -> TableUpdate:
         """Change parameters by one UpdateTable under the VersionId that was read (specification: OCC).
 
-        A foreign update in between is neither lost nor in the way: the entry is read again, and
-        changed where the expectation still holds. An update whose reply is lost is recognized by what
-        it set: whoever must tell his own from an equal one sets something that is his alone.
+        A concurrent update by another client is preserved and doesn't fail this one: the table is read
+        again, and updated if the expectation still holds. An update whose reply is lost is recognized by
+        the values it set: to distinguish it from an equal one, a caller must set a unique value.
 
         Raises:
-            ConcurrentModificationError: (14) the expectation doesn't hold, or others were always faster.
-            UnsupportedOperationError: (0) there is one, and the server keeps no VersionId.
+            ConcurrentModificationError: (14) the expectation doesn't hold, or every attempt lost a race.
+            UnsupportedOperationError: (0) there is an expectation, and the server keeps no VersionId.
         """
-        for pause in _pauses():
+        for pause in _backoff():
             raw = self._raw_table(table)
-            entry = entries.table_view(table, raw)
-            change = decide(entry)
+            catalog_table = converters.to_table(table, raw)
+            change = decide(catalog_table)
             if change is None:
-                return entry
-            self._check(table, raw, change.expect)
+                return TableUpdate(catalog_table, changed=False)
+            self._check_expectation(table, raw, change.expect)
             try:
                 self._update(table, raw, change)
             except ConcurrentModificationError as error:
                 lost = error
             else:
-                return replace(entry, parameters=change.applied_to(entry.parameters))
+                after = replace(catalog_table, parameters=change.applied_to(catalog_table.parameters))
+                return TableUpdate(after, changed=True)
             time.sleep(pause)
         raise ConcurrentModificationError(
-            f"table {table}: others were faster in each of {_UPDATES} tries; last: {lost}"
+            f"table {table}: lost to concurrent updates in all {_ATTEMPTS} attempts; last conflict: {lost}"
         ) from lost
 
     def require_compare_and_set(self, namespace: NamespaceId) -> None:
-        """Refuse (0) a server that speaks Glue and ignores VersionId; AWS itself isn't asked."""
-        self._conditions.require(namespace)
+        """Refuse a Glue-compatible server that ignores VersionId; AWS itself isn't probed."""
+        self._cas_probe.require(namespace)
 
     def rename_table(self, table: TableId, to: TableId) -> NoReturn:
-        """Refuse: Glue can't, and a copy under the new name wouldn't be the same entry at any moment."""
+        """Refuse: Glue can't rename, and a copy under the new name wouldn't be atomic."""
         raise UnsupportedOperationError(
-            f"cannot rename table {table} to {to}: Glue has no rename; register {to} with the location of "
-            f"{table} and its properties, then deregister {table}: the data stays where it is"
+            f"cannot rename table {table} to {to}: Glue does not support renaming; register {to} "
+            f"with the location and the properties of {table}, then deregister {table}: its data is "
+            "not moved"
         )
 
     def drop_table(self, table: TableId) -> None:
-        """Drop an entry; Glue touches no file."""
-        self._calls.change(
-            OF_TABLE,
-            f"drop table {table}",
-            "delete_table",
-            lambda: self._find_table(table) is None,
-            DatabaseName=table.namespace.name,
-            Name=table.name,
-        )
+        """Drop a catalog table; Glue deletes no files."""
+        call = GlueCall("delete_table", _address(table), f"drop table {table}", TABLE_ERRORS)
+        self._api.change(call, lambda: self._find_table(table) is None)
 
     def drop_tables(
         self, namespace: NamespaceId, names: Collection[str]
     ) -> Mapping[str, LanceNamespaceError]:
-        """Drop entries in batches; a batch that fails as a whole ends it, and all the rest stays."""
+        """Drop catalog tables in batches; stop, keeping the rest, if a batch fails as a whole."""
         failed: dict[str, LanceNamespaceError] = {}
         rest = list(names)
         while rest:
@@ -148,23 +174,29 @@ class GlueMetastore(Databases):
             try:
                 failed |= self._drop_batch(namespace, batch)
             except NamespaceNotFoundError:
-                return {}  # gone, with all that was in it
+                return {}  # gone, with all its tables
             except LanceNamespaceError as error:
                 return failed | dict.fromkeys(rest, error)
             rest = rest[PAGE:]
         return failed
 
-    def _raw_table(self, table: TableId) -> entries.Raw:
-        place = {"DatabaseName": table.namespace.name, "Name": table.name}
-        raw: entries.Raw = self._calls.read(OF_TABLE, f"read table {table}", "get_table", "Table", **place)
+    def _raw_table(self, table: TableId) -> converters.Raw:
+        call = GlueCall("get_table", _address(table), f"read table {table}", TABLE_ERRORS)
+        raw: converters.Raw = self._api.read(call, "Table")
         return raw
 
-    def _entries(self, namespace: NamespaceId) -> Iterator[Table]:
-        attempt = f"read tables of {namespace}"
-        place = {"DatabaseName": namespace.name}
-        for raw in self._calls.pages(OF_NAMESPACE, attempt, "get_tables", "TableList", **place):
-            if entries.is_nameable(raw["Name"]):
-                yield entries.table_view(namespace.table(raw["Name"]), raw)
+    def _table_pages(self, namespace: NamespaceId) -> Iterator[list[Table]]:
+        for page in self._raw_pages(namespace.name):
+            yield [
+                converters.to_table(namespace.table(raw["Name"]), raw)
+                for raw in page
+                if is_addressable(raw["Name"])
+            ]
+
+    def _raw_pages(self, database: str) -> Iterator[Sequence[converters.Raw]]:
+        arguments = {"DatabaseName": database}
+        call = GlueCall("get_tables", arguments, f"read tables of {database}", NAMESPACE_ERRORS)
+        return self._api.pages(call, "TableList")
 
     def _find_table(self, table: TableId) -> Table | None:
         try:
@@ -172,14 +204,14 @@ class GlueMetastore(Databases):
         except TableNotFoundError:
             return None
 
-    def _check(self, table: TableId, raw: entries.Raw, expect: Expectation | None) -> None:
+    def _check_expectation(self, table: TableId, raw: converters.Raw, expect: Expectation | None) -> None:
         if expect is None:
             return
         self.require_compare_and_set(table.namespace)
         if raw.get("VersionId") is None:
             raise UnsupportedOperationError(
-                f"cannot change table {table} under a condition: its entry has no VersionId, as in catalogs "
-                "that AWS federates; keep it in the account's own"
+                f"cannot update table {table} conditionally: it has no VersionId, as in federated "
+                "catalogs; keep it in the account's default catalog"
             )
         found = (raw.get("Parameters") or {}).get(expect.key)
         if found != expect.value:
@@ -187,37 +219,41 @@ class GlueMetastore(Databases):
                 f"table {table}: parameter {expect.key!r} is {found!r}, expected {expect.value!r}"
             )
 
-    def _update(self, table: TableId, raw: entries.Raw, change: Change) -> None:
+    def _update(self, table: TableId, raw: converters.Raw, change: ParameterChange) -> None:
         version = raw.get("VersionId")
         arguments: dict[str, Any] = {
             "DatabaseName": table.namespace.name,
-            "TableInput": entries.edited(self._calls.input_shape("TableInput"), raw, change),
-            "SkipArchive": True,  # archived versions count against a quota, and nobody reads them
+            "TableInput": converters.updated_input(self._api.input_shape("TableInput"), raw, change),
+            "SkipArchive": True,  # archived versions count against a quota, and are never read
         }
         if version is not None:
             arguments["VersionId"] = version
 
-        def happened() -> bool:
+        def took_effect() -> bool:
             found = self._raw_table(table)
             parameters = found.get("Parameters") or {}
-            return found.get("VersionId") != version and outcome.stands(parameters, change)
+            return found.get("VersionId") != version and verify.change_applied(parameters, change)
 
-        self._calls.change(OF_TABLE, f"change table {table}", "update_table", happened, **arguments)
+        call = GlueCall("update_table", arguments, f"change table {table}", TABLE_ERRORS)
+        self._api.change(call, took_effect)
 
     def _drop_batch(self, namespace: NamespaceId, names: Sequence[str]) -> dict[str, LanceNamespaceError]:
+        arguments = {"DatabaseName": namespace.name, "TablesToDelete": list(names)}
         attempt = f"drop {len(names)} tables of {namespace}"
-        place = {"DatabaseName": namespace.name, "TablesToDelete": list(names)}
-        answer = self._calls.call(OF_NAMESPACE, attempt, "batch_delete_table", **place)
+        response = self._api.send(GlueCall("batch_delete_table", arguments, attempt, NAMESPACE_ERRORS))
+        details = {error["TableName"]: error.get("ErrorDetail", {}) for error in response.get("Errors", ())}
         return {
-            error["TableName"]: self._calls.error_of(
-                error.get("ErrorDetail", {}), OF_TABLE, f"drop table {namespace.table(error['TableName'])}"
-            )
-            for error in answer.get("Errors", ())
-            if error.get("ErrorDetail", {}).get("ErrorCode") != NOT_FOUND
+            name: self._api.error_of(detail, TABLE_ERRORS, f"drop table {namespace.table(name)}")
+            for name, detail in details.items()
+            if detail.get("ErrorCode") != NOT_FOUND
         }
 
 
-def _pauses() -> Iterator[float]:
-    for turn in range(_UPDATES):
+def _address(table: TableId) -> dict[str, str]:
+    return {"DatabaseName": table.namespace.name, "Name": table.name}
+
+
+def _backoff() -> Iterator[float]:
+    for turn in range(_ATTEMPTS):
         longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**turn)
-        yield random.uniform(0, longest)  # noqa: S311 - it spreads writers, and guards nothing
+        yield random.uniform(0, longest)  # noqa: S311 - jitter between writers, not security

@@ -1,4 +1,4 @@
-"""The Lance Namespace over AWS Glue: two levels, database and table."""
+"""Lance Namespace over AWS Glue: two levels, database and table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class GlueNamespace(MetastoreNamespace):
     Properties, all strings: ``catalog_id``, ``endpoint``, ``region``, ``access_key_id`` with
     ``secret_access_key`` and, for a session, ``session_token`` (without them, the SDK's default
     credential chain), ``root``, ``client.connect-timeout`` and ``client.read-timeout`` (seconds),
-    ``client.max-attempts``, ``vend_credentials``, ``storage.*``.
+    ``client.max-attempts``, ``vend_credentials``, ``managed_by`` (of new tables), ``storage.*``.
     """
 
     _kind: ClassVar[str] = "glue"
@@ -25,7 +25,7 @@ class GlueNamespace(MetastoreNamespace):
         """Parse the properties; nothing is opened.
 
         Raises:
-            InvalidInputError: (13) a property is misspelled, can't be what it is, or lacks its other half.
+            InvalidInputError: (13) a property is misspelled or invalid, or half of a pair is missing.
         """
         values = glue_properties(properties)
         super().__init__(GlueMetastore(GlueSettings.parse(values)), StorageConfig.parse(values), properties)

@@ -1,4 +1,4 @@
-"""The properties of a Glue namespace that say which catalog it is and how it is reached."""
+"""Catalog and client settings of a Glue namespace, parsed from its properties."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
-from urllib.parse import urlsplit
 
 from lance_namespace.errors import InvalidInputError
 
-from airflow_provider_lancens.namespace.config import COMMON_KEYS, Properties
+from airflow_provider_lancens.namespace.config import COMMON_KEYS, Properties, check_endpoint
 
 CATALOG_ID = "catalog_id"
 ENDPOINT = "endpoint"
@@ -27,7 +26,7 @@ KNOWN_KEYS = COMMON_KEYS | {
     *(CONNECT_TIMEOUT, READ_TIMEOUT, MAX_ATTEMPTS),
 }
 
-# An endpoint that can't be reached is given up in under 10 s: attempts x timeout, and the SDK's pauses.
+# An unreachable endpoint fails in under 10 s: attempts x timeout, plus the SDK's pauses.
 DEFAULT_CONNECT_TIMEOUT = 2.0
 DEFAULT_READ_TIMEOUT = 30.0
 DEFAULT_MAX_ATTEMPTS = 4
@@ -43,53 +42,57 @@ class Credentials:
 
     @classmethod
     def parse(cls, properties: Properties) -> Self | None:
-        """Read them; None where none of them is given.
+        """Read the credentials; None if none are given.
 
         Raises:
-            InvalidInputError: (13) one half of the pair is missing, or one can't be sent.
+            InvalidInputError: (13) one half of the pair is missing, or a value has invalid characters.
         """
         key, secret, token = (
-            _sendable(name, properties.text(name))
+            _check_key(name, properties.text(name))
             for name in (ACCESS_KEY_ID, SECRET_ACCESS_KEY, SESSION_TOKEN)
         )
         if key and secret:
             return cls(key, secret, token)
         if key or secret or token:
             raise InvalidInputError(
-                f"properties {ACCESS_KEY_ID!r} and {SECRET_ACCESS_KEY!r} go together, and {SESSION_TOKEN!r} "
-                "needs both; give both, or none of the three for the default credential chain"
+                f"properties {ACCESS_KEY_ID!r} and {SECRET_ACCESS_KEY!r} must be set together, and "
+                f"{SESSION_TOKEN!r} requires both; set them, or none of the three to use the "
+                "default credential chain"
             )
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class GlueSettings:
-    """Which Data Catalog it is, and how it is reached."""
+    """Data Catalog and client settings."""
 
     catalog_id: str | None = None
-    """The Data Catalog; None for the account's own."""
+    """Id of the Data Catalog; None for the account's default."""
     endpoint: str | None = None
-    """The service's address; None for AWS's own of the region."""
+    """Address of the service; None for AWS's default of the region."""
     region: str | None = None
-    """The AWS region; None for what the SDK's default chain says."""
+    """AWS region; None for the SDK's default chain."""
     credentials: Credentials | None = None
     connect_timeout: float = DEFAULT_CONNECT_TIMEOUT
     """Seconds for connecting, at each attempt."""
     read_timeout: float = DEFAULT_READ_TIMEOUT
-    """Seconds for one answer, at each attempt."""
+    """Seconds for one response, at each attempt."""
     max_attempts: int = DEFAULT_MAX_ATTEMPTS
-    """How often the SDK sends a request at most; it waits in between, longer where it is throttled."""
+    """Maximum number of times the SDK sends a request; it waits in between, longer if throttled."""
 
     @classmethod
     def parse(cls, properties: Properties) -> Self:
         """Read the catalog's and the client's properties.
 
         Raises:
-            InvalidInputError: (13) a value can't be what it is; the message names the property.
+            InvalidInputError: (13) a value is invalid; the message names the property.
         """
+        endpoint = properties.text(ENDPOINT)
         return cls(
             catalog_id=properties.text(CATALOG_ID),
-            endpoint=_endpoint(properties.text(ENDPOINT)),
+            endpoint=None
+            if endpoint is None
+            else check_endpoint(ENDPOINT, endpoint, f"{ACCESS_KEY_ID!r} and {SECRET_ACCESS_KEY!r}"),
             region=properties.text(REGION),
             credentials=Credentials.parse(properties),
             connect_timeout=properties.seconds(CONNECT_TIMEOUT, DEFAULT_CONNECT_TIMEOUT),
@@ -101,8 +104,8 @@ class GlueSettings:
     def fingerprint(self) -> str:
         """Endpoint, region and catalog, without any secret.
 
-        An account's own catalog isn't named by any property. Where static keys choose the account, a
-        digest of the key's public half stands for it, so that two accounts aren't taken for one.
+        No property names an account's default catalog. If static keys select the account, a digest of the
+        key's public half identifies it, so that two accounts aren't mistaken for one.
         """
         return f"{self.endpoint or 'aws'}/{self.region or 'default-region'}/{self._catalog}"
 
@@ -115,36 +118,18 @@ class GlueSettings:
         return "own"
 
     def __str__(self) -> str:
-        return f"Glue at {self.endpoint or 'AWS'}, region {self.region or 'by default chain'}"
+        return f"Glue at {self.endpoint or 'AWS'}, region {self.region or 'from the default chain'}"
 
 
 def glue_properties(values: Mapping[str, str]) -> Properties:
-    """The properties of a Glue namespace, with misspelled keys refused."""
+    """Return the properties of a Glue namespace, refusing misspelled keys."""
     return Properties(values, KNOWN_KEYS)
 
 
-def _sendable(name: str, value: str | None) -> str | None:
-    # The SDK would fail on it later, and show it in its words.
+def _check_key(name: str, value: str | None) -> str | None:
+    # The SDK would fail on it later, and show it in its message.
     if value is not None and not (value.isascii() and value.isprintable() and " " not in value):
-        raise InvalidInputError(f"property {name!r}: it holds blanks or characters that no key has")
+        raise InvalidInputError(
+            f"property {name!r}: it contains spaces or characters that are not allowed in a key"
+        )
     return value
-
-
-def _endpoint(text: str | None) -> str | None:
-    if text is None:
-        return None
-    try:
-        parts = urlsplit(text)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError as error:
-        raise _bad_endpoint("its port is no number from 1 to 65535") from error
-    if parts.username or parts.password:
-        raise _bad_endpoint(f"it carries a user or password; use {ACCESS_KEY_ID!r} and its like")
-    if not valid or parts.query or parts.fragment:
-        raise _bad_endpoint("scheme or host is missing, or something follows them")
-    return text.rstrip("/")
-
-
-def _bad_endpoint(reason: str) -> InvalidInputError:
-    # The value itself may hold a password that somebody put there: only the reason is shown.
-    return InvalidInputError(f"property {ENDPOINT!r}: expected http(s)://host[:port], but {reason}")

@@ -1,105 +1,138 @@
-"""One open connection to one metastore server; it belongs to one thread at a time."""
+"""Open connection to one metastore server, used by one thread at a time."""
 
 from __future__ import annotations
 
-import ssl
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
 from typing import Any
 
-from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.protocol.TProtocol import TProtocolException
-from thrift.Thrift import TApplicationException
+from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
+from airflow_provider_lancens.namespace.hive.deadline import Deadline
 from airflow_provider_lancens.namespace.hive.dialect import Hive2Dialect, Hive3Dialect
+from airflow_provider_lancens.namespace.hive.protocol import MessageProtocol
 from airflow_provider_lancens.namespace.hive.sasl import AUTH, NONE
 from airflow_provider_lancens.namespace.hive.settings import ClientSettings, Endpoint
 from airflow_provider_lancens.namespace.hive.tls import TLS
-from airflow_provider_lancens.namespace.hive.transport import Deadline, open_socket
+from airflow_provider_lancens.namespace.hive.transport import DeadlineTransport, open_socket
 
 _BUFFER = 64 * 1024
-"""Bytes asked of the socket at once: a long list of names comes in a few reads."""
+"""Bytes per read from the socket: a long list of names takes only a few reads."""
+
+
+class UnreadableReplyError(TException):  # type: ignore[misc]
+    """Reply whose content can't be decoded: retrying the same call would fail again."""
 
 
 class Connection:
-    """A socket to one server, and what is known of that server."""
+    """Authenticated socket to one server, with the server's dialect."""
 
-    def __init__(self, endpoint: Endpoint, settings: ClientSettings, seconds: float) -> None:
-        """Connect, authenticate, and find out how the server is spoken to.
+    def __init__(self, endpoint: Endpoint, settings: ClientSettings, deadline: Deadline) -> None:
+        """Connect, authenticate, and detect the server's dialect.
 
         Args:
             endpoint: the server.
-            settings: how it is reached.
-            seconds: how long all this may take; a server that accepts and then is silent isn't there.
+            settings: client settings.
+            deadline: deadline of all these steps; a server that accepts but doesn't respond is unreachable.
 
         Raises:
             TTransportException, OSError: the server can't be reached.
-            LanceNamespaceError: it refused us (16), or a property can't be honored (0, 13).
+            UnauthenticatedError: (16) the authentication failed.
+            ServiceUnavailableError: (17) the authentication failed temporarily.
+            UnsupportedOperationError: (0) a property isn't supported here.
+            InvalidInputError: (13) a property is invalid.
         """
-        deadline = Deadline(seconds)
         self.endpoint = endpoint
+        self.deadline = deadline
+        """Deadline of a whole call, with all its steps."""
         self._read_timeout = settings.read_timeout
-        self._socket = open_socket(endpoint, settings.tls, deadline)
+        self._socket = DeadlineTransport(open_socket(endpoint, settings.tls, deadline), deadline)
         try:
-            self._socket.setTimeout(1000 * deadline.left())
-            buffered = TBufferedTransport(self._socket, _BUFFER)
-            transport = settings.authentication.authenticate(buffered, endpoint.host)
-            self._protocol = TBinaryProtocolAccelerated(transport)
-            self._socket.setTimeout(1000 * deadline.left())
+            plain = TBufferedTransport(self._socket, _BUFFER)
+            protected = settings.authentication.authenticate(plain, endpoint.host, deadline)
+            self._buffers = (plain, protected)
+            self._protocol = MessageProtocol(protected)
             self.dialect = self._find_dialect(settings)
-        except BaseException:
+        except BaseException:  # whatever interrupts it, even the task's timeout: the socket must not leak
             self.close()
             raise
-        self._socket.setTimeout(1000 * self._read_timeout)
 
     @cached_property
     def client(self) -> Any:
-        """The generated client of the dialect."""
-        return self.dialect.service.Client(self._protocol)
+        """Thrift client of the dialect, whose calls are bounded by the deadline and the read timeout.
+
+        Raises:
+            UnreadableReplyError: a call's reply can't be decoded; the connection must not be used again.
+            TException, OSError: as Thrift declares them.
+        """
+        return self._client(self.dialect.service)
 
     @property
     def is_stale(self) -> bool:
-        """Whether the server has closed this idle connection: then there is something to read, its end."""
-        handle = self._socket.handle
-        handle.settimeout(0)
-        try:
-            handle.recv(1)
-        except (BlockingIOError, ssl.SSLWantReadError):  # nothing, or TLS's own housekeeping
-            handle.settimeout(self._read_timeout)
-            return False
-        except OSError:
-            return True
-        return True
+        """Whether it can't be used: the server has closed it, or sent data that belongs to no call."""
+        return self._socket.has_ended or any(buffer.cstringio_buf.read(1) for buffer in self._buffers)
 
     def api_version(self) -> str:
-        """What the server calls the version of its API."""
-        # By the older bindings: the newer ones lack what HMS inherits from Thrift's own service.
-        return str(Hive2Dialect.service.Client(self._protocol).getVersion())
+        """Return the API version that the server reports."""
+        # By the older bindings: the newer ones lack the calls that HMS inherits from Thrift's own service.
+        return str(self._client(Hive2Dialect.service).getVersion())
 
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()
 
+    def _client(self, service: Any) -> Any:
+        return _Client(service.Client(self._protocol), self._call)
+
+    def _call(self, method: Callable[..., Any], *arguments: Any) -> Any:
+        self._socket.deadline = self.deadline.at_most(self._read_timeout)
+        self._protocol.is_sent = False
+        try:
+            return method(*arguments)
+        except (TTransportException, OSError, EOFError):
+            raise
+        except Exception as error:
+            # Any: of bytes that aren't a reply, the decoder makes whatever exception its next step raises.
+            declared = isinstance(error, TException) and not isinstance(error, TProtocolException)
+            if declared or not self._protocol.is_sent:
+                raise
+            raise UnreadableReplyError(
+                f"cannot read the reply of metastore {self.endpoint} to {method.__name__}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
     def _find_dialect(self, settings: ClientSettings) -> Hive2Dialect:
         # By asking for its catalogs: 2.3.10 and 3.1.3 both say that their version is "3.0".
         try:
-            Hive3Dialect.service.Client(self._protocol).get_catalogs()
+            self._client(Hive3Dialect.service).get_catalogs()
         except TApplicationException as error:
             if error.type != TApplicationException.UNKNOWN_METHOD:
                 raise
             return Hive2Dialect()
-        except (TTransportException, TProtocolException) as error:
-            if error.type == TTransportException.TIMED_OUT:
-                raise
+        except TimeoutError:
+            raise
+        except (TTransportException, UnreadableReplyError, OSError) as error:
             raise ConnectionError(f"{error}{_hint(settings)}") from error
         return Hive3Dialect()
 
 
+class _Client:
+    """Wrapper of a generated client, whose calls go through one function."""
+
+    def __init__(self, generated: Any, call: Callable[..., Any]) -> None:
+        self._generated = generated
+        self._call = call
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return partial(self._call, getattr(self._generated, name))
+
+
 def _hint(settings: ClientSettings) -> str:
-    # A server that speaks TLS or SASL answers plain Thrift by closing, or by bytes that look like a
-    # very long answer.
+    # A server with TLS or SASL responds to plain Thrift by closing, or by bytes that aren't a reply.
     missing = [
-        *([f"{TLS}=true if it speaks TLS"] if settings.tls is None else []),
-        *([f"{AUTH} if it authenticates by SASL"] if settings.authentication.kind == NONE else []),
+        *([f"{TLS}=true if it uses TLS"] if settings.tls is None else []),
+        *([f"{AUTH} if it uses SASL"] if settings.authentication.kind == NONE else []),
     ]
     return f" (set {' or '.join(missing)})" if missing else ""

@@ -1,7 +1,7 @@
-"""Hive's exceptions as the specification's errors, by type.
+"""Mapping of Hive's exceptions to the specification's errors, by type.
 
-The two sets of Thrift bindings declare the same exceptions as different classes, so a type goes
-by its name.
+The two sets of Thrift bindings declare the same exceptions as different classes, so types are matched
+by name.
 """
 
 from __future__ import annotations
@@ -23,64 +23,69 @@ from lance_namespace.errors import (
 )
 from thrift.Thrift import TApplicationException, TException
 
-Meanings = Mapping[str, type[LanceNamespaceError]]
+from airflow_provider_lancens.redaction import redact, shareable_cause
 
-_ALWAYS: Meanings = {
+ErrorMap = Mapping[str, type[LanceNamespaceError]]
+
+_COMMON_ERRORS: ErrorMap = {
     "InvalidObjectException": InvalidInputError,
     "MetaException": InternalError,
     "InvalidOperationException": InternalError,
 }
-OF_NAMESPACE: Meanings = {
-    **_ALWAYS,
+NAMESPACE_ERRORS: ErrorMap = {
+    **_COMMON_ERRORS,
     "NoSuchObjectException": NamespaceNotFoundError,
     "UnknownDBException": NamespaceNotFoundError,
     "AlreadyExistsException": NamespaceAlreadyExistsError,
     "InvalidOperationException": NamespaceNotEmptyError,
 }
-OF_TABLE: Meanings = {
-    **_ALWAYS,
+TABLE_ERRORS: ErrorMap = {
+    **_COMMON_ERRORS,
     "NoSuchObjectException": TableNotFoundError,
     "UnknownTableException": TableNotFoundError,
     "UnknownDBException": NamespaceNotFoundError,
     "AlreadyExistsException": TableAlreadyExistsError,
 }
-OF_ALTER: Meanings = {**OF_TABLE, "MetaException": ConcurrentModificationError}
-# HIVE-26882's refusal is a plain MetaException: only its text, whose rest varies, tells it from others.
+ALTER_ERRORS: ErrorMap = {**TABLE_ERRORS, "MetaException": ConcurrentModificationError}
+# HIVE-26882's refusal is a plain MetaException: only its text, whose rest varies, distinguishes it.
 _REFUSED_ALTER = "The table has been modified. The parameter value for key"
 
 
 @contextlib.contextmanager
-def hive_errors(meanings: Meanings, attempt: str) -> Iterator[None]:
-    """Raise the specification's error for Hive's, saying what was attempted on what.
+def hive_errors(error_map: ErrorMap, attempt: str) -> Iterator[None]:
+    """Translate Hive's exceptions to the specification's errors, whose message names the attempted call.
 
     Args:
-        meanings: what an exception's type means for this attempt.
-        attempt: in words, as "drop table db$t".
+        error_map: mapping of exception types to errors for this call.
+        attempt: description of the call, such as "drop table db$t".
     """
     try:
         yield
     except TApplicationException as error:
         if error.type != TApplicationException.UNKNOWN_METHOD:
-            raise InternalError(f"cannot {attempt}: the metastore failed: {error}") from error
+            raise InternalError(
+                f"cannot {attempt}: the metastore failed: {redact(str(error))}"
+            ) from shareable_cause(error)
         raise UnsupportedOperationError(
-            f"cannot {attempt}: this metastore does not know the call ({error})"
-        ) from error
+            f"cannot {attempt}: this metastore does not support the call ({redact(str(error))})"
+        ) from shareable_cause(error)
     except TException as error:
-        kind = meanings.get(type(error).__name__, InternalError)
+        kind = error_map.get(type(error).__name__, InternalError)
         if kind is ConcurrentModificationError and not is_refused_alter(error):
             kind = InternalError
-        raise kind(f"cannot {attempt}: {_words(error)}") from error
+        # The server quotes stored values, which may include another client's location.
+        raise kind(f"cannot {attempt}: {redact(_message_of(error))}") from shareable_cause(error)
     except UnicodeEncodeError as error:
         raise InvalidInputError(
-            f"cannot {attempt}: a text in it is no Unicode text: {error.reason}"
+            f"cannot {attempt}: it contains text that is not valid Unicode: {error.reason}"
         ) from error
 
 
 def is_refused_alter(error: TException) -> bool:
-    """Whether this is the refusal of an alter whose expectation doesn't hold (HIVE-26882)."""
-    return type(error).__name__ == "MetaException" and _words(error).startswith(_REFUSED_ALTER)
+    """Whether an alter was refused because its expectation doesn't hold (HIVE-26882)."""
+    return type(error).__name__ == "MetaException" and _message_of(error).startswith(_REFUSED_ALTER)
 
 
-def _words(error: TException) -> str:
+def _message_of(error: TException) -> str:
     message = getattr(error, "message", None) or str(error)
     return message.partition("\n")[0] or type(error).__name__

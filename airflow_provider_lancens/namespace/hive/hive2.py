@@ -1,4 +1,4 @@
-"""The Lance Namespace over Hive 2.x: two levels, database and table."""
+"""Lance Namespace over Hive 2.x: two levels, database and table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Hive2Namespace(MetastoreNamespace):
 
     Properties, all strings: ``uri`` (thrift://host:port, several separated by commas), ``root``,
     ``client.pool-size``, ``client.connect-timeout`` and ``client.read-timeout`` (seconds),
-    ``client.table-filter``, ``vend_credentials``, ``storage.*``.
+    ``client.table-filter``, ``vend_credentials``, ``managed_by`` (of new tables), ``storage.*``.
     """
 
     _kind: ClassVar[str] = "hive2"
@@ -26,7 +26,7 @@ class Hive2Namespace(MetastoreNamespace):
         """Parse the properties; nothing is opened.
 
         Raises:
-            InvalidInputError: (13) a property is missing, misspelled, or can't be what it is.
+            InvalidInputError: (13) a property is missing, misspelled or invalid.
         """
         values = hive_properties(properties)
         super().__init__(HiveMetastore(ClientSettings.parse(values)), StorageConfig.parse(values), properties)

@@ -1,4 +1,4 @@
-"""The Lance Namespace over Hive 3.x and 4.x: three levels, catalog, database and table."""
+"""Lance Namespace over Hive 3.x and 4.x: three levels, catalog, database and table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Hive3Namespace(MetastoreNamespace):
         """Parse the properties; nothing is opened.
 
         Raises:
-            InvalidInputError: (13) a property is missing, misspelled, or can't be what it is.
+            InvalidInputError: (13) a property is missing, misspelled or invalid.
         """
         values = hive_properties(properties)
         super().__init__(

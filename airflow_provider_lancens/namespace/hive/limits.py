@@ -1,7 +1,7 @@
-"""What a metastore's database holds: refused here, since HMS retries what its database refused, for 20 s.
+"""Limits of a metastore, checked here since HMS retries for 20 s what its database refuses.
 
-The widths are those of the schema that Hive itself ships, the same in 2.3.10, 3.1.3 and 4.0.1. How long
-a table property's value may be differs between databases, and is left to them.
+The widths are those of the schema that Hive itself ships, the same in 2.3.10, 3.1.3 and 4.0.1. The maximum
+length of a table property's value differs between databases, and is left to them.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from lance_namespace.errors import InvalidInputError
 
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.namespace.metastore import Namespace, Table
+from airflow_provider_lancens.namespace.metastore_protocol import Namespace, Table
 
+MAX_TEXT = 16_000_000
+"""Bytes of one string on the wire: a longer one in a reply counts as corrupt, and none is ever written."""
 MAX_NAME = 128
 MAX_TABLE_KEY = 256
 MAX_NAMESPACE_KEY = 180
@@ -25,24 +27,24 @@ _NAME = re.compile(r"[a-z0-9_]+")
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that HMS can't hold, or, as 4.0.1 does ``../x``, accepts and misplaces.
+    """Refuse a name that HMS can't store, or accepts but misplaces, as 4.0.1 does ``../x``.
 
     Raises:
-        InvalidInputError: (13) with the reason; all checks here do.
+        InvalidInputError: (13) with the reason, as by all checks here.
     """
     _check_length(f"name {name[:40]!r}", name, MAX_NAME)
     if not _NAME.fullmatch(name):
-        raise InvalidInputError(f"name {name!r}: Hive holds letters, digits and '_' only")
+        raise InvalidInputError(f"name {name!r}: Hive allows only letters, digits and '_'")
 
 
 def check_table(table: Table) -> None:
-    """Refuse an entry whose location or parameters HMS can't hold."""
+    """Refuse a table whose location or parameters HMS can't store."""
     _check_length(f"table {table.id}: its location", table.location, MAX_LOCATION)
     check_parameters(table.id, table.parameters)
 
 
 def check_parameters(table: TableId, parameters: Mapping[str, str]) -> None:
-    """Refuse parameters that HMS can't hold."""
+    """Refuse parameters that HMS can't store."""
     for key, value in parameters.items():
         subject = f"table {table}: property {key[:40]!r}"
         _check_length(subject, key, MAX_TABLE_KEY)
@@ -50,7 +52,7 @@ def check_parameters(table: TableId, parameters: Mapping[str, str]) -> None:
 
 
 def check_namespace(namespace: Namespace) -> None:
-    """Refuse a catalog or database whose fields HMS can't hold."""
+    """Refuse a catalog or database whose fields HMS can't store."""
     subject = f"namespace {namespace.id}"
     _check_length(f"{subject}: its location", namespace.location, MAX_LOCATION)
     _check_length(f"{subject}: its description", namespace.description, MAX_DESCRIPTION)
@@ -63,9 +65,11 @@ def check_namespace(namespace: Namespace) -> None:
 
 def _check_text(subject: str, key: str, value: str) -> None:
     if "\0" in key or "\0" in value:
-        raise InvalidInputError(f"{subject} holds a null character, which not every database stores")
+        raise InvalidInputError(f"{subject} contains a null character, which some databases cannot store")
+    if len(value.encode(errors="surrogatepass")) > MAX_TEXT:
+        raise InvalidInputError(f"{subject}: its value may have at most {MAX_TEXT} bytes, got more")
 
 
 def _check_length(subject: str, text: str | None, maximum: int) -> None:
     if text is not None and len(text) > maximum:
-        raise InvalidInputError(f"{subject}: Hive holds at most {maximum} characters, got {len(text)}")
+        raise InvalidInputError(f"{subject}: Hive allows at most {maximum} characters, got {len(text)}")

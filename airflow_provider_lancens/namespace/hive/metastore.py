@@ -1,8 +1,10 @@
-"""A Hive Metastore as a `Metastore`: its tables, one Thrift call a verb wherever one is enough."""
+"""`Metastore` over a Hive Metastore: its tables, with one Thrift call per operation where possible."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import contextlib
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,191 +19,192 @@ from lance_namespace.errors import (
     UnsupportedOperationError,
 )
 
-from airflow_provider_lancens.identifiers import NamespaceId, TableId
-from airflow_provider_lancens.namespace import marks, outcome
-from airflow_provider_lancens.namespace.hive import entries, limits
-from airflow_provider_lancens.namespace.hive.conditions import Conditions
+from airflow_provider_lancens.identifiers import DELIMITER, NamespaceId, TableId, is_addressable
+from airflow_provider_lancens.namespace import table_properties, verify
+from airflow_provider_lancens.namespace.batch_reads import BatchRead
+from airflow_provider_lancens.namespace.hive import converters, limits
+from airflow_provider_lancens.namespace.hive.batch_reader import HiveBatchReader
+from airflow_provider_lancens.namespace.hive.cas_probe import HiveCasProbe
 from airflow_provider_lancens.namespace.hive.connection import Connection
-from airflow_provider_lancens.namespace.hive.databases import Databases
+from airflow_provider_lancens.namespace.hive.databases import HiveDatabases
 from airflow_provider_lancens.namespace.hive.dialect import DEFAULT_CATALOG
-from airflow_provider_lancens.namespace.hive.errors import OF_ALTER, OF_NAMESPACE, OF_TABLE
+from airflow_provider_lancens.namespace.hive.errors import ALTER_ERRORS, NAMESPACE_ERRORS, TABLE_ERRORS
 from airflow_provider_lancens.namespace.hive.settings import ClientSettings
-from airflow_provider_lancens.namespace.metastore import Change, Expectation, ServerInfo, Table
+from airflow_provider_lancens.namespace.metastore_protocol import (
+    Expectation,
+    ParameterChange,
+    ServerInfo,
+    Table,
+    TableLocation,
+    TableUpdate,
+)
 
-BATCH = 500
-"""Entries read by one call: HMS builds the whole answer in memory."""
+log = logging.getLogger(__name__)
+
 _NO_LIMIT = -1
-_TABLE_TYPE = f"hive_filter_field_params__{marks.TABLE_TYPE}"
-# "like" takes Java's pattern and finds every spelling, on a database that knows such patterns. One that
-# doesn't finds nothing, and is then asked for the usual spellings: together they take twice as long.
-_ANY_SPELLING = f'{_TABLE_TYPE} like "(?i){marks.LANCE}"'
+_TABLE_TYPE = f"hive_filter_field_params__{table_properties.TABLE_TYPE}"
+# "like" takes a Java pattern and finds every spelling, on a database that supports such patterns. One that
+# doesn't finds nothing, and is then queried for the usual spellings: together they take twice as long.
+_ANY_SPELLING = f'{_TABLE_TYPE} like "(?i){table_properties.LANCE}"'
 _USUAL_SPELLINGS = " or ".join(f'{_TABLE_TYPE} = "{spelling}"' for spelling in ("lance", "LANCE", "Lance"))
 
 
-class HiveMetastore(Databases):
-    """The verbs of a metastore over databases in one catalog, and their tables."""
+class HiveMetastore(HiveDatabases):
+    """`Metastore` over the databases of one catalog, and their tables."""
 
     def __init__(self, settings: ClientSettings) -> None:
         """Take the settings; nothing is opened."""
         super().__init__(settings)
-        self._conditions = Conditions()
+        self._cas_probe = HiveCasProbe()
+        self._batch_reader = HiveBatchReader(self._api, settings.read_timeout)
 
     def server_info(self) -> ServerInfo:
-        """The version of the server's API, and the catalog that this namespace works in."""
+        """Return the server's API version, and the catalog that this namespace uses."""
 
         def ask(connection: Connection) -> ServerInfo:
             return ServerInfo(
                 "Hive Metastore",
                 connection.api_version(),
                 self._catalog_in_use(connection),
-                self._conditions.known(connection.endpoint),
+                self._cas_probe.known(connection.endpoint),
             )
 
-        info: ServerInfo = self._calls.read(OF_NAMESPACE, "ask the server who it is", ask)
+        info: ServerInfo = self._api.read(NAMESPACE_ERRORS, "read the server's version", ask)
         return info
 
     def create_table(self, table: Table) -> None:
-        """Create an external table's entry."""
+        """Create an external catalog table."""
         limits.check_table(table)
 
         def create(connection: Connection) -> None:
             connection.client.create_table_with_environment_context(
-                entries.new_table(connection.dialect, table), entries.context(connection.dialect)
+                converters.new_table(connection.dialect, table), converters.context(connection.dialect)
             )
 
-        def happened() -> bool:
+        def took_effect() -> bool:
             found = self._find_table(table.id)
-            return found is not None and outcome.says(found, table)
+            return found is not None and verify.table_matches(found, table)
 
         try:
-            self._calls.change(OF_TABLE, f"create table {table.id}", create, happened)
+            self._api.change(TABLE_ERRORS, f"create table {table.id}", create, took_effect)
         except InvalidInputError:
             self.get_namespace(table.id.namespace)  # a missing database is an invalid object to HMS
             raise
         except InternalError as error:
-            # 4.0.1 answers the losers of a race with a MetaException from its database.
+            # 4.0.1 raises a MetaException from its database for the losers of a race.
             if self._find_table(table.id):
-                raise TableAlreadyExistsError(f"cannot create table {table.id}: it exists") from error
+                raise TableAlreadyExistsError(f"cannot create table {table.id}: it already exists") from error
             raise
 
     def get_table(self, table: TableId) -> Table:
-        """Read an entry in one call."""
-        return entries.table_view(table, self._raw_table(table))
+        """Read a catalog table in one call."""
+        return converters.to_table(table, self._raw_table(table))
 
-    def get_tables(self, namespace: NamespaceId, names: Collection[str]) -> Sequence[Table]:
-        """Read entries in batches; those that are gone are left out."""
-        wanted = list(names)
-        found: list[Table] = []
-        for start in range(0, len(wanted), BATCH):
-            found += self._get_batch(namespace, wanted[start : start + BATCH])
-        return found
+    def get_tables(self, namespace: NamespaceId, names: Collection[str]) -> Iterator[BatchRead]:
+        """Read catalog tables in batches; those that don't exist are omitted."""
+        return self._batch_reader.read(namespace, list(names))
+
+    def scan_tables(self, namespace: NamespaceId, *, lance_only: bool = False) -> Iterator[BatchRead]:
+        """Read all tables and views of a database in batches, or those that the server's filter finds."""
+        names = self.list_lance_tables(namespace) if lance_only else self.list_tables(namespace)
+        return self.get_tables(namespace, names)
 
     def list_tables(self, namespace: NamespaceId) -> Sequence[str]:
-        """All names of a database."""
-
-        def read(connection: Connection) -> Any:
-            return connection.client.get_all_tables(connection.dialect.database(namespace))
-
-        names = self._calls.read(OF_NAMESPACE, f"list tables of {namespace}", read)
-        return self._names_of_existing(namespace, names)
+        """List the tables and views of a database that an identifier can address."""
+        return list(filter(is_addressable, self._all_names(namespace)))
 
     def list_lance_tables(self, namespace: NamespaceId) -> Sequence[str]:
-        """The names of the Lance tables by the server's filter, or where it has none, by reading all."""
+        """List the Lance tables by the server's filter, or by reading all tables if it has none."""
         if not self._settings.filters_tables:
-            return self._lance_among_all(namespace)
+            return self._list_lance_by_reading(namespace)
         try:
-            names = self._filtered(namespace, _ANY_SPELLING) or self._filtered(namespace, _USUAL_SPELLINGS)
+            names = self._list_by_filter(namespace, _ANY_SPELLING)
+            names = names or self._list_by_filter(namespace, _USUAL_SPELLINGS)
         except (InternalError, UnsupportedOperationError):
-            return self._lance_among_all(namespace)
-        return self._names_of_existing(namespace, names)
+            return self._list_lance_by_reading(namespace)
+        return list(filter(is_addressable, self._names_or_not_found(namespace, names)))
 
-    def update_table(self, table: TableId, decide: Callable[[Table], Change | None]) -> Table:
+    def table_locations(self) -> Iterator[TableLocation]:
+        """Iterate over the locations of all tables of the server, on 3.x and 4.x in all catalogs."""
+        for database in self.all_databases():
+            with contextlib.suppress(NamespaceNotFoundError):  # dropped meanwhile
+                yield from self._locations_in(database)
+
+    def update_table(self, table: TableId, decide: Callable[[Table], ParameterChange | None]) -> TableUpdate:
         """Change parameters by one alter, whose expectation the server checks (HIVE-26882)."""
         raw = self._raw_table(table)
-        entry = entries.table_view(table, raw)
-        change = decide(entry)
+        catalog_table = converters.to_table(table, raw)
+        change = decide(catalog_table)
         if change is None:
-            return entry
+            return TableUpdate(catalog_table, changed=False)
         limits.check_parameters(table, change.set)
-        raw.parameters = change.applied_to(entry.parameters)
-        expect = change.expect or _unmoved(entry)
+        raw.parameters = change.applied_to(catalog_table.parameters)
+        expect = change.expect or _same_version(catalog_table)
 
         def alter(connection: Connection) -> None:
             if expect:
-                self._conditions.require(connection, table.namespace)
-            connection.client.alter_table_with_environment_context(
-                connection.dialect.database(table.namespace),
-                table.name,
-                raw,
-                entries.context(connection.dialect, expect),
-            )
+                self._cas_probe.require(connection, table.namespace)
+            _alter(connection, table, raw, expect)
 
-        def happened() -> bool:
-            return outcome.stands(self.get_table(table).parameters, change)
+        def took_effect() -> bool:
+            return verify.change_applied(self.get_table(table).parameters, change)
 
-        self._calls.change(OF_ALTER, f"change table {table}", alter, happened)
-        return replace(entry, parameters=raw.parameters)
+        self._api.change(ALTER_ERRORS, f"change table {table}", alter, took_effect)
+        return TableUpdate(replace(catalog_table, parameters=raw.parameters), changed=True)
 
     def require_compare_and_set(self, namespace: NamespaceId) -> None:
         """Refuse a server that ignores an alter's expectation."""
 
         def probe(connection: Connection) -> None:
-            self._conditions.require(connection, namespace)
+            self._cas_probe.require(connection, namespace)
 
         try:
-            self._calls.read(OF_TABLE, f"probe namespace {namespace}", probe)
+            self._api.read(TABLE_ERRORS, f"probe namespace {namespace}", probe)
         except InvalidInputError:
             self.get_namespace(namespace)  # a missing database is an invalid object to HMS
             raise
 
     def rename_table(self, table: TableId, to: TableId) -> None:
-        """Give an entry another name; an external table's files stay where they are."""
+        """Rename a catalog table; an external table's files stay where they are."""
         raw = self._raw_table(table)
-        expect = _unmoved(entries.table_view(table, raw))
+        expect = _same_version(converters.to_table(table, raw))
         self.get_namespace(to.namespace)
         if self._find_table(to):
-            raise TableAlreadyExistsError(f"cannot rename {table} to {to}: an entry has that name")
+            raise TableAlreadyExistsError(f"cannot rename {table} to {to}: a table of that name exists")
 
         def rename(connection: Connection) -> None:
             for field, value in connection.dialect.table_fields(to).items():
                 setattr(raw, field, value)
-            connection.client.alter_table_with_environment_context(
-                connection.dialect.database(table.namespace),
-                table.name,
-                raw,
-                entries.context(connection.dialect, expect),
-            )
+            _alter(connection, table, raw, expect)
 
-        def happened() -> bool:
+        def took_effect() -> bool:
             return self._find_table(to) is not None and self._find_table(table) is None
 
-        self._calls.change(OF_ALTER, f"rename table {table} to {to}", rename, happened)
+        self._api.change(ALTER_ERRORS, f"rename table {table} to {to}", rename, took_effect)
 
     def drop_table(self, table: TableId) -> None:
-        """Drop an entry with ``deleteData=false``."""
+        """Drop a catalog table with ``deleteData=false``."""
 
         def drop(connection: Connection) -> None:
             connection.client.drop_table(connection.dialect.database(table.namespace), table.name, False)
 
-        self._calls.change(
-            OF_TABLE, f"drop table {table}", drop, happened=lambda: self._find_table(table) is None
+        self._api.change(
+            TABLE_ERRORS, f"drop table {table}", drop, took_effect=lambda: self._find_table(table) is None
         )
 
     def drop_tables(
         self, namespace: NamespaceId, names: Collection[str]
     ) -> Mapping[str, LanceNamespaceError]:
-        """Drop entries one by one; a server that is away ends it, and all the rest stays."""
+        """Drop catalog tables one by one; stop, keeping the rest, if the server is unreachable."""
         failed: dict[str, LanceNamespaceError] = {}
-        away: ServiceUnavailableError | None = None
-        for name in names:
+        wanted = list(names)
+        for index, name in enumerate(wanted):
             try:
-                if away:
-                    raise away
                 self.drop_table(namespace.table(name))
             except TableNotFoundError:
                 continue
             except ServiceUnavailableError as error:
-                away = failed[name] = error
+                return failed | dict.fromkeys(wanted[index:], error)
             except LanceNamespaceError as error:
                 failed[name] = error
         return failed
@@ -209,13 +212,13 @@ class HiveMetastore(Databases):
     def _catalog_in_use(self, connection: Connection) -> str | None:
         if not connection.dialect.has_catalogs:
             return None
-        return DEFAULT_CATALOG if self.namespace_levels == 1 else "any: an identifier begins with it"
+        return DEFAULT_CATALOG if self.namespace_levels == 1 else "any (the first level of an identifier)"
 
     def _raw_table(self, table: TableId) -> Any:
         def read(connection: Connection) -> Any:
             return connection.client.get_table_req(connection.dialect.table_request(table)).table
 
-        return self._calls.read(OF_TABLE, f"read table {table}", read)
+        return self._api.read(TABLE_ERRORS, f"read table {table}", read)
 
     def _find_table(self, table: TableId) -> Table | None:
         try:
@@ -223,34 +226,55 @@ class HiveMetastore(Databases):
         except (TableNotFoundError, NamespaceNotFoundError):
             return None
 
-    def _get_batch(self, namespace: NamespaceId, names: Sequence[str]) -> Sequence[Table]:
+    def _locations_in(self, database: NamespaceId) -> Iterator[TableLocation]:
+        names = self._all_names(database)
+        for raw in self._batch_reader.read_raw(database, names):
+            if raw.sd and raw.sd.location:
+                yield TableLocation(f"{database}{DELIMITER}{raw.tableName}", raw.sd.location)
+
+    def _all_names(self, namespace: NamespaceId) -> Sequence[str]:
         def read(connection: Connection) -> Any:
-            request = connection.dialect.tables_request(namespace, names)
-            return connection.client.get_table_objects_by_name_req(request).tables
+            return connection.client.get_all_tables(connection.dialect.database(namespace))
 
-        raws = self._calls.read(OF_TABLE, f"read tables of {namespace}", read)
-        return [entries.table_view(namespace.table(raw.tableName), raw) for raw in raws]
+        names = self._api.read(NAMESPACE_ERRORS, f"list tables of {namespace}", read)
+        return self._names_or_not_found(namespace, names)
 
-    def _names_of_existing(self, namespace: NamespaceId, names: Sequence[str]) -> Sequence[str]:
+    def _names_or_not_found(self, namespace: NamespaceId, names: Sequence[str]) -> Sequence[str]:
         if not names:
-            self.get_namespace(namespace)  # HMS answers a missing database like an empty one
+            self.get_namespace(namespace)  # HMS treats a missing database like an empty one
         return names
 
-    def _filtered(self, namespace: NamespaceId, expression: str) -> Sequence[str]:
+    def _list_by_filter(self, namespace: NamespaceId, expression: str) -> Sequence[str]:
         def read(connection: Connection) -> Any:
             database = connection.dialect.database(namespace)
             return connection.client.get_table_names_by_filter(database, expression, _NO_LIMIT)
 
-        names: Sequence[str] = self._calls.read(OF_NAMESPACE, f"list Lance tables of {namespace}", read)
+        names: Sequence[str] = self._api.read(NAMESPACE_ERRORS, f"list Lance tables of {namespace}", read)
         return names
 
-    def _lance_among_all(self, namespace: NamespaceId) -> Sequence[str]:
-        found = self.get_tables(namespace, self.list_tables(namespace))
-        return [entry.id.name for entry in found if marks.is_lance(entry)]
+    def _list_lance_by_reading(self, namespace: NamespaceId) -> Sequence[str]:
+        found: list[str] = []
+        for read in self.scan_tables(namespace):
+            for name, error in read.failures.items():
+                log.warning(
+                    "Table %s is not listed, since it cannot be read: %s", namespace.table(name), error
+                )
+            found += [
+                catalog_table.id.name
+                for catalog_table in read.tables
+                if table_properties.is_lance(catalog_table)
+            ]
+        return found
 
 
-def _unmoved(entry: Table) -> Expectation | None:
-    # An alter writes the whole entry: one that was read before a commit would take that commit back.
-    if marks.is_managed(entry) and marks.VERSION in entry.parameters:
-        return Expectation(marks.VERSION, entry.parameters[marks.VERSION])
+def _alter(connection: Connection, table: TableId, raw: Any, expect: Expectation | None) -> None:
+    database = connection.dialect.database(table.namespace)
+    context = converters.context(connection.dialect, expect)
+    connection.client.alter_table_with_environment_context(database, table.name, raw, context)
+
+
+def _same_version(catalog_table: Table) -> Expectation | None:
+    # An alter writes the whole catalog table: one that was read before a commit would revert that commit.
+    if table_properties.is_managed(catalog_table) and table_properties.VERSION in catalog_table.parameters:
+        return Expectation(table_properties.VERSION, catalog_table.parameters[table_properties.VERSION])
     return None

@@ -1,4 +1,4 @@
-"""A thread-safe pool of connections over all servers of one metastore."""
+"""Thread-safe pool of connections to all servers of one metastore."""
 
 from __future__ import annotations
 
@@ -6,69 +6,69 @@ import contextlib
 import itertools
 import os
 import threading
-import time
 import weakref
 from collections import deque
 from collections.abc import Callable
 from typing import TypeVar
 
 from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
-from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TException
 from thrift.transport.TTransport import TTransportException
 
-from airflow_provider_lancens.namespace.hive.connection import Connection
+from airflow_provider_lancens.namespace.hive.connection import Connection, UnreadableReplyError
+from airflow_provider_lancens.namespace.hive.deadline import Deadline
 from airflow_provider_lancens.namespace.hive.settings import ClientSettings, Endpoint
 
 Answer = TypeVar("Answer")
 Rpc = Callable[[Connection], Answer]
 
-TRANSPORT_ERRORS = (TTransportException, TProtocolException, OSError, EOFError)
+TRANSPORT_ERRORS = (TTransportException, OSError, EOFError)
 
 
 class LostReplyError(ServiceUnavailableError):
-    """A call was sent and its answer never came: whether it took effect is unknown (code 17)."""
+    """Lost reply (17): a call was sent, and whether it took effect is unknown."""
 
     def __init__(self, message: str, *, timed_out: bool = False) -> None:
-        """Take the message, and whether the server was silent rather than gone."""
+        """Take the message, and whether the reply timed out rather than the connection breaking."""
         super().__init__(message)
         self.timed_out = timed_out
 
 
 class Pool:
-    """At most ``client.pool-size`` connections, reused across calls and threads.
+    """Pool of at most ``client.pool-size`` connections, reused across calls and threads.
 
-    A server that fails is left for the next one named in ``uri``, both ways: whichever answered
-    last is asked first.
+    If a server fails, the pool switches to the next one in ``uri``, and back in the same way: the server that
+    answered last is preferred.
     """
 
-    def __init__(self, settings: ClientSettings, admit: Callable[[Connection], None]) -> None:
+    def __init__(self, settings: ClientSettings, check_server: Callable[[Connection], None]) -> None:
         """Take the settings; nothing is opened.
 
         Args:
-            settings: the servers, and how they are reached.
-            admit: raises where a newly connected server isn't the kind that is needed.
+            settings: the servers, and the client settings.
+            check_server: raises if a newly connected server isn't of the required kind.
         """
         self._settings = settings
-        self._admit = admit
+        self._check_server = check_server
         self._preferred = settings.endpoints[0]
-        self._forget()
+        self._reset()
         _POOLS.add(self)
 
     def read(self, rpc: Rpc[Answer]) -> Answer:
-        """Make a call that changes nothing; where its answer is lost, it is made again.
+        """Make a read-only call; retry it if its reply is lost.
 
         Raises:
-            ServiceUnavailableError: (17) no server answered; the message names each that was tried.
+            ServiceUnavailableError: (17) no server answered; the message names each one tried.
         """
         servers = len(self._settings.endpoints)
+        deadline = self._deadline()
         for tries in itertools.count(1):
             try:
-                return self.write(rpc)
+                return self._call_once(rpc, deadline)
             except LostReplyError as error:
-                # A broken connection is worth a second try even of the only server: it may have been
-                # restarted. One that was silent for the whole timeout would be silent again.
-                if tries >= (servers if error.timed_out else max(2, servers)):
+                # A broken connection is worth a retry even of the only server: it may have been restarted.
+                # One that didn't respond within the whole timeout would time out again.
+                if deadline.is_over or tries >= (servers if error.timed_out else max(2, servers)):
                     raise
         raise AssertionError("unreachable")
 
@@ -76,52 +76,68 @@ class Pool:
         """Make a call exactly once.
 
         Raises:
-            LostReplyError: (17) it was sent and no answer came; ask the server what happened.
+            LostReplyError: (17) it was sent and its reply lost; verify the change on the server.
             ServiceUnavailableError: (17) no server could be reached, so nothing was sent.
         """
-        # Not a context manager of contextlib's: that sets `__traceback__`, and the exceptions of the
-        # newer Thrift bindings can't be changed.
-        self._take_turn()
-        try:
-            return self._use(self._reuse() or self._connect(), rpc)
-        finally:
-            self._turns.release()
+        return self._call_once(rpc, self._deadline())
 
     def close(self) -> None:
         """Close the idle connections."""
         _close_all(self._idle)
 
-    def _forget(self) -> None:
-        """Start without connections, closing none."""
-        self._turns = threading.BoundedSemaphore(self._settings.pool_size)
+    def _reset(self) -> None:
+        """Forget all connections without closing them."""
+        self._slots = threading.BoundedSemaphore(self._settings.pool_size)
         self._idle: deque[Connection] = deque()
         weakref.finalize(self, _close_all, self._idle).atexit = False
 
-    def _use(self, connection: Connection, rpc: Rpc[Answer]) -> Answer:
+    def _deadline(self) -> Deadline:
+        """Return the deadline of a whole call: waiting, connecting and replies, over all servers."""
+        seconds = self._settings.connect_timeout + self._settings.read_timeout
+        return Deadline(seconds * len(self._settings.endpoints))
+
+    def _call_once(self, rpc: Rpc[Answer], deadline: Deadline) -> Answer:
+        # Not a context manager of contextlib's: that sets `__traceback__`, and the exceptions of the
+        # newer Thrift bindings can't be changed.
+        self._acquire_slot(deadline)
+        try:
+            return self._use(self._reuse() or self._connect(deadline), rpc, deadline)
+        finally:
+            self._slots.release()
+
+    def _use(self, connection: Connection, rpc: Rpc[Answer], deadline: Deadline) -> Answer:
+        connection.deadline = deadline
         try:
             answer = rpc(connection)
+        except UnreadableReplyError:
+            connection.close()  # where in the stream the next reply begins is unknown
+            raise
         except TRANSPORT_ERRORS as error:
             connection.close()
-            self._abandon(connection.endpoint)
+            self._prefer_next(connection.endpoint)
             raise LostReplyError(
-                f"metastore {connection.endpoint} did not answer: {_reason(error)}; "
-                f"servers: {self._settings}",
-                timed_out=_timed_out(error),
+                f"metastore {connection.endpoint} did not respond: {_reason(error)}; servers: "
+                f"{self._settings}",
+                timed_out=isinstance(error, TimeoutError),
             ) from error
         except (TException, LanceNamespaceError):
-            self._idle.append(connection)  # it answered, with an error
+            self._idle.append(connection)  # it replied, with an error
             raise
-        except BaseException:
-            connection.close()  # interrupted halfway, so the rest of an answer may follow
+        except BaseException:  # whatever interrupts it, even the task's timeout: a reply may still follow
+            connection.close()
             raise
         self._idle.append(connection)
         return answer
 
-    def _take_turn(self) -> None:
-        if not self._turns.acquire(timeout=self._settings.read_timeout):
+    def _acquire_slot(self, deadline: Deadline) -> None:
+        try:
+            seconds = deadline.at_most(self._settings.read_timeout).left()
+        except TimeoutError:
+            seconds = 0
+        if not self._slots.acquire(timeout=seconds):
             raise ServiceUnavailableError(
                 f"all {self._settings.pool_size} connections to {self._settings} stayed busy for "
-                f"{self._settings.read_timeout:g} s; raise client.pool-size"
+                f"{seconds:.3g} s; raise client.pool-size"
             )
 
     def _reuse(self) -> Connection | None:
@@ -133,27 +149,28 @@ class Pool:
                 connection.close()
         return None
 
-    def _connect(self) -> Connection:
-        deadline = time.monotonic() + self._settings.connect_timeout
+    def _connect(self, deadline: Deadline) -> Connection:
+        deadline = deadline.at_most(self._settings.connect_timeout)
         endpoints = self._by_preference()
         reasons: list[str] = []
         for left, endpoint in zip(range(len(endpoints), 0, -1), endpoints, strict=True):
             try:
-                connection = self._open(endpoint, (deadline - time.monotonic()) / left)
+                connection = self._open(endpoint, Deadline(deadline.left(left)))
             except TRANSPORT_ERRORS as error:
                 reasons.append(f"{endpoint}: {_reason(error)}")
                 continue
             self._preferred = endpoint
             return connection
         raise ServiceUnavailableError(
-            f"cannot reach the metastore; tried {'; '.join(reasons)}. Check property 'uri' and that it runs"
+            f"cannot reach the metastore; tried {'; '.join(reasons)}. Check property 'uri' and that "
+            "the metastore is running"
         )
 
-    def _open(self, endpoint: Endpoint, seconds: float) -> Connection:
-        connection = Connection(endpoint, self._settings, seconds)
+    def _open(self, endpoint: Endpoint, deadline: Deadline) -> Connection:
+        connection = Connection(endpoint, self._settings, deadline)
         try:
-            self._admit(connection)
-        except BaseException:
+            self._check_server(connection)
+        except BaseException:  # nobody else has the connection, so whatever happens it is closed here
             connection.close()
             raise
         return connection
@@ -163,8 +180,8 @@ class Pool:
         start = endpoints.index(self._preferred)
         return [*endpoints[start:], *endpoints[:start]]
 
-    def _abandon(self, endpoint: Endpoint) -> None:
-        # Its other connections are most likely dead too, and the next server's turn has come.
+    def _prefer_next(self, endpoint: Endpoint) -> None:
+        # Its other connections are most likely dead too, so prefer the next server.
         endpoints = self._settings.endpoints
         self._preferred = endpoints[(endpoints.index(endpoint) + 1) % len(endpoints)]
         self.close()
@@ -173,14 +190,14 @@ class Pool:
 _POOLS: weakref.WeakSet[Pool] = weakref.WeakSet()
 
 
-def _forget_after_fork() -> None:
-    # The sockets are the parent's too, and two speakers on one would mix answers; turns that were
-    # taken by other threads of the parent would never be given back here.
+def _reset_after_fork() -> None:
+    # The sockets are the parent's too, and two processes on one would mix replies; pool slots that were
+    # taken by other threads of the parent would never be released here.
     for pool in _POOLS:
-        pool._forget()
+        pool._reset()
 
 
-os.register_at_fork(after_in_child=_forget_after_fork)
+os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def _close_all(connections: deque[Connection]) -> None:
@@ -189,10 +206,5 @@ def _close_all(connections: deque[Connection]) -> None:
             connections.pop().close()
 
 
-def _timed_out(error: BaseException) -> bool:
-    return isinstance(error, TimeoutError) or getattr(error, "type", None) == TTransportException.TIMED_OUT
-
-
 def _reason(error: BaseException) -> str:
-    inner = getattr(error, "inner", None)  # thrift's own words are "unexpected exception"
-    return str(inner or error).strip() or type(error).__name__
+    return str(error).strip() or type(error).__name__

@@ -1,4 +1,4 @@
-"""The properties of a Hive namespace that say how its servers are reached."""
+"""Client settings of a Hive namespace, parsed from its properties."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DEFAULT_READ_TIMEOUT = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One metastore server."""
+    """Address of one metastore server."""
 
     host: str
     port: int
@@ -44,20 +44,20 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """How the metastore's servers are reached."""
+    """Client settings for the metastore's servers."""
 
     endpoints: tuple[Endpoint, ...]
-    """The servers of one metastore, in the order of preference."""
+    """Servers of one metastore, in order of preference."""
     pool_size: int = DEFAULT_POOL_SIZE
-    """The most connections open at once."""
+    """Maximum number of open connections."""
     connect_timeout: float = DEFAULT_CONNECT_TIMEOUT
-    """Seconds for reaching any one of the servers, from its name to its first answer."""
+    """Seconds for connecting to any one of the servers, from name resolution to its first reply."""
     read_timeout: float = DEFAULT_READ_TIMEOUT
-    """Seconds for one answer."""
+    """Seconds for one reply."""
     filters_tables: bool = True
-    """Whether the server's own filter finds the Lance tables; False reads every entry instead."""
+    """Whether to list Lance tables by the server's filter; False reads every table instead."""
     tls: TlsSettings | None = None
-    """None where connections are plain."""
+    """TLS settings; None for plain connections."""
     authentication: Authentication = field(default_factory=Authentication)
 
     @classmethod
@@ -65,7 +65,7 @@ class ClientSettings:
         """Read the client's properties.
 
         Raises:
-            InvalidInputError: (13) a value can't be what it is; the message names the property.
+            InvalidInputError: (13) a value is invalid; the message names the property.
         """
         return cls(
             endpoints=parse_uris(properties.text(URI)),
@@ -82,15 +82,15 @@ class ClientSettings:
 
 
 def hive_properties(values: Mapping[str, str]) -> Properties:
-    """The properties of a Hive namespace, with misspelled keys refused."""
+    """Return the properties of a Hive namespace, refusing misspelled keys."""
     return Properties(values, KNOWN_KEYS)
 
 
 def parse_uris(text: str | None) -> tuple[Endpoint, ...]:
-    """The servers named by ``thrift://host:port[,thrift://host:port...]``; the port defaults to 9083.
+    """Parse ``thrift://host:port[,thrift://host:port...]``; the port defaults to 9083.
 
     Raises:
-        InvalidInputError: (13) none is named, or one can't be read.
+        InvalidInputError: (13) there is none, or one is invalid.
     """
     endpoints = tuple(_endpoint(uri.strip()) for uri in (text or "").split(",") if uri.strip())
     if not endpoints:
@@ -105,20 +105,20 @@ def _endpoint(uri: str) -> Endpoint:
         parts = urlsplit(uri if "://" in uri else f"thrift://{uri}")
         port = parts.port
     except ValueError as error:
-        raise _bad_uri("the port is no number from 1 to 65535") from error
+        raise _bad_uri("the port is not a number from 1 to 65535") from error
     if parts.scheme != "thrift":
         raise _bad_uri(f"the scheme is {parts.scheme!r}")
     if parts.username or parts.password:
-        raise _bad_uri("it carries a user or password, which thrift has no place for")
+        raise _bad_uri("it contains a user or password, which Thrift does not use")
     if not parts.hostname or parts.path.strip("/") or parts.query or port == 0:
-        raise _bad_uri("host or port is missing, or something follows them")
+        raise _bad_uri("host or port is missing, or there is a path or a query")
     try:
         parts.hostname.encode("idna")
     except UnicodeError as error:
-        raise _bad_uri("the host is no name that a network knows") from error
+        raise _bad_uri("the host is not a valid host name") from error
     return Endpoint(parts.hostname, port or DEFAULT_PORT)
 
 
 def _bad_uri(reason: str) -> InvalidInputError:
-    # The value itself may hold a password that somebody put there: only the reason is shown.
+    # The value itself may contain a misplaced password: only the reason is shown.
     return InvalidInputError(f"property {URI!r}: expected thrift://host:port, but {reason}")

@@ -1,4 +1,4 @@
-"""TLS to a metastore server (``hive.metastore.use.SSL``), by the machine's own trust or a given one."""
+"""TLS to a metastore server (``hive.metastore.use.SSL``), with the system's or given trusted authorities."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ KEYS = DETAILS | {TLS}
 
 @dataclass(frozen=True, slots=True)
 class TlsSettings:
-    """What a server's certificate must be signed by, and which one is shown to it."""
+    """Trusted authorities and client certificate."""
 
     ca_file: str | None = None
-    """PEM file of the authorities to trust; None for the machine's own."""
+    """PEM file of the authorities to trust; None for the system's."""
     cert_file: str | None = None
-    """PEM file of our own certificate, where the server asks for one."""
+    """PEM file of the client certificate, if the server requires one."""
     key_file: str | None = None
-    """PEM file of its key, unencrypted; None where `cert_file` holds it too."""
+    """PEM file of its key, unencrypted; None if `cert_file` contains it."""
     verify_hostname: bool = True
-    """Whether the certificate must name the host of the URI. It is verified in any case."""
+    """Whether the server's certificate must match the URI's host. It is verified in any case."""
 
     @classmethod
     def parse(cls, properties: Properties) -> Self | None:
-        """Read ``client.tls`` and what goes with it; None where TLS is off.
+        """Read ``client.tls`` and its related properties; None if TLS is off.
 
         Raises:
-            InvalidInputError: (13) a detail is given without TLS, or a key without a certificate.
+            InvalidInputError: (13) one of these is given without TLS, or a key without a certificate.
         """
         if not properties.flag(TLS, default=False):
-            properties.refuse(DETAILS, f"means something only with {TLS}=true")
+            properties.refuse(DETAILS, f"has no effect without {TLS}=true")
             return None
         if not properties.text(CERT_FILE):
-            properties.refuse({KEY_FILE}, f"means something only with {CERT_FILE}")
+            properties.refuse({KEY_FILE}, f"has no effect without {CERT_FILE}")
         return cls(
             ca_file=properties.text(CA_FILE),
             cert_file=properties.text(CERT_FILE),
@@ -52,10 +52,10 @@ class TlsSettings:
         )
 
     def context(self) -> ssl.SSLContext:
-        """Make what a socket is wrapped with; the files are read now, on the machine that connects.
+        """Create the SSL context; the files are read now, on the machine that connects.
 
         Raises:
-            InvalidInputError: (13) a file can't be read; the message names its property.
+            InvalidInputError: (13) a file can't be read; the message names the property.
         """
         try:
             context = ssl.create_default_context(cafile=self.ca_file)

@@ -1,46 +1,87 @@
-"""The byte stream to one server: a socket made within a deadline, and TLS around it."""
+"""Byte stream to one server: a socket with optional TLS, and a deadline for reads and writes."""
 
 from __future__ import annotations
 
-import queue
 import socket
 import ssl
-import threading
-import time
 from typing import Any
 
-from thrift.transport.TSocket import TSocket
+from thrift.transport.TTransport import TTransportBase, TTransportException
 
+from airflow_provider_lancens.namespace.hive.deadline import Deadline, within
 from airflow_provider_lancens.namespace.hive.settings import Endpoint
 from airflow_provider_lancens.namespace.hive.tls import TLS, TlsSettings
 
 _KEEPALIVE_IDLE = 60
-"""Seconds after which an idle connection is asked for, so that no firewall forgets it silently."""
+"""Seconds until TCP keepalive probes an idle connection, so that no firewall drops it silently."""
 
 Address = tuple[int, Any]
 
 
-class Deadline:
-    """A moment by which several steps must be done together."""
+class DeadlineTransport(TTransportBase):  # type: ignore[misc]
+    """Thrift transport over a connected socket; each read and write gets the remaining time of the deadline.
 
-    def __init__(self, seconds: float) -> None:
-        """Count from now."""
-        self._end = time.monotonic() + seconds
+    A socket's own timeout restarts with each byte that arrives, so a server that sends one byte a second
+    would never exceed it.
+    """
 
-    def left(self, shares: int = 1) -> float:
-        """The seconds left, divided by `shares`.
+    def __init__(self, connected: socket.socket, deadline: Deadline) -> None:
+        """Take a connected socket, plain or with TLS, and the deadline of the first operations."""
+        self.deadline = deadline
+        self._socket = connected
+
+    def isOpen(self) -> bool:  # noqa: N802 - thrift's name
+        """Whether it is open."""
+        return self._socket.fileno() >= 0
+
+    def read(self, size: int) -> bytes:
+        """Read at least one byte.
 
         Raises:
-            TimeoutError: none are.
+            TimeoutError: the deadline passed.
+            TTransportException, OSError: the connection ended or broke.
         """
-        seconds = self._end - time.monotonic()
-        if seconds <= 0:
-            raise TimeoutError("timed out")
-        return seconds / shares
+        self._socket.settimeout(self.deadline.left())
+        try:
+            data = self._socket.recv(size)
+        except TimeoutError:
+            raise self.deadline.error() from None
+        if not data:
+            raise TTransportException(TTransportException.END_OF_FILE, "the server closed the connection")
+        return data
+
+    def write(self, data: bytes) -> None:
+        """Write all of it; raises as `read`."""
+        rest = memoryview(data)
+        while rest:
+            self._socket.settimeout(self.deadline.left())
+            try:
+                rest = rest[self._socket.send(rest) :]
+            except TimeoutError:
+                raise self.deadline.error() from None
+
+    def flush(self) -> None:
+        """Do nothing: writes are sent immediately."""
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether something can be read between two calls: the connection's end, or unsolicited data."""
+        self._socket.settimeout(0)
+        try:
+            self._socket.recv(1)
+        except (BlockingIOError, ssl.SSLWantReadError):  # nothing, or TLS's own housekeeping
+            return False
+        except OSError:
+            return True
+        return True
 
 
-def open_socket(endpoint: Endpoint, tls: TlsSettings | None, deadline: Deadline) -> TSocket:
-    """Connect to a server, with TLS where it is wanted.
+def open_socket(endpoint: Endpoint, tls: TlsSettings | None, deadline: Deadline) -> socket.socket:
+    """Connect to a server, with TLS if configured.
 
     Raises:
         OSError: it can't be reached in time, or its certificate isn't trusted.
@@ -48,28 +89,27 @@ def open_socket(endpoint: Endpoint, tls: TlsSettings | None, deadline: Deadline)
     """
     context = tls.context() if tls else None
     connected = _connect(endpoint, deadline)
-    if context:
-        connected = _secure(connected, context, endpoint.host, deadline.left())
-    wrapped = TSocket(endpoint.host, endpoint.port)
-    wrapped.setHandle(connected)
-    return wrapped
+    return _secure(connected, context, endpoint.host, deadline) if context else connected
 
 
-def _secure(plain: socket.socket, context: ssl.SSLContext, host: str, seconds: float) -> ssl.SSLSocket:
+def _secure(plain: socket.socket, context: ssl.SSLContext, host: str, deadline: Deadline) -> ssl.SSLSocket:
     try:
-        plain.settimeout(seconds)
+        # One timeout for the whole handshake: the ssl module counts it from the start.
+        plain.settimeout(deadline.left())
         return context.wrap_socket(plain, server_hostname=host)
-    except BaseException as error:
+    except BaseException as error:  # whatever interrupts it: the socket must not leak
         plain.close()
+        if isinstance(error, TimeoutError):
+            raise deadline.error("the TLS handshake ") from None
         if isinstance(error, (ssl.SSLError, ConnectionError)) and not isinstance(
             error, ssl.SSLCertVerificationError
         ):
-            raise ConnectionError(f"{error} ({TLS}=true, and this may be no TLS server)") from error
+            raise ConnectionError(f"{error} ({TLS}=true, but the server may not use TLS)") from error
         raise
 
 
 def _connect(endpoint: Endpoint, deadline: Deadline) -> socket.socket:
-    addresses = _addresses(endpoint, deadline.left())
+    addresses = _addresses(endpoint, deadline)
     for index, (family, address) in enumerate(addresses):
         last = index == len(addresses) - 1
         try:
@@ -85,33 +125,21 @@ def _connect_to(family: int, address: Any, seconds: float) -> socket.socket:
     try:
         connected.settimeout(seconds)
         connected.connect(address)
-        # A request is one write; the system shall not hold its last part back.
+        # A request is one write; the system must not delay its last part.
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if hasattr(socket, "TCP_KEEPIDLE"):
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_IDLE)
-    except BaseException:
+    except BaseException:  # whatever interrupts it: the socket must not leak
         connected.close()
         raise
     return connected
 
 
-def _addresses(endpoint: Endpoint, seconds: float) -> list[Address]:
-    # The system's resolver takes no timeout, and asks a dead name server for longer than we may wait.
-    answers: queue.SimpleQueue[list[Address] | OSError] = queue.SimpleQueue()
+def _addresses(endpoint: Endpoint, deadline: Deadline) -> list[Address]:
+    # The system's resolver takes no timeout, and may wait for a dead name server beyond the deadline.
+    def resolve() -> list[Address]:
+        found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
+        return [(family, address) for family, _, _, _, address in found]
 
-    def resolve() -> None:
-        try:
-            found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
-            answers.put([(family, address) for family, _, _, _, address in found])
-        except OSError as error:
-            answers.put(error)
-
-    threading.Thread(target=resolve, daemon=True).start()
-    try:
-        answer = answers.get(timeout=seconds)
-    except queue.Empty:
-        raise TimeoutError(f"the name {endpoint.host} was not resolved within {seconds:.1f} s") from None
-    if isinstance(answer, OSError):
-        raise answer
-    return answer
+    return within(deadline, f"resolving the name {endpoint.host}", resolve)

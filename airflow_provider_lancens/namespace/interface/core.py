@@ -1,4 +1,4 @@
-"""What every part of the interface stands on: the metastore, the configuration, the operations."""
+"""Base class of the interface mixins: the metastore, the configuration, the operations."""
 
 from __future__ import annotations
 
@@ -8,29 +8,31 @@ from typing import Any, ClassVar, Self
 from lance_namespace import LanceNamespace
 
 from airflow_provider_lancens.namespace.config import StorageConfig
-from airflow_provider_lancens.namespace.metastore import Metastore, ServerInfo
-from airflow_provider_lancens.namespace.operations.namespaces import NamespaceOperations
+from airflow_provider_lancens.namespace.metastore_protocol import Metastore, ServerInfo
+from airflow_provider_lancens.namespace.operations.branches import BranchOperations
+from airflow_provider_lancens.namespace.operations.namespace_operations import NamespaceOperations
 from airflow_provider_lancens.namespace.operations.repair import RepairOperations
-from airflow_provider_lancens.namespace.operations.tables import TableOperations
-from airflow_provider_lancens.namespace.operations.versions import VersionOperations
+from airflow_provider_lancens.namespace.operations.table_operations import TableOperations
+from airflow_provider_lancens.namespace.operations.version_operations import VersionOperations
 
 AnyRequest = Any
 """A request model or a dict of its fields: pylance's and LanceDB's Rust core pass dicts."""
 
 
 class NamespaceCore(LanceNamespace):
-    """A namespace's identity and life, without any operation."""
+    """Identity and lifecycle of a namespace, without any operation."""
 
     _kind: ClassVar[str]
 
     def __init__(self, metastore: Metastore, config: StorageConfig, properties: Mapping[str, str]) -> None:
-        """Take what a subclass parsed from its properties; nothing is opened."""
+        """Take what a subclass parsed from its properties; no connection is opened."""
         self._metastore = metastore
         self._config = config
         self._properties = {**properties, "root": config.root}
         self._namespaces = NamespaceOperations(metastore, config.root)
         self._tables = TableOperations(metastore, config)
         self._versions = VersionOperations(self._tables)
+        self._branches = BranchOperations(self._tables)
         self._repair = RepairOperations(self._versions)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -46,15 +48,20 @@ class NamespaceCore(LanceNamespace):
         self.close()
 
     def close(self) -> None:
-        """Give up idle connections; the next call opens new ones."""
+        """Close idle connections; the next call opens new ones."""
         self._metastore.close()
 
     def namespace_id(self) -> str:
-        """Which server and root this is, in words and without any secret."""
+        """Return a human-readable identity of server and root, without any secret."""
         return f"{self._kind}:{self._metastore.fingerprint}#{self._config.root}"
 
     def server_info(self) -> ServerInfo:
-        """What the server says of itself; it is only read, so compare-and-set may be unknown."""
+        """Describe the server by read-only calls, so compare-and-set support may be unknown.
+
+        Raises:
+            UnauthenticatedError: (16) the server refused the credentials.
+            ServiceUnavailableError: (17) no server answered.
+        """
         return self._metastore.server_info()
 
 

@@ -1,1 +1,1 @@
-"""The specification's operations, written once over a Metastore."""
+"""Operations of the Lance Namespace specification, implemented once over a Metastore."""

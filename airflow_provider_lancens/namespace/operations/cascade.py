@@ -1,13 +1,17 @@
-"""Dropping a namespace with all it holds: first the plan, as data, then the drops it names.
+"""Cascading drop of a namespace: first a plan, as data, then its execution.
 
-Tables that aren't Lance stop a cascade unless the caller names them. A cascade that was
-interrupted is run again: it plans what is left.
+Exactly the plan is executed. The namespace is read again first: tables that were created, replaced or moved
+since the plan was made stop the drop before anything is changed; tables that are gone count as dropped.
+Tables that aren't Lance stop a cascade unless the caller names them. Rerun an interrupted cascade: it plans
+what is left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import logging
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, islice
 
 from lance_namespace.errors import (
     LanceNamespaceError,
@@ -16,97 +20,197 @@ from lance_namespace.errors import (
 )
 
 from airflow_provider_lancens.identifiers import NamespaceId, TableId
-from airflow_provider_lancens.namespace.metastore import Metastore
+from airflow_provider_lancens.namespace import table_properties
+from airflow_provider_lancens.namespace.batch_reads import OF_THE_SERVER, BatchRead
+from airflow_provider_lancens.namespace.metastore_protocol import Metastore, Table
 
-ANY = "*"
+log = logging.getLogger(__name__)
+
+_AT_ONCE = 100
+"""Tables that are read again together, just before they are dropped."""
 _NAMED_IN_A_MESSAGE = 10
+_NAMED_IN_A_LINE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignTables:
+    """Tables and views that aren't Lance, and that a cascade may drop nevertheless."""
+
+    named: frozenset[TableId] = frozenset()
+    any: bool = False
+    """Whether it may drop all of them."""
+
+    def __contains__(self, table: TableId) -> bool:
+        return self.any or table in self.named
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTable:
+    """Table of a plan, and what must not have changed when the plan is executed."""
+
+    id: TableId
+    is_lance: bool
+    location: str | None = field(default=None, repr=False)
+    created: int | None = None
+    """See `Table.created`."""
+
+    @classmethod
+    def of(cls, table: Table) -> PlannedTable:
+        """Return the plan's view of a catalog table."""
+        return cls(table.id, table_properties.is_lance(table), table.location, table.created)
+
+    def difference(self, found: PlannedTable) -> str | None:
+        """Return how the table of this name differs from the planned one; None if it doesn't."""
+        if found.created != self.created:
+            return "recreated"
+        if found.is_lance != self.is_lance:
+            return "changed to a Lance table" if found.is_lance else "changed to a table that isn't Lance"
+        return "moved to another location" if found.location != self.location else None
 
 
 @dataclass(frozen=True, slots=True)
 class CascadePlan:
-    """What a cascade would drop, in the order in which it would."""
+    """Tables and namespaces that a cascade drops, in that order."""
 
-    lance_tables: tuple[TableId, ...]
-    foreign_tables: tuple[TableId, ...]
-    """Tables and views that aren't Lance: they stop the cascade unless allowed."""
+    tables: tuple[PlannedTable, ...]
     namespaces: tuple[NamespaceId, ...]
-    """Innermost first; the one that was asked for last."""
+    """Innermost first, the requested one last."""
 
-    def forbidden(self, allowed: frozenset[str]) -> tuple[TableId, ...]:
-        """The foreign tables that `allowed` doesn't name."""
-        if ANY in allowed:
-            return ()
-        return tuple(table for table in self.foreign_tables if str(table) not in allowed)
+    @property
+    def target(self) -> NamespaceId:
+        """The requested namespace."""
+        return self.namespaces[-1]
+
+    @property
+    def lance_tables(self) -> tuple[TableId, ...]:
+        """Lance tables."""
+        return tuple(table.id for table in self.tables if table.is_lance)
+
+    @property
+    def foreign_tables(self) -> tuple[TableId, ...]:
+        """Tables and views that aren't Lance or can't be read: they stop the cascade unless allowed."""
+        return tuple(table.id for table in self.tables if not table.is_lance)
+
+    def lines(self) -> tuple[str, ...]:
+        """Return the plan as text for a log, in lines of at most a hundred names."""
+        listed = {
+            "Namespaces to drop": self.namespaces,
+            "Lance tables to drop from the metastore": self.lance_tables,
+            "Tables that aren't Lance": self.foreign_tables,
+        }
+        return tuple(line for kind, ids in listed.items() for line in _lines_of(kind, ids))
 
 
 @dataclass(frozen=True, slots=True)
 class Cascade:
-    """Plans a cascade over a metastore, and carries a plan out."""
+    """Planner and executor of cascading drops."""
 
     metastore: Metastore
 
     def plan(self, namespace: NamespaceId) -> CascadePlan:
-        """Read what `namespace` holds, at every depth; nothing is changed.
+        """Plan the drop of a namespace with its contents, at every depth; nothing is changed.
 
         Raises:
             NamespaceNotFoundError: (1) it doesn't exist.
         """
         namespaces = (*self._descendants(namespace), namespace)
-        lance: list[TableId] = []
-        foreign: list[TableId] = []
+        tables: list[PlannedTable] = []
         for database in namespaces:
-            if len(database) != self.metastore.namespace_levels:
-                continue
-            try:
-                ours, theirs = self._tables(database)
-            except NamespaceNotFoundError:
-                if database == namespace:
-                    raise
-                continue  # dropped by somebody else meanwhile, as may be all of its tables
-            lance += [database.table(name) for name in ours]
-            foreign += [database.table(name) for name in theirs]
-        return CascadePlan(tuple(lance), tuple(foreign), namespaces)
+            tables += sorted(self._tables_of(database, namespace), key=lambda table: table.id.name)
+        return CascadePlan(tuple(tables), namespaces)
 
-    def execute(self, plan: CascadePlan, allowed: frozenset[str]) -> None:
-        """Drop the plan's tables, then its namespaces; no file goes with them.
+    def execute(self, plan: CascadePlan, allowed: ForeignTables) -> None:
+        """Drop the plan's tables, then its namespaces, without deleting files, and nothing else.
 
         Raises:
-            NamespaceNotEmptyError: (3) the plan holds foreign tables that `allowed` doesn't name.
-            LanceNamespaceError: a drop failed, with its own code; the message names what stays.
+            NamespaceNotFoundError: (1) the requested namespace doesn't exist any more.
+            NamespaceNotEmptyError: (3) the plan has foreign tables that aren't allowed, or the namespace has
+                changed since: it contains tables that the plan doesn't, or other ones of the same names.
+            LanceNamespaceError: a drop failed, with its own code; the message names what remains.
         """
-        forbidden = plan.forbidden(allowed)
+        forbidden = [table for table in plan.foreign_tables if table not in allowed]
         if forbidden:
             raise NamespaceNotEmptyError(
-                f"namespace {plan.namespaces[-1]}: these tables are not Lance and would be dropped too: "
-                f"{_named(forbidden)}; allow them by name, or move them away"
+                f"namespace {plan.target}: these tables are not Lance tables and would also be "
+                f"dropped: {_named(forbidden)}; allow them by name, or move them elsewhere"
             )
+        self._check_unchanged(plan)
         self._drop_tables(plan)
         for namespace in plan.namespaces:
-            self._drop_namespace(namespace)
+            self._drop_namespace(namespace, plan)
 
-    def _tables(self, database: NamespaceId) -> tuple[Sequence[str], Sequence[str]]:
-        names = sorted(self.metastore.list_tables(database))
-        lance = frozenset(self.metastore.list_lance_tables(database)) if names else frozenset()
-        others = [name for name in names if name not in lance]
-        if others:
-            # A Lance table that was dropped between the two lists is in the first alone.
-            there = frozenset(self.metastore.list_tables(database))
-            others = [name for name in others if name in there]
-        return [name for name in names if name in lance], others
+    def _check_unchanged(self, plan: CascadePlan) -> None:
+        """Read the namespace again, without holding a second plan of it."""
+        namespaces = (*self._descendants(plan.target), plan.target)
+        planned = frozenset(plan.namespaces)
+        missing = {table.id: table for table in plan.tables}
+        added = [f"{one} (a new namespace)" for one in namespaces if one not in planned]
+        for database in namespaces:
+            changed = []
+            for table in self._tables_of(database, plan.target):
+                known = missing.pop(table.id, None)
+                if difference := known.difference(table) if known else "new":
+                    changed.append(f"{table.id} ({difference})")
+            added += sorted(changed)
+        if added:
+            raise NamespaceNotEmptyError(
+                f"namespace {plan.target}: it has changed since the drop was planned, nothing was dropped: "
+                f"{_named(added)}; run it again for a new plan"
+            )
+        if missing:
+            log.info(
+                "Namespace %s: another client already dropped planned tables: %s",
+                plan.target,
+                _named(missing),
+            )
+
+    def _tables_of(self, namespace: NamespaceId, target: NamespaceId) -> Iterator[PlannedTable]:
+        """Iterate over the tables of a namespace, none if it is a catalog, in any order."""
+        if len(namespace) != self.metastore.namespace_levels:
+            return
+        try:
+            yield from _planned(namespace, self.metastore.scan_tables(namespace))
+        except NamespaceNotFoundError:
+            if namespace == target:
+                raise
+            # Otherwise it was dropped concurrently, as its tables may be.
 
     def _drop_tables(self, plan: CascadePlan) -> None:
         left: dict[TableId, LanceNamespaceError] = {}
-        for database in plan.namespaces:
-            tables = [t for t in (*plan.lance_tables, *plan.foreign_tables) if t.namespace == database]
-            if tables:
-                failed = self.metastore.drop_tables(database, [table.name for table in tables])
-                left.update({database.table(name): error for name, error in failed.items()})
+        for database, planned in groupby(plan.tables, lambda table: table.id.namespace):
+            tables = list(planned)
+            for start in range(0, len(tables), _AT_ONCE):
+                some = tables[start : start + _AT_ONCE]
+                last = next(reversed(left.values()), None)
+                if isinstance(last, OF_THE_SERVER):
+                    left |= {table.id: last for table in some}  # not tried: they would fail in the same way
+                else:
+                    left |= self._drop_unchanged(database, some)
         if left:
             first = next(iter(left.values()))
             raise type(first)(
-                f"namespace {plan.namespaces[-1]}: dropping it stopped; it stays, and so do "
-                f"{_named(tuple(left))}; run it again to finish. First cause: {first}"
+                f"namespace {plan.target}: the drop was interrupted; it still exists, and so do "
+                f"{_named(left)}; run it again to finish. First error: {first}"
             ) from first
+
+    def _drop_unchanged(
+        self, database: NamespaceId, tables: Sequence[PlannedTable]
+    ) -> dict[TableId, LanceNamespaceError]:
+        """Drop tables unless they have changed since the plan; return the error of each that remains."""
+        try:
+            reads = self.metastore.get_tables(database, [table.id.name for table in tables])
+            found = {now.id: now for now in _planned(database, reads)}
+        except NamespaceNotFoundError:
+            return {}  # dropped concurrently, with its tables
+        except LanceNamespaceError as error:
+            return {table.id: error for table in tables}
+        left: dict[TableId, LanceNamespaceError] = {}
+        for table in tables:
+            if table.id in found and (difference := table.difference(found[table.id])):
+                left[table.id] = NamespaceNotEmptyError(f"table {table.id} was {difference} since the plan")
+        names = [table.id.name for table in tables if table.id in found and table.id not in left]
+        failed = self.metastore.drop_tables(database, names)
+        return left | {database.table(name): error for name, error in failed.items()}
 
     def _descendants(self, namespace: NamespaceId) -> Iterator[NamespaceId]:
         if len(namespace) >= self.metastore.namespace_levels:
@@ -116,14 +220,45 @@ class Cascade:
             yield from self._descendants(child)
             yield child
 
-    def _drop_namespace(self, namespace: NamespaceId) -> None:
+    def _drop_namespace(self, namespace: NamespaceId, plan: CascadePlan) -> None:
         try:
             self.metastore.drop_namespace(namespace)
         except NamespaceNotFoundError:
-            return  # dropped by somebody else meanwhile
+            return  # dropped concurrently
+        except NamespaceNotEmptyError as error:
+            names = self._created_in(namespace, plan)
+            if not names:  # such as tables that no identifier can address; the server's message says more
+                raise
+            raise NamespaceNotEmptyError(
+                f"namespace {namespace}: it was not dropped, since another client added to it while the "
+                f"planned tables were dropped: {_named(names)}; run it again for a new plan"
+            ) from error
+
+    def _created_in(self, namespace: NamespaceId, plan: CascadePlan) -> Sequence[str]:
+        if len(namespace) == self.metastore.namespace_levels:
+            return sorted(self.metastore.list_tables(namespace))
+        names = sorted(self.metastore.list_namespaces(namespace))
+        planned = frozenset(plan.namespaces)
+        return [name for name in names if namespace.child(name) not in planned]
 
 
-def _named(tables: tuple[TableId, ...]) -> str:
-    shown = ", ".join(str(table) for table in tables[:_NAMED_IN_A_MESSAGE])
-    more = len(tables) - _NAMED_IN_A_MESSAGE
+def _planned(database: NamespaceId, reads: Iterable[BatchRead]) -> Iterator[PlannedTable]:
+    """Iterate over the plan's views of tables; of each batch, nothing else is kept."""
+    for read in reads:
+        yield from map(PlannedTable.of, read.tables)
+        yield from (PlannedTable(database.table(name), is_lance=False) for name in read.failures)
+
+
+def _lines_of(kind: str, ids: Sequence[object]) -> Iterator[str]:
+    if len(ids) <= _NAMED_IN_A_LINE:
+        yield f"{kind}: {', '.join(map(str, ids)) or 'none'}"
+        return
+    for start in range(0, len(ids), _NAMED_IN_A_LINE):
+        some = ids[start : start + _NAMED_IN_A_LINE]
+        yield f"{kind} ({start + 1} to {start + len(some)} of {len(ids)}): {', '.join(map(str, some))}"
+
+
+def _named(things: Collection[object]) -> str:
+    more = len(things) - _NAMED_IN_A_MESSAGE
+    shown = ", ".join(map(str, islice(things, _NAMED_IN_A_MESSAGE)))
     return f"{shown} and {more} more" if more > 0 else shown

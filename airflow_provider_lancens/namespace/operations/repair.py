@@ -1,200 +1,282 @@
-"""Comparing a managed table with its storage, repairing it, and converting between the two kinds."""
+"""Comparison of a managed table with its storage, repair, and change of the version authority."""
 
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from lance_namespace.errors import ConcurrentModificationError, InvalidInputError, InvalidTableStateError
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    InvalidInputError,
+    InvalidTableStateError,
+    TableVersionNotFoundError,
+)
 
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.namespace import marks
-from airflow_provider_lancens.namespace.managed import ManagedVersions
-from airflow_provider_lancens.namespace.metastore import Change, Expectation, Table
-from airflow_provider_lancens.namespace.operations.versions import VersionOperations
+from airflow_provider_lancens.namespace import table_properties
+from airflow_provider_lancens.namespace.managed.high_water_mark import HighWaterMark
+from airflow_provider_lancens.namespace.managed.managed_versions import ManagedVersions
+from airflow_provider_lancens.namespace.metastore_protocol import Expectation, ParameterChange, Table
+from airflow_provider_lancens.namespace.operations.version_operations import VersionOperations
+from airflow_provider_lancens.namespace.storage.missing_files import StoredVersions, example_of
 
-Verdict = Literal["consistent", "storage_ahead", "metastore_ahead", "diverged", "no_version"]
+Verdict = Literal[
+    "consistent",
+    "storage_ahead",
+    "metastore_reverted",
+    "metastore_ahead",
+    "diverged",
+    "no_version",
+    "files_missing",
+]
 CONSISTENT: Verdict = "consistent"
 STORAGE_AHEAD: Verdict = "storage_ahead"
+METASTORE_REVERTED: Verdict = "metastore_reverted"
 METASTORE_AHEAD: Verdict = "metastore_ahead"
 DIVERGED: Verdict = "diverged"
 NO_VERSION: Verdict = "no_version"
+FILES_MISSING: Verdict = "files_missing"
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How a managed table and its storage stand."""
+    """Comparison of a table with its storage."""
 
-    table: str
+    table: TableId
     metastore_version: int
+    """Equals `storage_version` if the storage is the version authority."""
     storage_version: int
-    """The newest one with its final name; 0 where there is none."""
+    """Newest version with its final name; 0 if there is none."""
     verdict: Verdict
+    committed_version: int = 0
+    """Newest version that was committed through the metastore, if it was set back; else 0."""
+    missing_files: tuple[str, ...] = ()
+    """Missing files that the newest version refers to, relative to the table's location."""
+    whole_version: int | None = None
+    """If files are missing, the newest version without missing files."""
 
     @property
-    def words(self) -> str:
-        """What it means, and what to do."""
+    def explanation(self) -> str:
+        """Human-readable explanation, with what to do."""
         at = f"table {self.table}: metastore at {self.metastore_version}, storage at {self.storage_version}"
         return {
             CONSISTENT: f"{at}: consistent",
-            STORAGE_AHEAD: f"{at}: a writer committed by path; adopt its versions, or remove their manifests",
-            METASTORE_AHEAD: f"{at}: the newest manifest is gone; restore it, or adopt the storage's version",
-            DIVERGED: f"{at}: a writer by path made another version {self.metastore_version} than was "
-            "committed here; remove its manifests from there on, or adopt them and abandon ours",
-            NO_VERSION: f"{at}: its entry holds no number as {marks.VERSION!r}; adopt the storage's version",
+            STORAGE_AHEAD: f"{at}: a direct writer committed; adopt its versions, or remove their manifests",
+            METASTORE_REVERTED: f"{at}: another client overwrote the catalog table with an older state, "
+            f"though version {self.committed_version} was committed; adopt the storage's versions"
+            f"{self._above}",
+            METASTORE_AHEAD: f"{at}: the newest manifest is missing; restore it, "
+            "or adopt the storage's version",
+            DIVERGED: f"{at}: a direct writer wrote a different version {self.metastore_version} than the "
+            "one committed here; remove its manifests from that version on, or adopt them and abandon the "
+            "committed ones",
+            NO_VERSION: f"{at}: the parameter {table_properties.VERSION!r} of its catalog table is not a "
+            "number; adopt the storage's version",
+            FILES_MISSING: f"{at}: {self._missing}",
         }[self.verdict]
+
+    @property
+    def _above(self) -> str:
+        direct = self.storage_version > self.committed_version
+        return f"; those above {self.committed_version} are a direct writer's" if direct else ""
+
+    @property
+    def _missing(self) -> str:
+        if self.verdict != FILES_MISSING:
+            return ""
+        lacking = f"it refers to files that were removed, such as {example_of(self.missing_files)}"
+        if self.whole_version is None:
+            return f"{lacking}; no older version is complete, write the table again"
+        return f"{lacking}; restore version {self.whole_version}, then repeat the later writes"
 
 
 @dataclass(frozen=True, slots=True)
 class RepairOperations:
-    """Compare, adopt, convert."""
+    """Compare, adopt and convert operations over any metastore."""
 
     versions: VersionOperations
 
     def compare(self, table: TableId) -> Comparison:
-        """Compare, after finishing what a commit left undone; 13 where the storage decides."""
-        return self._compared_entry(table)[1]
+        """Compare, after finishing an interrupted commit; also check the newest version's files."""
+        catalog_table = self.versions.tables.get(table)
+        if table_properties.is_managed(catalog_table):
+            catalog_table, comparison = self._compare_settled(table)
+        else:
+            table_properties.check_lance(catalog_table)
+            newest = self.versions.manifests(catalog_table).newest() or 0
+            comparison = Comparison(catalog_table.id, newest, newest, CONSISTENT)
+        return self._check_files(catalog_table, comparison)
 
-    def compared(self, entry: Table) -> Comparison:
-        """The same for an entry that was read; the table may have moved since."""
-        marks.check_managed(entry)
-        comparison = self._at_one_look(entry)
-        return comparison if comparison.verdict == CONSISTENT else self.compare(entry.id)
+    def compare_catalog_table(self, catalog_table: Table) -> Comparison:
+        """Compare a catalog table that was read and may have changed since, without its files."""
+        table_properties.check_managed(catalog_table)
+        comparison = self._compare_once(catalog_table)
+        return comparison if comparison.verdict == CONSISTENT else self._compare_settled(catalog_table.id)[1]
 
     def adopt(self, table: TableId, *, abandon: bool = False) -> Comparison:
         """Move the metastore to the storage's newest version, by compare-and-set.
 
         Args:
             table: a managed table.
-            abandon: allow it also where that gives up a version that was committed through the metastore.
+            abandon: allow it even if that abandons a version that was committed through the metastore.
 
         Returns:
-            How it stood before; nothing was changed where that was consistent.
+            The comparison before; nothing was changed if that was consistent.
 
         Raises:
-            InvalidTableStateError: (19) metastore and storage went separate ways, and `abandon` is false.
-            ConcurrentModificationError: (14) the table moved meanwhile.
+            InvalidTableStateError: (19) metastore and storage diverged, and `abandon` is false.
+            ConcurrentModificationError: (14) the table was changed meanwhile.
         """
-        entry, before = self._compared_entry(table)
-        if before.verdict == DIVERGED and not abandon:
-            raise InvalidTableStateError(before.words)
-        if before.verdict != CONSISTENT:
-            self._move(entry, before)
-        return before
+        catalog_table, before = self._adopt(table, abandon=abandon)
+        return self._check_files(catalog_table, before)
 
     def convert(self, table: TableId, managed_by: str) -> bool:
-        """Hand a table's version to the metastore (``impl``) or back to the storage (``storage``).
+        """Make the metastore (``impl``) or the storage (``storage``) a table's version authority.
 
         Returns:
-            False where it was so already.
+            False if it already was.
 
         Raises:
             InvalidInputError: (13) `managed_by` is neither.
             UnsupportedOperationError: (0) the metastore can't compare-and-set.
-            InvalidTableStateError: (19) handing it back would show other versions than now.
-            ConcurrentModificationError: (14) somebody else changed the table at the same time.
+            InvalidTableStateError: (19) the storage's versions differ from the metastore's.
+            ConcurrentModificationError: (14) the table was changed concurrently.
         """
-        if managed_by == marks.BY_STORAGE:
+        if managed_by == table_properties.BY_STORAGE:
             return self._to_storage(table)
-        if managed_by != marks.BY_IMPLEMENTATION:
-            allowed = f"{marks.BY_IMPLEMENTATION!r} or {marks.BY_STORAGE!r}"
-            raise InvalidInputError(f"{marks.MANAGED_BY}: expected {allowed}, got {managed_by!r}")
+        if managed_by != table_properties.BY_IMPLEMENTATION:
+            allowed = f"{table_properties.BY_IMPLEMENTATION!r} or {table_properties.BY_STORAGE!r}"
+            raise InvalidInputError(f"{table_properties.MANAGED_BY}: expected {allowed}, got {managed_by!r}")
         return self._to_implementation(table)
 
-    def _compared_entry(self, table: TableId) -> tuple[Table, Comparison]:
-        entry = self.versions.tables.get(table)
+    def _adopt(self, table: TableId, *, abandon: bool = False) -> tuple[Table, Comparison]:
+        catalog_table, before = self._compare_settled(table)
+        if before.verdict == DIVERGED and not abandon:
+            raise InvalidTableStateError(before.explanation)
+        if before.verdict != CONSISTENT:
+            self._move(catalog_table, before)
+        return catalog_table, before
+
+    def _check_files(self, catalog_table: Table, comparison: Comparison) -> Comparison:
+        newest = comparison.storage_version
+        if comparison.verdict != CONSISTENT or not newest:
+            return comparison
+        versions = StoredVersions(
+            table_properties.location_of(catalog_table), self.versions.tables.config.storage_options
+        )
+        try:
+            missing = versions.missing_files(newest)
+        except TableVersionNotFoundError:  # others have committed and cleaned up
+            return self.compare(catalog_table.id)
+        if not missing:
+            return comparison
+        whole = versions.newest_whole(below=newest)
+        return replace(comparison, verdict=FILES_MISSING, missing_files=missing, whole_version=whole)
+
+    def _compare_settled(self, table: TableId) -> tuple[Table, Comparison]:
+        catalog_table = self.versions.tables.get(table)
         while True:
-            marks.check_managed(entry)
-            comparison = self._at_one_look(entry)
+            table_properties.check_managed(catalog_table)
+            comparison = self._compare_once(catalog_table)
             if comparison.verdict == CONSISTENT:
-                return entry, comparison
-            # Commits go on meanwhile: only an entry that hasn't moved since disagrees with its storage.
-            before, entry = entry, self.versions.tables.get(table)
-            if entry == before:
-                return entry, comparison
+                return catalog_table, comparison
+            # Commits go on meanwhile: only a table that hasn't changed since disagrees with its storage.
+            before, catalog_table = catalog_table, self.versions.tables.get(table)
+            if catalog_table == before:
+                return catalog_table, comparison
 
-    def _at_one_look(self, entry: Table) -> Comparison:
-        managed = self.versions.managed(entry)
-        if not marks.has_version(entry):
-            return Comparison(str(entry.id), 0, managed.manifests.newest() or 0, NO_VERSION)
-        verdict = _own_verdict(managed)  # first, since it finishes a commit that stopped halfway
+    def _compare_once(self, catalog_table: Table) -> Comparison:
+        managed = self.versions.managed(catalog_table)
+        if not table_properties.has_version(catalog_table):
+            return Comparison(catalog_table.id, 0, managed.manifests.newest() or 0, NO_VERSION)
+        verdict = _verdict_of_commit(managed)  # first, since it finishes an interrupted commit
         newest = managed.manifests.newest() or 0
-        if newest > managed.version and verdict != DIVERGED:
-            verdict = STORAGE_AHEAD
-        return Comparison(str(entry.id), managed.version, newest, verdict)
+        if newest <= managed.version or verdict == DIVERGED:
+            return Comparison(catalog_table.id, managed.version, newest, verdict)
+        committed = HighWaterMark(managed.manifests).version()
+        if committed > managed.version:
+            return Comparison(catalog_table.id, managed.version, newest, METASTORE_REVERTED, committed)
+        return Comparison(catalog_table.id, managed.version, newest, STORAGE_AHEAD)
 
-    def _move(self, entry: Table, before: Comparison) -> None:
-        if before.verdict != DIVERGED and marks.has_version(entry):
-            self.versions.managed(entry).finish()  # its record goes
-        change = Change(
-            {marks.VERSION: str(before.storage_version)},
-            remove=(marks.COMMIT,),
-            # No server compares a parameter that isn't there; the other one is the next best.
-            expect=_still_as(entry, marks.VERSION) or _still_as(entry, marks.MANAGED_BY),
+    def _move(self, catalog_table: Table, before: Comparison) -> None:
+        if before.verdict != DIVERGED and table_properties.has_version(catalog_table):
+            self.versions.managed(catalog_table).finish()  # its commit record is removed below
+        change = ParameterChange(
+            {table_properties.VERSION: str(before.storage_version)},
+            remove=(table_properties.COMMIT,),
+            # No server compares a missing parameter; the other one is the next best.
+            expect=_expect_unchanged(catalog_table, table_properties.VERSION)
+            or _expect_unchanged(catalog_table, table_properties.MANAGED_BY),
         )
         self.versions.tables.metastore.update_table(
-            entry.id, lambda now: self._unless_moved(entry, now, change)
+            catalog_table.id, lambda now: self._if_unmoved(catalog_table, now, change)
         )
+        HighWaterMark(self.versions.manifests(catalog_table)).move_to(before.storage_version)
 
-    def _unless_moved(self, entry: Table, now: Table, change: Change) -> Change:
-        keys = (marks.MANAGED_BY, marks.VERSION, marks.COMMIT)
-        if any(entry.parameters.get(key) != now.parameters.get(key) for key in keys):
+    def _if_unmoved(self, catalog_table: Table, now: Table, change: ParameterChange) -> ParameterChange:
+        keys = (table_properties.MANAGED_BY, table_properties.VERSION, table_properties.COMMIT)
+        if any(catalog_table.parameters.get(key) != now.parameters.get(key) for key in keys):
             raise ConcurrentModificationError(
-                f"table {entry.id}: it moved while it was compared; compare again"
+                f"table {catalog_table.id}: it changed during the comparison; compare again"
             )
         return change
 
     def _to_implementation(self, table: TableId) -> bool:
         metastore = self.versions.tables.metastore
         metastore.require_compare_and_set(table.namespace)
-        converted: list[bool] = []
 
-        def decide(entry: Table) -> Change | None:
-            marks.check_lance(entry)
-            converted[:] = [not marks.is_managed(entry)]
-            return self._taken_over(entry) if converted[0] else None
+        def decide(catalog_table: Table) -> ParameterChange | None:
+            table_properties.check_lance(catalog_table)
+            return (
+                None
+                if table_properties.is_managed(catalog_table)
+                else self._change_to_implementation(catalog_table)
+            )
 
-        metastore.update_table(table, decide)
-        if converted[0]:
-            # A writer by path may have committed between our look and the change; if the table has moved
+        update = metastore.update_table(table, decide)
+        if update.changed:
+            # A direct writer may have committed between our read and the change; if the table has changed
             # again, that was through the metastore.
             with contextlib.suppress(ConcurrentModificationError):
-                self.adopt(table)
-        return converted[0]
+                self._adopt(table)
+        return update.changed
 
-    def _taken_over(self, entry: Table) -> Change:
-        newest = self.versions.manifests(entry).newest() or 0
-        return Change(
-            {marks.MANAGED_BY: marks.BY_IMPLEMENTATION, marks.VERSION: str(newest)},
-            remove=(marks.COMMIT,),
-            expect=_still_as(entry, marks.MANAGED_BY),
+    def _change_to_implementation(self, catalog_table: Table) -> ParameterChange:
+        newest = self.versions.manifests(catalog_table).newest() or 0
+        return ParameterChange(
+            {
+                table_properties.MANAGED_BY: table_properties.BY_IMPLEMENTATION,
+                table_properties.VERSION: str(newest),
+            },
+            remove=(table_properties.COMMIT,),
+            expect=_expect_unchanged(catalog_table, table_properties.MANAGED_BY),
         )
 
     def _to_storage(self, table: TableId) -> bool:
-        converted: list[bool] = []
+        def decide(catalog_table: Table) -> ParameterChange | None:
+            table_properties.check_lance(catalog_table)
+            return (
+                self._change_to_storage(catalog_table) if table_properties.is_managed(catalog_table) else None
+            )
 
-        def decide(entry: Table) -> Change | None:
-            marks.check_lance(entry)
-            converted[:] = [marks.is_managed(entry)]
-            return self._handed_back(entry) if converted[0] else None
+        return self.versions.tables.metastore.update_table(table, decide).changed
 
-        self.versions.tables.metastore.update_table(table, decide)
-        return converted[0]
-
-    def _handed_back(self, entry: Table) -> Change:
-        comparison = self.compared(entry)
+    def _change_to_storage(self, catalog_table: Table) -> ParameterChange:
+        comparison = self.compare_catalog_table(catalog_table)
         if comparison.verdict != CONSISTENT:
-            raise InvalidTableStateError(comparison.words)
-        managed = self.versions.managed(entry)
+            raise InvalidTableStateError(comparison.explanation)
+        managed = self.versions.managed(catalog_table)
         managed.finish()
-        # The same number in another spelling, which no commit that is under way expects: else one that comes
-        # late would write its whole entry back, and the table were managed again.
+        # The same number, spelled differently so that it meets no pending commit's expectation: otherwise a
+        # late commit would write back all its parameters, and the table would be managed again.
         spelled = f"0{managed.version}"
-        return managed.move({marks.MANAGED_BY: marks.BY_STORAGE, marks.VERSION: spelled})
+        return managed.move(
+            {table_properties.MANAGED_BY: table_properties.BY_STORAGE, table_properties.VERSION: spelled}
+        )
 
 
-def _own_verdict(managed: ManagedVersions) -> Verdict:
+def _verdict_of_commit(managed: ManagedVersions) -> Verdict:
     if not managed.version:
         return CONSISTENT
     try:
@@ -204,6 +286,6 @@ def _own_verdict(managed: ManagedVersions) -> Verdict:
     return DIVERGED if managed.is_diverged() else CONSISTENT
 
 
-def _still_as(entry: Table, key: str) -> Expectation | None:
-    value = entry.parameters.get(key)
+def _expect_unchanged(catalog_table: Table, key: str) -> Expectation | None:
+    value = catalog_table.parameters.get(key)
     return None if value is None else Expectation(key, value)

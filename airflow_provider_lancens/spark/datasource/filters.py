@@ -1,7 +1,7 @@
-"""Spark's filters as Lance's conditions: only those that mean exactly the same to both.
+"""Convert Spark's filters to Lance's conditions, if they mean exactly the same to both.
 
-Not floating-point numbers, where the two compare NaN differently, nor decimals and timestamps, whose
-literals could lose something on the way, nor what Spark reads as another type than Lance holds.
+Excluded are floating-point numbers, where the two compare NaN differently, decimals and timestamps, whose
+literals could lose precision, and columns that Spark reads as another type than Lance stores.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _COMPARISONS: dict[type[spark.Filter], str] = {
 
 
 def condition_of(condition: spark.Filter, schema: pa.Schema) -> str | None:
-    """A filter in Lance's SQL; None where Spark has to apply it.
+    """Return a filter in Lance's SQL; None if Spark must apply it.
 
     Args:
         condition: Spark's filter.
-        schema: the columns as Lance holds them.
+        schema: the columns as Lance stores them.
     """
     if isinstance(condition, spark.Not):
         inner = condition_of(condition.child, schema)
@@ -55,7 +55,7 @@ def _literal(value: Any, arrow: pa.DataType) -> str | None:
     if isinstance(value, bool):
         return str(value).lower() if pa.types.is_boolean(arrow) else None
     if isinstance(value, int) and pa.types.is_signed_integer(arrow):
-        # Lance fails on digits that are no number of the column's type; the lowest isn't, without its sign.
+        # Lance fails on digits out of the type's range, as those of the lowest value are without its sign.
         return str(value) if abs(value) < 1 << (arrow.bit_width - 1) else None
     if isinstance(value, str) and pa.types.is_string(arrow):
         return "'" + value.replace("'", "''") + "'"

@@ -5,42 +5,67 @@ No Airflow here. Executors import modules of this package, so nothing heavy load
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from airflow_provider_lancens._exports import lazy_exports
 
 if TYPE_CHECKING:
     from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
     from airflow_provider_lancens.spark.maintenance.compact import compact_table
     from airflow_provider_lancens.spark.maintenance.index import build_index
-    from airflow_provider_lancens.spark.maintenance.options import (
+    from airflow_provider_lancens.spark.maintenance.maintain import maintain_table
+    from airflow_provider_lancens.spark.maintenance.maintenance_options import CompactionOptions, IndexSpec
+    from airflow_provider_lancens.spark.maintenance.maintenance_plan import MaintenancePlan, Thresholds
+    from airflow_provider_lancens.spark.maintenance.maintenance_results import (
         CleanUpResult,
-        CompactionOptions,
         CompactionResult,
+        FileCheck,
         IndexResult,
+        MaintenanceResult,
+        RestoreResult,
+        UndoneCommit,
     )
+    from airflow_provider_lancens.spark.maintenance.restore import check_files, restore_version
 
 __all__ = [
     "CleanUpResult",
     "CompactionOptions",
     "CompactionResult",
+    "FileCheck",
     "IndexResult",
+    "IndexSpec",
+    "MaintenancePlan",
+    "MaintenanceResult",
+    "RestoreResult",
+    "Thresholds",
+    "UndoneCommit",
     "build_index",
+    "check_files",
     "clean_up_versions",
     "compact_table",
+    "maintain_table",
+    "restore_version",
 ]
 
-_HOMES = {
-    "CleanUpResult": "options",
-    "CompactionOptions": "options",
-    "CompactionResult": "options",
-    "IndexResult": "options",
-    "build_index": "index",
-    "clean_up_versions": "clean_up",
-    "compact_table": "compact",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "CleanUpResult": "maintenance_results",
+        "CompactionOptions": "maintenance_options",
+        "CompactionResult": "maintenance_results",
+        "FileCheck": "maintenance_results",
+        "IndexResult": "maintenance_results",
+        "IndexSpec": "maintenance_options",
+        "MaintenancePlan": "maintenance_plan",
+        "MaintenanceResult": "maintenance_results",
+        "RestoreResult": "maintenance_results",
+        "Thresholds": "maintenance_plan",
+        "UndoneCommit": "maintenance_results",
+        "build_index": "index",
+        "check_files": "restore",
+        "clean_up_versions": "clean_up",
+        "compact_table": "compact",
+        "maintain_table": "maintain",
+        "restore_version": "restore",
+    },
+)

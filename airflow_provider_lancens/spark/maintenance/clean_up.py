@@ -1,4 +1,4 @@
-"""Clean-up: old versions go, and the files that only they refer to. One process does it, without Spark."""
+"""Clean-up: remove old versions, and the files that only they refer to. One process, without Spark."""
 
 from __future__ import annotations
 
@@ -7,22 +7,38 @@ import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from lance_namespace.errors import InvalidInputError, ServiceUnavailableError
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    InvalidInputError,
+    UnsupportedOperationError,
+)
 
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.spark.maintenance.options import (
+from airflow_provider_lancens.namespace.storage import purge
+from airflow_provider_lancens.spark.commit.lease_revocation import pending, revoke
+from airflow_provider_lancens.spark.commit.write_lease import leases_of
+from airflow_provider_lancens.spark.keys import maintain_keys
+from airflow_provider_lancens.spark.maintenance.maintained_table import MaintainedTable, maintained
+from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     DEFAULT_AGE,
-    CleanUpResult,
     check_age,
     check_positive,
 )
-from airflow_provider_lancens.spark.maintenance.table import MaintainedTable, maintained
-from airflow_provider_lancens.spark.target import NamespaceSpec
+from airflow_provider_lancens.spark.maintenance.maintenance_plan import Thresholds
+from airflow_provider_lancens.spark.maintenance.maintenance_results import CleanUpResult
+from airflow_provider_lancens.spark.maintenance.table_state import TableState, table_state
+from airflow_provider_lancens.spark.maintenance.version_sweep import remove_versions
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
 
 if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
 
 _log = logging.getLogger(__name__)
+
+_SAFE_AGE = timedelta(days=6)
+"""Lance's clean-up keeps files younger than this: its limit is a week, and a clean-up takes time."""
+_SILENCE = timedelta(days=1)
+"""Time without a heartbeat after which a write is considered dead."""
 
 
 def clean_up_versions(
@@ -31,32 +47,54 @@ def clean_up_versions(
     *,
     older_than: timedelta = DEFAULT_AGE,
     keep_versions: int = 1,
+    keep_keys: timedelta | None = None,
     dry_run: bool = False,
+    thresholds: Thresholds | None = None,
 ) -> CleanUpResult:
     """Remove old versions of a table, and the files that only they refer to.
 
-    A version stays where it is the newest, young enough, among the newest few, or tagged. Where the metastore
-    decides the versions, the newest is the one that it says, and what stopped halfway on its way there is
-    finished first. Files that no version refers to go when they are a week old, not before: a writer may be
-    about to commit them.
+    The newest version, young ones, the newest few and tagged ones are kept. If the metastore decides the
+    versions, the newest is the one it records, and interrupted commits of it are finished first. Unreferenced
+    files are removed once they are a week old, not before: a writer may be about to commit them. A write that
+    has been running for about that long stops the clean-up; one without a heartbeat for a day is considered
+    dead, and a version that changes nothing is committed, so that it can't commit if it resumes.
+
+    Idempotency keys outlive their versions. If `keep_keys` is given, older ones expire: a write under one is
+    refused from then on.
 
     Args:
-        namespace: the namespace that knows the table, or the words that make one.
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
         table: its identifier, such as ``db$table``.
-        older_than: how old a version has to be; a reader without a tag has this long.
-        keep_versions: how many of the newest stay, however old.
-        dry_run: only say what would go.
+        older_than: the age from which a version is removed; a reader without a tag has this much time.
+        keep_versions: how many of the newest versions to keep, regardless of their age.
+        keep_keys: the age from which an idempotency key expires; None keeps all.
+        dry_run: only report what would be removed.
+        thresholds: when a clean-up pays, decided by the table's metadata alone; None is always.
 
     Raises:
         TableNotFoundError: (4) the table isn't declared.
         TableVersionNotFoundError: (11) nothing was written to it yet.
-        InvalidInputError: (13) an argument is wrong.
-        ServiceUnavailableError: (17) the storage or the metastore failed; a part may be gone.
+        InvalidInputError: (13) an argument is invalid.
+        ConcurrentModificationError: (14) a write has been running for so long that its files could be
+            removed; nothing was removed.
+        ServiceUnavailableError: (17) the storage or the metastore failed; a part may have been removed.
+        UnsupportedOperationError: (0) a symbolic link or another data set is among the table's own files.
         InvalidTableStateError: (19) metastore and storage disagree on which version is the newest.
     """
     started = time.monotonic()
-    _check(older_than, keep_versions)
+    _check(older_than, keep_versions, keep_keys)
+    reason = ""
+    if thresholds is not None and thresholds.limit_clean_up:
+        with table_state(namespace, table) as state:
+            decision = state.decide_clean_up(older_than, keep_versions, thresholds)
+        if not decision.pays:
+            return not_cleaned_up(state, decision.reason, dry_run=dry_run)
+        reason = decision.reason
     with maintained(namespace, table) as opened:
+        if not dry_run and _shut_out_dead_writes(opened):
+            opened = opened.at_newest()
+            keep_versions += 1  # keep the previously newest version for its readers
+        expired = 0 if dry_run else _maintain_keys(opened, keep_keys)
         tagged = _tagged(opened)
         removed = _clean_up(opened, older_than, keep_versions, dry_run)
         result = CleanUpResult(
@@ -66,31 +104,73 @@ def clean_up_versions(
             files=_files(removed),
             bytes=removed.bytes_removed,
             tagged=tagged,
+            expired_keys=expired,
             seconds=round(time.monotonic() - started, 3),
             dry_run=dry_run,
+            reason=reason,
         )
     _log.info("%s", _sentence(result))
     return result
 
 
+def not_cleaned_up(state: TableState, reason: str, *, dry_run: bool = False) -> CleanUpResult:
+    """Return the result where a clean-up isn't due."""
+    return CleanUpResult(
+        *(state.table, state.version),
+        *(0, 0, 0, 0),
+        seconds=0.0,
+        dry_run=dry_run,
+        cleaned_up=False,
+        reason=reason,
+    )
+
+
+def _shut_out_dead_writes(opened: MaintainedTable) -> bool:
+    """Ensure that no write can commit files to be removed; return whether a version was committed for that.
+
+    Lance removes unreferenced files by their age alone, even if a writer is about to commit them.
+    """
+    files, now = opened.lease.files, opened.lease.began
+    long_running = [lease for lease in leases_of(files) if lease.began < now - _SAFE_AGE]
+    records = pending(files)
+    for lease in long_running:
+        if lease.refreshed >= now - _SILENCE:
+            raise ConcurrentModificationError(
+                f"table {opened.target.id}: a write has been running since "
+                f"{lease.began:%Y-%m-%d %H:%M} UTC, and its files older than a week would be "
+                "removed; nothing was removed, run it again when that write has ended"
+            )
+    return revoke(opened.target, files, long_running, records)
+
+
+def _maintain_keys(opened: MaintainedTable, keep_keys: timedelta | None) -> int:
+    """Settle which keys were committed by the versions that may be removed, and return how many expired."""
+    before = None if keep_keys is None else opened.lease.began - keep_keys
+    return maintain_keys(opened.target, opened.dataset, before)
+
+
 def _clean_up(opened: MaintainedTable, older_than: timedelta, keep_versions: int, dry_run: bool) -> Any:
+    _check_unlinked(opened)
     limits: dict[str, Any] = {
         "older_than": older_than,
         "retain_versions": keep_versions,
         "error_if_tagged_old_versions": False,
     }
-    try:
-        if dry_run:
-            return opened.dataset.explain_cleanup_old_versions(**limits).stats
-        removed = opened.dataset.cleanup_old_versions(**limits)
-    except OSError as error:
-        raise ServiceUnavailableError(f"table {opened.target.id}: the storage failed: {error}") from error
-    if removed.failed_deletes:
-        raise ServiceUnavailableError(
-            f"table {opened.target.id}: the storage refused to delete {removed.failed_deletes} files; "
-            "run it again"
+    if dry_run:
+        return opened.dataset.explain_cleanup_old_versions(**limits).stats
+    return remove_versions(opened.dataset, opened.lease.files, limits)
+
+
+def _check_unlinked(opened: MaintainedTable) -> None:
+    # Lance lists all files below `data`, following links, and removes those its versions don't refer to.
+    location = opened.target.dataset.location
+    foreign = purge.first_foreign_path(location)
+    if foreign is not None:
+        raise UnsupportedOperationError(
+            f"table {opened.target.id}: {foreign} is a symbolic link or another data set inside "
+            "the table's own, and a clean-up would delete its contents; move it out of the table's "
+            "location first"
         )
-    return removed
 
 
 def _tagged(opened: MaintainedTable) -> int:
@@ -107,12 +187,15 @@ def _sentence(result: CleanUpResult) -> str:
     return (
         f"table {result.table}: {did} {result.versions} versions, "
         f"{result.files} files, {result.bytes / 1e6:,.1f} MB; tags keep {result.tagged} older versions"
+        + (f"; {result.expired_keys} idempotency keys expired" if result.expired_keys else "")
     )
 
 
-def _check(older_than: timedelta, keep_versions: int) -> None:
+def _check(older_than: timedelta, keep_versions: int, keep_keys: timedelta | None) -> None:
     try:
         check_age("older_than", older_than)
+        if keep_keys is not None:
+            check_age("keep_keys", keep_keys)
         check_positive("keep_versions", keep_versions)
     except ValueError as error:
         raise InvalidInputError(str(error)) from error

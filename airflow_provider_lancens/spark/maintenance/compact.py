@@ -6,14 +6,18 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.spark.dataset import DatasetRef
-from airflow_provider_lancens.spark.maintenance.options import CompactionOptions, CompactionResult
-from airflow_provider_lancens.spark.maintenance.side_by_side import Spark, side_by_side
-from airflow_provider_lancens.spark.maintenance.table import MaintainedTable, maintained
-from airflow_provider_lancens.spark.target import NamespaceSpec
+from airflow_provider_lancens.spark.executor_failures import storage_failures
+from airflow_provider_lancens.spark.maintenance.maintained_table import MaintainedTable, maintained
+from airflow_provider_lancens.spark.maintenance.maintenance_options import CompactionOptions
+from airflow_provider_lancens.spark.maintenance.maintenance_plan import Thresholds
+from airflow_provider_lancens.spark.maintenance.maintenance_results import CompactionResult
+from airflow_provider_lancens.spark.maintenance.parallel_tasks import Spark, run_in_parallel
+from airflow_provider_lancens.spark.maintenance.table_state import TableState, plan_compaction, table_state
+from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
 
 if TYPE_CHECKING:
     from lance.optimize import CompactionMetrics, CompactionPlan, CompactionTask, RewriteResult
@@ -28,60 +32,73 @@ def compact_table(
     table: TableId | str,
     *,
     options: CompactionOptions | None = None,
+    thresholds: Thresholds | None = None,
 ) -> CompactionResult:
-    """Bring small fragments together and leave deleted rows behind; readers see the same rows.
+    """Merge small fragments and drop deleted rows; readers see the same rows.
 
-    What others append meanwhile stays as it is, and so do the indices. Run again, it finds nothing left
-    to do and commits nothing. A driver that dies leaves files that no version refers to.
+    Rows that others append meanwhile aren't affected, nor are the indices. Run again, it has nothing left to
+    do and commits nothing. A driver that dies leaves unreferenced files.
 
     Args:
-        spark: the session, or a function that starts one, called only where there is work.
-        namespace: the namespace that knows the table, or the words that make one.
+        spark: the session, or a function that starts one, called only if there is work.
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
         table: its identifier, such as ``db$table``.
-        options: which fragments, and into what.
+        options: which fragments to rewrite, and how.
+        thresholds: when that pays, decided by the table's metadata alone; None is whenever there is work.
 
     Raises:
         TableNotFoundError: (4) the table isn't declared.
         TableVersionNotFoundError: (11) nothing was written to it yet.
-        InvalidInputError: (13) `table` can't be an identifier.
+        InvalidInputError: (13) `table` is no valid identifier.
         ConcurrentModificationError: (14) others changed rows of the same fragments meanwhile.
         ServiceUnavailableError: (17) the storage or the metastore failed.
-        InvalidTableStateError: (19) a writer by path bypassed the metastore that decides the versions.
+        InvalidTableStateError: (19) a direct writer bypassed the metastore that decides the versions.
     """
-    started = time.monotonic()
+    started, options = time.monotonic(), options or CompactionOptions()
+    reason = ""
+    if thresholds is not None and thresholds.limit_compaction:
+        with table_state(namespace, table) as state:
+            decision = state.decide_compaction(options, thresholds)
+        if not decision.pays:
+            return not_compacted(state, decision.reason)
+        reason = decision.reason
     with maintained(namespace, table) as opened:
-        plan = _plan(opened, options or CompactionOptions())
+        plan = plan_compaction(opened.dataset, options)
         metrics = _compact(spark, opened, plan) if plan.tasks else None
-        result = _answer(opened, metrics, plan.num_tasks(), started)
+        result = _answer(opened, metrics, plan.num_tasks(), started, reason)
     _log.info("%s", _sentence(result))
     return result
 
 
+def not_compacted(state: TableState, reason: str) -> CompactionResult:
+    """Return the result where a compaction isn't due."""
+    return CompactionResult(
+        *(state.table, state.version, state.version),
+        *(0, 0, 0, 0, 0),
+        seconds=0.0,
+        committed=False,
+        reason=reason,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class RewriteTask:
-    """Rewrite the fragments of one of the plan's tasks; picklable, run by an executor."""
+    """Rewrite the fragments of one task of the plan, on an executor. Picklable."""
 
     dataset: DatasetRef
     task: CompactionTask
 
     def __call__(self) -> RewriteResult:
-        """Write the new files; they belong to no version yet."""
-        return self.task.execute(self.dataset.open(self.task.read_version))
-
-
-def _plan(opened: MaintainedTable, options: CompactionOptions) -> CompactionPlan:
-    from lance.optimize import Compaction
-
-    # Lance would write its own newest format, and others may read this table with an older Lance.
-    settings = {**options.as_lance(), "data_storage_version": opened.dataset.data_storage_version}
-    return Compaction.plan(opened.dataset, cast("Any", settings))
+        """Write the new files, which aren't committed yet."""
+        with storage_failures(self.dataset.location, self.dataset.storage_options):
+            return self.task.execute(self.dataset.open(self.task.read_version))
 
 
 def _compact(spark: Spark, opened: MaintainedTable, plan: CompactionPlan) -> CompactionMetrics:
     tasks: Sequence[CompactionTask] = plan.tasks
     count = sum(len(task.fragments) for task in tasks)
     _log.info("table %s: compacting %d fragments in %d tasks", opened.target.id, count, len(tasks))
-    rewritten = side_by_side(spark, [RewriteTask(opened.target.dataset, task) for task in tasks])
+    rewritten = run_in_parallel(spark, [RewriteTask(opened.target.dataset, task) for task in tasks])
     return _commit(opened, rewritten)
 
 
@@ -93,7 +110,7 @@ def _commit(opened: MaintainedTable, rewritten: list[RewriteResult]) -> Compacti
 
 
 def _answer(
-    opened: MaintainedTable, metrics: CompactionMetrics | None, tasks: int, started: float
+    opened: MaintainedTable, metrics: CompactionMetrics | None, tasks: int, started: float, reason: str
 ) -> CompactionResult:
     return CompactionResult(
         table=str(opened.target.id),
@@ -106,13 +123,15 @@ def _answer(
         tasks=tasks,
         seconds=round(time.monotonic() - started, 3),
         committed=metrics is not None,
+        reason=reason if metrics else "nothing to compact",
     )
 
 
 def _sentence(result: CompactionResult) -> str:
     if not result.committed:
-        return f"table {result.table}: nothing to compact, version {result.version} stands"
+        return f"table {result.table}: nothing to compact, still at version {result.version}"
     return (
-        f"table {result.table}: committed version {result.version}, {result.fragments_removed} fragments are "
-        f"{result.fragments_added} now, in {result.seconds:.1f} s"
+        f"table {result.table}: committed version {result.version}, compacted "
+        f"{result.fragments_removed} fragments into {result.fragments_added} in "
+        f"{result.seconds:.1f} s"
     )

@@ -1,8 +1,7 @@
-"""Indices: the executors build segments of one over some fragments each, the driver commits them as one."""
+"""Indices: each executor task builds a segment over some fragments, the driver commits them as one index."""
 
 from __future__ import annotations
 
-import heapq
 import logging
 import time
 from collections.abc import Mapping, Sequence
@@ -12,24 +11,28 @@ from typing import TYPE_CHECKING, Any
 from lance_namespace.errors import InvalidInputError, TableIndexAlreadyExistsError
 
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.spark.dataset import DatasetRef
-from airflow_provider_lancens.spark.maintenance.columns import check_column
-from airflow_provider_lancens.spark.maintenance.options import (
+from airflow_provider_lancens.spark.executor_failures import storage_failures
+from airflow_provider_lancens.spark.maintenance.decisions import Coverage, same_type
+from airflow_provider_lancens.spark.maintenance.index_columns import check_column
+from airflow_provider_lancens.spark.maintenance.index_training import train
+from airflow_provider_lancens.spark.maintenance.maintained_table import MaintainedTable, maintained
+from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     DEFAULT_SEGMENTS,
     IF_INDEX_EXISTS,
     IfIndexExists,
-    IndexResult,
     IndexSpec,
     check_positive,
 )
-from airflow_provider_lancens.spark.maintenance.side_by_side import Spark, side_by_side
-from airflow_provider_lancens.spark.maintenance.table import MaintainedTable, maintained
-from airflow_provider_lancens.spark.maintenance.training import train
-from airflow_provider_lancens.spark.target import NamespaceSpec
+from airflow_provider_lancens.spark.maintenance.maintenance_plan import Thresholds
+from airflow_provider_lancens.spark.maintenance.maintenance_results import IndexResult
+from airflow_provider_lancens.spark.maintenance.parallel_tasks import Spark, run_in_parallel
+from airflow_provider_lancens.spark.maintenance.table_state import TableState, described_index, table_state
+from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
 
 if TYPE_CHECKING:
-    from lance import LanceDataset
     from lance.dataset import Index
+    from lance.fragment import LanceFragment
     from lance_namespace import LanceNamespace
 
 _log = logging.getLogger(__name__)
@@ -46,73 +49,96 @@ def build_index(
     if_exists: IfIndexExists = "skip",
     segments: int = DEFAULT_SEGMENTS,
     options: Mapping[str, Any] | None = None,
+    thresholds: Thresholds | None = None,
 ) -> IndexResult:
-    """Build an index over all rows of a table, as one commit.
+    """Build an index over all rows of a table, in one commit.
 
-    Rows that others append meanwhile aren't in it, and are found all the same: Lance searches what an index
-    doesn't cover. A driver that dies leaves files that no version refers to.
+    Rows that others append meanwhile aren't in it, but queries find them: Lance also searches rows that an
+    index doesn't cover. A driver that dies leaves unreferenced files.
 
     Args:
-        spark: the session, or a function that starts one, called only where there is work.
-        namespace: the namespace that knows the table, or the words that make one.
+        spark: the session, or a function that starts one, called only if there is work.
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
         table: its identifier, such as ``db$table``.
-        column: what it is built on.
+        column: the column to index.
         index_type: for filters ``BTREE``, ``BITMAP``, ``LABEL_LIST``, ``NGRAM``, ``ZONEMAP`` and
             ``BLOOMFILTER``; for full-text search ``INVERTED``; for nearest neighbors ``IVF_FLAT``,
             ``IVF_SQ``, ``IVF_PQ``, and the same with ``IVF_HNSW_``.
-        name: of the index; by default ``<column>_idx``.
-        if_exists: whether an index of that name, column and type is left as it is (``skip``), built anew
-            over all rows (``replace``) or an error (``fail``).
-        segments: into how many parts it is divided at most, each built by a Spark task; a query looks into
-            all of them.
-        options: what the type takes, such as ``metric`` and ``num_partitions``; see docs/maintenance.md.
+        name: the name of the index; by default ``<column>_idx``.
+        if_exists: whether an index of that name, column and type is left unchanged (``skip``), extended by
+            the rows that aren't in it (``extend``), rebuilt over all rows (``replace``) or an error
+            (``fail``). One that can't be extended is rebuilt: a vector index, and one that has twice as
+            many segments as it may be built with.
+        segments: the maximum number of segments, each built by a Spark task; a query searches all of them.
+        options: options of the type, such as ``metric`` and ``num_partitions``; see docs/maintenance.md.
+        thresholds: when it pays to extend or replace the index, decided by the table's metadata alone; None
+            is always.
 
     Raises:
         TableNotFoundError: (4) the table isn't declared.
         TableIndexAlreadyExistsError: there is an index of that name, and `if_exists` is ``fail``, or it is
-            on another column or, with ``skip``, of another type.
+            on another column or, unless it is ``replace``, of another type.
         TableVersionNotFoundError: (11) nothing was written to it yet.
         TableColumnNotFoundError: (12) there is no such column.
         InvalidInputError: (13) the column can't have this index, there are too few rows for it, or an
-            argument is wrong.
+            argument is invalid.
         ConcurrentModificationError: (14) others rewrote the rows or made the same index meanwhile.
         ServiceUnavailableError: (17) the storage or the metastore failed.
-        InvalidTableStateError: (19) a writer by path bypassed the metastore that decides the versions.
+        InvalidTableStateError: (19) a direct writer bypassed the metastore that decides the versions.
     """
     started = time.monotonic()
     spec = _checked(column, index_type, name, if_exists, segments, options or {})
+    reason = ""
+    if thresholds is not None and thresholds.max_unindexed_share is not None:
+        with table_state(namespace, table) as state:
+            coverage, decision = state.decide_index(spec, thresholds)
+        if not decision.pays:
+            return not_indexed(state, coverage, decision.reason)
+        reason = decision.reason
     with maintained(namespace, table) as opened:
         check_column(str(opened.target.id), spec, opened.dataset.schema)
-        present = _described(opened.dataset, spec)
-        build = present is None or not _may_stay(opened, spec, present, if_exists)
-        if build:
-            _build(spark, opened, spec, segments)
-        result = _answer(opened, spec, build, started)
+        fragments = _fragments_to_index(opened, spec, if_exists, segments)
+        if fragments is not None:
+            _build(spark, opened, spec, segments, fragments)
+        result = _answer(opened, spec, started, created=fragments is not None, reason=reason)
     _log.info("%s", _sentence(result))
     return result
 
 
+def not_indexed(state: TableState, coverage: Coverage, reason: str) -> IndexResult:
+    """Return the result where building or extending an index isn't due."""
+    spec = coverage.spec
+    return IndexResult(
+        *(state.table, spec.name, spec.column, spec.index_type, state.version, state.version),
+        *(coverage.indexed, coverage.segments, coverage.bytes),
+        seconds=0.0,
+        created=False,
+        reason=reason,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class SegmentTask:
-    """Build the index over some fragments; picklable, run by an executor."""
+    """Build the index over some fragments, on an executor. Picklable."""
 
     dataset: DatasetRef
     version: int
     spec: IndexSpec
     shared: Mapping[str, Any] = field(repr=False)
-    """What all segments have in common."""
+    """Arguments that all segments share."""
     fragment_ids: Sequence[int]
 
     def __call__(self) -> Index:
-        """Write the segment; it belongs to no version yet."""
-        return self.dataset.open(self.version).create_index_uncommitted(
-            self.spec.column,
-            self.spec.index_type,
-            name=self.spec.name,
-            replace=True,
-            fragment_ids=list(self.fragment_ids),
-            **self.shared,
-        )
+        """Write the segment, which isn't committed yet."""
+        with storage_failures(self.dataset.location, self.dataset.storage_options):
+            return self.dataset.open(self.version).create_index_uncommitted(
+                self.spec.column,
+                self.spec.index_type,
+                name=self.spec.name,
+                replace=True,
+                fragment_ids=list(self.fragment_ids),
+                **self.shared,
+            )
 
 
 def _checked(
@@ -127,53 +153,75 @@ def _checked(
         raise InvalidInputError(str(error)) from error
 
 
-def _described(dataset: LanceDataset, spec: IndexSpec) -> Any:
-    return next((index for index in dataset.describe_indices() if index.name == spec.name), None)
+def _fragments_to_index(
+    opened: MaintainedTable, spec: IndexSpec, if_exists: IfIndexExists, segments: int
+) -> list[LanceFragment] | None:
+    """Return the fragments to build segments over; None to leave the index as it is."""
+    everything = opened.dataset.get_fragments()
+    present = described_index(opened.dataset, spec.name)
+    if present is None:
+        return everything
+    _check_may_exist(opened, spec, present, if_exists)
+    if if_exists != "extend":
+        return everything if if_exists == "replace" else None
+    covered = {fragment for segment in present.segments for fragment in segment.fragment_ids}
+    rest = [fragment for fragment in everything if fragment.fragment_id not in covered]
+    if rest and (spec.is_vector or len(present.segments) >= 2 * segments):
+        return everything
+    return rest or None
 
 
-def _may_stay(opened: MaintainedTable, spec: IndexSpec, present: Any, if_exists: IfIndexExists) -> bool:
+def _check_may_exist(
+    opened: MaintainedTable, spec: IndexSpec, present: Any, if_exists: IfIndexExists
+) -> None:
     same_column = present.field_names == [spec.column]
-    same_type = _plain(present.index_type) == _plain(spec.index_type)
-    if same_column and (if_exists == "replace" or (if_exists == "skip" and same_type)):
-        return if_exists == "skip"
+    fits = same_type(present.index_type, spec.index_type) or if_exists == "replace"
+    if same_column and fits and if_exists != "fail":
+        return
     raise TableIndexAlreadyExistsError(
-        f"table {opened.target.id}: index {spec.name!r} exists, {present.index_type} on "
-        f"{', '.join(present.field_names)}; with if_exists={if_exists!r} it isn't made {spec.index_type} on "
-        f"{spec.column}: choose another name" + (", or if_exists='replace'" if same_column else "")
+        f"table {opened.target.id}: index {spec.name!r} already exists as {present.index_type} on "
+        f"{', '.join(present.field_names)}; if_exists={if_exists!r} does not replace it by "
+        f"{spec.index_type} on {spec.column}: choose another name"
+        + (", or if_exists='replace'" if same_column else "")
     )
 
 
-def _plain(index_type: str) -> str:
-    return index_type.replace("_", "").upper()
-
-
-def _build(spark: Spark, opened: MaintainedTable, spec: IndexSpec, segments: int) -> None:
+def _build(
+    spark: Spark, opened: MaintainedTable, spec: IndexSpec, segments: int, fragments: list[LanceFragment]
+) -> None:
     table, dataset = str(opened.target.id), opened.dataset
-    shares = _shares(dataset, segments)
+    shares = shares_of(fragments, dataset.get_fragments(), segments)
     if not shares:
         raise InvalidInputError(f"table {table}: version {opened.version} has no rows to index")
     shared = train(table, dataset, spec) if spec.is_vector else dict(spec.options)
     _log.info("table %s: building %s on %s in %d tasks", table, spec.index_type, spec.column, len(shares))
     reference, version = opened.target.dataset, opened.version
-    built = side_by_side(spark, [SegmentTask(reference, version, spec, shared, share) for share in shares])
+    built = run_in_parallel(spark, [SegmentTask(reference, version, spec, shared, share) for share in shares])
     with opened.committing():
         dataset.commit_existing_index_segments(spec.name, spec.column, [*built])
 
 
-def _shares(dataset: LanceDataset, most: int) -> list[list[int]]:
-    """The fragments, dealt out so that each share has about as many rows."""
-    fragments = sorted(dataset.get_fragments(), key=lambda f: f.metadata.physical_rows, reverse=True)
-    shares: list[list[int]] = [[] for _ in range(min(most, len(fragments)))]
-    smallest = [(0, number) for number in range(len(shares))]
+def shares_of(
+    fragments: Sequence[LanceFragment], everything: Sequence[LanceFragment], most: int
+) -> list[list[int]]:
+    """Divide fragments into neighbors with about as many rows as a segment of the whole table would have.
+
+    A compaction doesn't merge fragments of different segments, so neighbors belong in the same one.
+    """
+    total = sum(fragment.metadata.physical_rows for fragment in everything) or 1
+    shares: dict[int, list[int]] = {}
+    before = 0
     for fragment in fragments:
-        rows, number = heapq.heappop(smallest)
-        shares[number].append(fragment.fragment_id)
-        heapq.heappush(smallest, (rows + fragment.metadata.physical_rows, number))
-    return shares
+        rows = fragment.metadata.physical_rows
+        shares.setdefault((2 * before + rows) * most // (2 * total), []).append(fragment.fragment_id)
+        before += rows
+    return list(shares.values())
 
 
-def _answer(opened: MaintainedTable, spec: IndexSpec, created: bool, started: float) -> IndexResult:
-    index = _described(opened.dataset, spec)
+def _answer(
+    opened: MaintainedTable, spec: IndexSpec, started: float, *, created: bool, reason: str
+) -> IndexResult:
+    index = described_index(opened.dataset, spec.name)
     return IndexResult(
         table=str(opened.target.id),
         index=index.name,
@@ -186,11 +234,12 @@ def _answer(opened: MaintainedTable, spec: IndexSpec, created: bool, started: fl
         bytes=index.total_size_bytes or 0,
         seconds=round(time.monotonic() - started, 3),
         created=created,
+        reason=reason,
     )
 
 
 def _sentence(result: IndexResult) -> str:
     what = f"table {result.table}: index {result.index!r}, {result.index_type} on {result.column}"
     if not result.created:
-        return f"{what}, was there already; version {result.version} stands"
+        return f"{what} is left as it is, still at version {result.version}"
     return f"{what}: committed version {result.version} over {result.rows:,} rows in {result.seconds:.1f} s"

@@ -1,4 +1,4 @@
-"""Appends of one row each, in processes of their own; what is compared is the way that they commit."""
+"""Appends of one row each, in separate processes, to compare ways to commit."""
 
 import functools
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import lance
 import pyarrow as pa
 from hmsclient.genthrift.hive_metastore import ttypes
 
-from tests.benchmarks.namespace.raw import bare_client, describe
+from tests.benchmarks.namespace.bare_thrift import bare_client, describe
 from tests.integration.managed.conftest import Lake
 
 MANAGED = "managed"
@@ -19,7 +19,7 @@ BY_PATH = "by path"
 
 @dataclass(frozen=True)
 class Target:
-    """A table, and the way to it; it pickles."""
+    """A table, and how to reach it; picklable."""
 
     uri: str
     root: str
@@ -29,26 +29,26 @@ class Target:
 
     def append(self, row: int) -> None:
         """Commit one row."""
-        place: dict[str, Any] = {"uri": self.location}
+        arguments: dict[str, Any] = {"uri": self.location}
         if self.how == MANAGED:
-            place = {"namespace_client": _connected(self.uri, self.root), "table_id": list(self.table)}
-        lance.write_dataset(pa.table({"row": [row]}), **place, mode="append")
+            arguments = {"namespace_client": _connected(self.uri, self.root), "table_id": list(self.table)}
+        lance.write_dataset(pa.table({"row": [row]}), **arguments, mode="append")
         if self.how == BARE:
             _make_the_calls_of_a_commit(_bare(self.uri), *self.table)
 
 
 def append_all(target: Target, rows: int) -> None:
-    """Commit so many rows, one by one."""
+    """Commit this many rows, one by one."""
     for row in range(rows):
         target.append(row)
 
 
 def _make_the_calls_of_a_commit(client: Any, db: str, table: str) -> None:
-    entry = [describe(client, db, table) for _ in range(3)][-1]
-    # Nobody changes it, so that several writers can make the same call with a condition.
+    catalog_table = [describe(client, db, table) for _ in range(3)][-1]
+    # It doesn't change, so that several writers can make the same conditional call.
     condition = {"expected_parameter_key": "managed_by", "expected_parameter_value": "storage"}
     context = ttypes.EnvironmentContext({"DO_NOT_UPDATE_STATS": "true", **condition})
-    client.alter_table_with_environment_context(db, table, entry, context)
+    client.alter_table_with_environment_context(db, table, catalog_table, context)
 
 
 @functools.cache

@@ -1,7 +1,7 @@
-"""What the metastore costs a commit: pylance's appends of one row, with it and without, in turn.
+"""The cost of the metastore per commit: pylance's appends of one row, with and without it, in turn.
 
-The calls that an append makes are counted in tests/integration/managed/test_calls.py. Where several
-write one table, Lance waits after each conflict, the longer the longer its first try took.
+The calls that an append makes are counted in tests/integration/managed/test_call_counts.py. After a
+conflict of several writers, Lance waits for a time that depends on the duration of its first attempt.
 """
 
 import multiprocessing
@@ -30,7 +30,7 @@ def server(request: pytest.FixtureRequest) -> MetastoreServer:
 
 
 @pytest.mark.parametrize(("writers", "tables"), [(1, 1), (8, 8), (8, 1)])
-def test_a_managed_append_takes_little_more_than_its_calls_to_the_metastore(
+def test_a_managed_append_takes_little_longer_than_its_metastore_calls(
     server: MetastoreServer,
     database: str,
     tmp_path: Path,
@@ -62,6 +62,6 @@ def declared(server: MetastoreServer, database: str, root: Path, how: str, table
             table = (database, f"{how.replace(' ', '_')}_{number}")
             answer = namespace.declare_table({"id": list(table), "properties": {"managed_by": managed_by}})
             made.append(Target(server.uri, str(root), table, answer.location, how))
-            # Of appends that find no data set, each makes one: it has to be there before the writers start.
+            # Each append without a data set would create one, so it must exist before the writers start.
             made[-1].append(0)
     return made

@@ -1,4 +1,4 @@
-"""One server, a crowded database on it, and the three who are compared: ours, bare Thrift, the peer."""
+"""A large database, and three clients to compare: ours, bare Thrift, lance-namespace-impls."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
-from tests.benchmarks.namespace.raw import bare_client, entry
+from tests.benchmarks.namespace.bare_thrift import bare_client, new_table
 from tests.servers.peer import Peer, peer_namespace
 
 TABLES = 2000
@@ -39,11 +39,13 @@ def peer(metastore: MetastoreServer, root: Path) -> Iterator[Peer]:
 
 
 @pytest.fixture(scope="session")
-def crowded(ours: Hive2Namespace, bare: Any, root: Path) -> str:
+def large_database(ours: Hive2Namespace, bare: Any, root: Path) -> str:
     """A database of many tables, half of them Lance."""
-    ours.create_namespace({"id": ["crowded"]})
+    ours.create_namespace({"id": ["large_database"]})
     for number in range(TABLES):
         kind = {"table_type": "lance"} if number % 2 else {}
         name = f"t{number:05}"
-        bare.create_table(entry("crowded", name, f"file:{root}/crowded.db/{name}.lance", **kind))
-    return "crowded"
+        bare.create_table(
+            new_table("large_database", name, f"file:{root}/large_database.db/{name}.lance", **kind)
+        )
+    return "large_database"

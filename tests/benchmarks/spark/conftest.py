@@ -1,4 +1,4 @@
-"""Data, made once, and a Spark of two cores."""
+"""Generated data, and a Spark session with two cores."""
 
 import logging
 import os
@@ -8,11 +8,19 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark.session import spark_session
+from airflow_provider_lancens.spark.session.spark_session import spark_session
 from tests.benchmarks.spark import data
 
 SCALE = float(os.environ.get("LANCENS_BENCHMARK_SCALE", "1"))
 """For a first try with less: the targets are for the full size."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def every_compiler() -> Iterator[None]:
+    """Use Java's optimizing compiler, as users do; the other tests disable it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("SPARK_SUBMIT_OPTS", raising=False)
+        yield
 
 
 @pytest.fixture(scope="session")

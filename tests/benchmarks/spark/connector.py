@@ -1,6 +1,6 @@
-"""The JVM connector beside our ways; run by `test_connector.py`.
+"""The JVM connector compared with our ways to write; run by `test_connector.py`.
 
-In a process of its own, since the connector's jar and its threads are the JVM's from the start.
+In a separate process, since the connector's jar and threads belong to the JVM from its start.
 """
 
 import json
@@ -9,9 +9,9 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from airflow_provider_lancens.spark.session import spark_session
-from tests.benchmarks.spark.ways import Ways, Work
-from tests.benchmarks.spark.workers import use_fresh_workers
+from airflow_provider_lancens.spark.session.spark_session import spark_session
+from tests.benchmarks.spark.worker_probes import use_fresh_workers
+from tests.benchmarks.spark.write_variants import Ways, Work
 from tests.benchmarks.timing import Measure, interleaved
 
 THREADS = ("TOKIO_WORKER_THREADS", "LANCE_CPU_THREADS")
@@ -22,7 +22,7 @@ CATALOG = "jvm"
 
 @dataclass(frozen=True)
 class WaysBesideConnector(Ways):
-    """The same with the connector, and how much each leaves on the disk."""
+    """The same with the connector, and the disk space that each way uses."""
 
     sizes: dict[str, int] = field(default_factory=dict)
 
@@ -32,7 +32,7 @@ class WaysBesideConnector(Ways):
     def measured(self, work: Work) -> Measure:
         def weighed(name: str) -> None:
             work(name)
-            self.sizes[work.__name__] = sum(file.stat().st_size for file in self.place.rglob("*"))
+            self.sizes[work.__name__] = sum(file.stat().st_size for file in self.folder.rglob("*"))
 
         return super().measured(weighed)
 
@@ -50,11 +50,11 @@ def settings(jar: str, root: str) -> dict[str, str]:
 
 
 def main() -> None:
-    jar, source, place, rounds = sys.argv[1:]
-    with spark_session("benchmark", settings(jar, place)) as spark:
+    jar, source, folder, rounds = sys.argv[1:]
+    with spark_session("benchmark", settings(jar, folder)) as spark:
         spark.sparkContext.setLogLevel("OFF")
-        use_fresh_workers(spark, place, **dict.fromkeys(THREADS, str(os.cpu_count())))
-        ways = WaysBesideConnector(spark, Path(source), Path(place))
+        use_fresh_workers(spark, folder, **dict.fromkeys(THREADS, str(os.cpu_count())))
+        ways = WaysBesideConnector(spark, Path(source), Path(folder))
         works = (ways.direct, ways.frame, ways.connector, ways.parquet)
         measures = {work.__name__: ways.measured(work) for work in works}
         times = interleaved(int(rounds), measures, warm_up=1)

@@ -1,4 +1,4 @@
-"""The data that ways of writing are compared on: rows as of an order system, and vectors."""
+"""Data to compare ways to write: rows of an order system, and vectors."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -34,8 +34,8 @@ def blobs(folder: Path, rows: int, size: int) -> Path:
     random = np.random.default_rng(0)
     file = folder / "blobs.parquet"
     schema = pa.schema({"id": pa.int64(), "blob": pa.binary()})
-    # As many values as Spark's own writer takes before it looks at the size of a page: no reader can
-    # hold less than a page.
+    # The number of values after which Spark's writer checks the size of a page; readers hold at least
+    # a page.
     with pq.ParquetWriter(file, schema, write_batch_size=100) as writer:
         writer.write_table(
             pa.table({"id": range(rows), "blob": [random.bytes(size) for _ in range(rows)]}),
@@ -50,7 +50,7 @@ def _written(
     block: int,
     make: Callable[[np.random.Generator, int, int], pa.Table],
 ) -> Path:
-    """Two files, since Spark on two cores reads two best."""
+    """Two files, which suit Spark on two cores."""
     folder.mkdir(parents=True)
     random = np.random.default_rng(0)
     for number, first in enumerate((0, rows // 2)):
@@ -73,7 +73,7 @@ def _items(random: np.random.Generator, start: int, count: int) -> pa.Table:
 
     def money(most: int) -> pa.Array:
         cents = pa.array(random.integers(0, most * 100, count)).cast(pa.decimal128(19, 0))
-        # A number of cents is that of a hundredth, once its digits are read so.
+        # Cents are decimals of scale 2 with the same digits.
         return pa.Array.from_buffers(pa.decimal128(12, 2), count, cents.buffers())
 
     def date() -> pa.Array:

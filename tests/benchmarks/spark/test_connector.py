@@ -1,4 +1,4 @@
-"""Ingestion beside the JVM connector, on the Spark that this is made for."""
+"""Ingestion compared with the JVM connector, on the Spark version that the connector supports."""
 
 import json
 import os
@@ -14,8 +14,8 @@ from tests.benchmarks.spark import data
 from tests.benchmarks.spark.conftest import SCALE
 from tests.benchmarks.spark.connector import JVM_THREADS
 from tests.benchmarks.timing import Times
+from tests.pyspark_versions import SPARK_V_4_0_PLUS
 from tests.servers.maven import jars_of
-from tests.sparks import SPARK_V_4_0_PLUS
 
 pytestmark = [
     pytest.mark.long,
@@ -25,7 +25,7 @@ pytestmark = [
 
 HERE = Path(__file__).parent
 ROUNDS = 5
-# Of 300,000 and more, one of its two writers now and then waits for good, on two busy cores.
+# With 300,000 rows and more, one of its two writers sometimes hangs on two busy cores.
 ROWS = 150_000
 
 
@@ -33,8 +33,8 @@ def test_rows_of_many_columns(tmp_path: Path, show: Callable[..., None], capsys:
     source = data.lineitem(tmp_path / "source", int(ROWS * SCALE))
     [jar] = jars_of(HERE / "connector.xml").iterdir()
 
-    told = compared(jar, source, tmp_path / "out")
-    times, sizes = Times(told["seconds"]), told["bytes"]
+    measured_by = compared(jar, source, tmp_path / "out")
+    times, sizes = Times(measured_by["seconds"]), measured_by["bytes"]
     show("lineitem, 16 columns, beside the JVM connector", times)
     with capsys.disabled():
         print({way: f"{size / 1e6:.0f} MB" for way, size in sizes.items()})  # noqa: T201
@@ -43,17 +43,17 @@ def test_rows_of_many_columns(tmp_path: Path, show: Callable[..., None], capsys:
     assert sizes["frame"] < sizes["connector"]
 
 
-def compared(jar: Path, source: Path, place: Path) -> dict[str, Any]:
-    arguments = [str(argument) for argument in (jar, source, place, ROUNDS)]
+def compared(jar: Path, source: Path, folder: Path) -> dict[str, Any]:
+    arguments = [str(argument) for argument in (jar, source, folder, ROUNDS)]
     done = subprocess.run(
         [sys.executable, "-m", "tests.benchmarks.spark.connector", *arguments],
         env={**os.environ, **JVM_THREADS},
         capture_output=True,
         text=True,
-        timeout=3000,  # its writer may stand still
+        timeout=3000,  # its writer may hang
         check=False,
         cwd=HERE.parents[2],
     )
     assert done.returncode == 0, done.stderr[-5000:]
-    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return told
+    measured_by: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return measured_by

@@ -1,4 +1,4 @@
-"""What an executor costs, and what another one brings."""
+"""The memory of an executor, and the speedup by a second one."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,18 +6,18 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark import phases
-from airflow_provider_lancens.spark.files import rows
+from airflow_provider_lancens.spark.write import write_plan
+from airflow_provider_lancens.spark.write.files import file_rows
 from tests.benchmarks.spark import data
 from tests.benchmarks.spark.conftest import SCALE
-from tests.benchmarks.spark.ways import Ways
-from tests.benchmarks.spark.workers import (
+from tests.benchmarks.spark.worker_probes import (
     ONE_THREAD,
     MeasuredTask,
     PinnedTask,
     peak_megabytes,
     use_fresh_workers,
 )
+from tests.benchmarks.spark.write_variants import Ways
 from tests.benchmarks.timing import interleaved
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
@@ -37,7 +37,7 @@ def test_two_workers_are_faster_than_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ways = Ways(spark, request.getfixturevalue(kind), tmp_path / "out")
-    monkeypatch.setattr(rows, "FileTask", PinnedTask)
+    monkeypatch.setattr(file_rows, "FileTask", PinnedTask)
     use_fresh_workers(spark, str(tmp_path), **ONE_THREAD)
 
     times = interleaved(
@@ -55,7 +55,7 @@ def test_two_workers_are_faster_than_one(
 
 @pytest.mark.parametrize("way", ["direct", "frame"])
 @pytest.mark.parametrize("kind", ["lineitem", "vectors", "blobs"])
-def test_a_worker_stays_small(
+def test_a_worker_uses_little_memory(
     spark: SparkSession,
     kind: str,
     way: str,
@@ -64,7 +64,7 @@ def test_a_worker_stays_small(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(phases, "WriteTask", MeasuredTask)
+    monkeypatch.setattr(write_plan, "WriteTask", MeasuredTask)
     use_fresh_workers(spark, str(tmp_path))
     ways = Ways(spark, request.getfixturevalue(kind), tmp_path / "out")
     if kind == "blobs":

@@ -1,4 +1,4 @@
-"""Ingestion beside what else one would do: Spark to Parquet, and one pylance process without Spark."""
+"""Ingestion compared with the alternatives: Spark to Parquet, and one pylance process without Spark."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.benchmarks.spark.ways import Ways
+from tests.benchmarks.spark.write_variants import Ways
 from tests.benchmarks.timing import interleaved
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]

@@ -1,8 +1,8 @@
-"""Waits that end without a version, each in its own way."""
+"""Waits that end without a version: timeouts, skips and failures."""
 
 from airflow.sdk import DAG
 
-from airflow_provider_lancens.sensors.table_version import LanceTableVersionSensor
+from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVersionSensor
 
 NEVER = {"table": "{{ params.table }}", "timeout": 0.5}
 IMPOSSIBLE = {"table": "a_name_of_one_level", "timeout": 60, "retries": 3}

@@ -1,4 +1,4 @@
-"""An ingestion that hangs in Spark's Python worker, until its task is killed; the retry doesn't hang."""
+"""An ingestion that hangs in Spark's Python worker until its task is killed; its retry doesn't."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG
 
-from airflow_provider_lancens.operators.spark_ingest import LanceSparkIngestOperator
+from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
 from tests.e2e.hanging import SMALL, hanging
 
 with DAG(

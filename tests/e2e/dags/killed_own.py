@@ -1,4 +1,4 @@
-"""A task's own PySpark that hangs in Spark's worker, until the task is killed; the retry doesn't hang."""
+"""A TaskFlow task that hangs in Spark's Python worker until it is killed; its retry doesn't."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk import DAG, AssetAlias, task
 
-from airflow_provider_lancens.operators.spark_lake import lance_spark
+from airflow_provider_lancens.operators.taskflow import lance_spark
 from tests.e2e.hanging import SMALL, hanging
 
 WRITTEN = AssetAlias("written")
@@ -21,8 +21,8 @@ def ingest(table: str, lance_conn_id: str, spark_conn_id: str, marker: str) -> d
 
 
 @task(inlets=[WRITTEN])
-def told(*, inlet_events: Any) -> dict[str, Any]:
-    """What the asset's newest event carries."""
+def emitted(*, inlet_events: Any) -> dict[str, Any]:
+    """The extra of the asset's newest event."""
     extra: dict[str, Any] = inlet_events[WRITTEN][-1].extra
     return extra
 
@@ -30,4 +30,4 @@ def told(*, inlet_events: Any) -> dict[str, Any]:
 NAMES = ("table", "lance_conn_id", "spark_conn_id", "marker")
 
 with DAG(dag_id="killed_own", schedule=None, params=dict.fromkeys(NAMES, "")) as dag:
-    ingest(**{name: f"{{{{ params.{name} }}}}" for name in NAMES}) >> told()
+    ingest(**{name: f"{{{{ params.{name} }}}}" for name in NAMES}) >> emitted()

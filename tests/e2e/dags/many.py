@@ -1,11 +1,11 @@
-"""As many waits as a run is told tables, each for the first version of its own."""
+"""One wait per table of the run's parameters, each for the first version."""
 
 import os
 from typing import Any
 
 from airflow.sdk import DAG, task
 
-from airflow_provider_lancens.sensors.table_version import LanceTableVersionSensor
+from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVersionSensor
 
 
 @task

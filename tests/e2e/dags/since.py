@@ -1,9 +1,9 @@
-"""A wait with no bound, run after run: each goes on where the run before it ended."""
+"""A wait without a bound, in several runs: each continues where the previous one ended."""
 
 from airflow.sdk import DAG
 
 from airflow_provider_lancens.operators.versions import LanceReleaseVersionOperator
-from airflow_provider_lancens.sensors.table_version import LanceTableVersionSensor
+from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVersionSensor
 
 with DAG("since", schedule=None, params={"table": "", "lance_conn_id": ""}) as dag:
     given = {"lance_conn_id": "{{ params.lance_conn_id }}"}

@@ -1,4 +1,4 @@
-"""A namespace and a table come and go, twice each."""
+"""A namespace and a table are created and dropped, twice each."""
 
 from airflow.sdk import DAG, chain
 

@@ -1,8 +1,8 @@
-"""Four waits in a row, each for the version after the one before it, in every mode."""
+"""Four waits in a row, in every mode, each for the version after the previous one."""
 
 from airflow.sdk import DAG
 
-from airflow_provider_lancens.sensors.table_version import LanceTableVersionSensor
+from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVersionSensor
 
 with DAG("waits", schedule=None, params={"table": "", "lance_conn_id": ""}) as dag:
     given = {

@@ -1,13 +1,11 @@
-"""The example DAG in an Airflow home and on a metastore of the tests' own, begun as a newcomer does."""
+"""The example DAG with its own Airflow home and metastore, started like the quickstart."""
 
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pandas
@@ -17,9 +15,7 @@ from nycflights.tables import TABLES, newest
 from airflow_provider_lancens.embedded import EmbeddedMetastore
 from airflow_provider_lancens.namespace import Hive2Namespace
 from quickstart.home import Home
-from tests.e2e.conftest import DagRun
-
-TREE = Path(__file__).parents[3]
+from tests.e2e.dag_run import TREE, DagRun, dag_run
 
 
 @dataclass(frozen=True)
@@ -32,7 +28,7 @@ class Pipeline:
     """What the quickstart printed."""
 
     def table(self, name: str, version: int | None = None) -> pandas.DataFrame:
-        """All rows of `flights`, `weather` or `delays`, now or at a version."""
+        """All rows of `flights`, `weather` or `delays`, by default at the newest version."""
         with closing(Hive2Namespace(uri=self.metastore.uri)) as namespace:
             dataset = newest(namespace, TABLES[name])
             assert dataset is not None
@@ -40,47 +36,31 @@ class Pipeline:
             return pinned.to_table().to_pandas()
 
     def versions(self) -> dict[str, int]:
-        """The tables' versions now."""
+        """The tables' newest versions."""
         with closing(Hive2Namespace(uri=self.metastore.uri)) as namespace:
             datasets = {name: newest(namespace, table) for name, table in TABLES.items()}
             return {name: dataset.version for name, dataset in datasets.items() if dataset}
 
     @contextmanager
     def running(self, month: str | None) -> Iterator[DagRun]:
-        """A run of the DAG, beside the test."""
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "tests.e2e.run_dag",
-                "example_dags/flights.py",
-                json.dumps({"month": month}),
-            ],
-            env={
-                **os.environ,
-                **self.home.environment(self.metastore),
-                "PYTHONPATH": str(TREE / "example_dags"),
-            },
-            cwd=TREE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        try:
-            with process:
-                yield DagRun(process)
-        finally:
-            process.kill()
+        """A run of the DAG in the background."""
+        environment = {
+            **os.environ,
+            **self.home.environment(self.metastore),
+            "PYTHONPATH": str(TREE / "example_dags"),
+        }
+        with dag_run("example_dags/flights.py", {"month": month}, environment) as run:
+            yield run
 
     def run(self, month: str | None) -> dict[str, Any]:
-        """A run of the DAG to its end: each task's state and XCom."""
+        """Run the DAG to its end, and return each task's state and XCom."""
         with self.running(month) as run:
             return run.result()
 
 
 @pytest.fixture(scope="session")
 def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
-    """After the quickstart has brought the first two months."""
+    """The pipeline after the quickstart has ingested the first two months."""
     home = Home(tmp_path_factory.mktemp("flights") / "a home")
     started = subprocess.run(
         [sys.executable, "-m", "quickstart"],

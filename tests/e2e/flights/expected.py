@@ -1,4 +1,4 @@
-"""The same sums by pandas alone, on the same CSV files: what Spark and Lance have to agree with."""
+"""Expected results, computed by pandas from the same CSV files."""
 
 from functools import cache
 from importlib.metadata import distribution
@@ -20,7 +20,7 @@ def weather() -> pandas.DataFrame:
 
 
 def delays(month: int) -> pandas.DataFrame:
-    """One row an airport and hour, sorted by them."""
+    """One row per airport and hour, sorted by both."""
     of_month = flights()[flights()["month"] == month]
     hours = of_month.groupby(HOUR, as_index=False).agg(
         month=("month", "first"),

@@ -1,4 +1,4 @@
-"""The metastore dies in the middle of a run, and comes back."""
+"""The metastore is killed in the middle of a run, and restarted."""
 
 import pandas
 import pytest
@@ -9,10 +9,10 @@ from tests.e2e.flights.conftest import Pipeline
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
-def test_a_run_ends_right_although_the_metastore_was_gone_for_a_while(pipeline: Pipeline) -> None:
+def test_a_run_succeeds_despite_a_metastore_outage(pipeline: Pipeline) -> None:
     before = pipeline.versions()
 
-    with pipeline.running(None) as run:  # as from the button: the first month that isn't done
+    with pipeline.running(None) as run:  # as if triggered in the UI: the first month that isn't done
         run.wait_for("task_id=ingest_flights")
         pipeline.metastore.kill()
         run.wait_for("new_state=up_for_retry")

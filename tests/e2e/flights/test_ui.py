@@ -1,4 +1,7 @@
-"""The same DAG in a running Airflow: scheduler, triggerer, DAG processor and API server."""
+"""The example DAG in a running Airflow: scheduler, triggerer, DAG processor and API server.
+
+Every change runs the same with a few rows, in `running/test_ingestion.py`.
+"""
 
 import json
 import time
@@ -13,20 +16,20 @@ from quickstart.servers import AirflowServers
 from tests.e2e.flights import expected
 from tests.e2e.flights.conftest import Pipeline
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 FLIGHTS, WATCHER = "lance_flights", "lance_new_flights"
 
 
 class Api:
-    """What somebody at the UI does, as the UI does it."""
+    """Requests to the API that Airflow's UI makes."""
 
     def __init__(self, servers: AirflowServers) -> None:
         self._servers = servers
         self._token = servers.ask("/auth/token")["access_token"]
 
-    def press(self, dag_id: str) -> str:
-        """Trigger a run, which unpauses the DAG too; its id."""
+    def trigger_run(self, dag_id: str) -> str:
+        """Trigger a run, which also unpauses the DAG, and return its id."""
         self._send("PATCH", f"/api/v2/dags/{dag_id}?update_mask=is_paused", {"is_paused": False})
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         run = self._send("POST", f"/api/v2/dags/{dag_id}/dagRuns", {"logical_date": now, "conf": {}})
@@ -63,29 +66,29 @@ def api(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
 
 
 def until(true: Callable[[], bool], seconds: float = 800) -> None:
-    """Ask until it is so."""
+    """Repeat until the condition holds."""
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline
         time.sleep(0.5)
 
 
-def test_from_the_button_a_month_comes_and_a_deferred_sensor_sees_it(pipeline: Pipeline, api: Api) -> None:
-    watching = api.press(WATCHER)
+def test_a_month_triggered_in_the_ui_is_seen_by_a_deferred_sensor(pipeline: Pipeline, api: Api) -> None:
+    watching = api.trigger_run(WATCHER)
     until(lambda: api.task(WATCHER, watching, "wait_for_flights").get("state") == "deferred")
     until(lambda: api.task(WATCHER, watching, "wait_for_flights")["triggerer_job"] is not None)
 
-    pressed = api.press(FLIGHTS)
-    until(lambda: api.run(FLIGHTS, pressed) in ("success", "failed"))
+    run_id = api.trigger_run(FLIGHTS)
+    until(lambda: api.run(FLIGHTS, run_id) in ("success", "failed"))
     until(lambda: api.run(WATCHER, watching) in ("success", "failed"))
 
-    assert api.run(FLIGHTS, pressed) == api.run(WATCHER, watching) == "success"
+    assert api.run(FLIGHTS, run_id) == api.run(WATCHER, watching) == "success"
     seen = api.xcom(WATCHER, watching, "wait_for_flights")
     assert seen["version"] > seen["previous_version"]
     months = expected.flights().groupby("month").size()
     came = api.xcom(WATCHER, watching, "what_came")
     assert came.items() <= {f"2013-{month:02d}": rows for month, rows in months.items()}.items()
     assert came
-    # Catching up began too, so that months came from several runs at once: each of them is there once.
+    # Catch-up has started too, so that several runs ingest months concurrently: each month exists once.
     ingested = pipeline.table("flights").groupby("month").size()
     assert ingested.to_dict() == months[ingested.index].to_dict()

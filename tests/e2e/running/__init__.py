@@ -1,1 +1,1 @@
-"""Tests on one running Airflow, which is started once for all of them, and ended with the last."""
+"""Tests with one running Airflow, which is started once for all of them."""

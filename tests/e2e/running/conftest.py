@@ -1,4 +1,4 @@
-"""One running Airflow, and the lake that its DAGs use."""
+"""A running Airflow, and the lake that its DAGs use."""
 
 import json
 import os
@@ -16,10 +16,14 @@ from airflow_provider_lancens.namespace import Hive2Namespace
 from quickstart.home import Home
 from tests.e2e.servers import RunningAirflow
 from tests.integration.airflow.tables import Table
+from tests.servers.airflow_home import make_airflow_home
 from tests.servers.proxy import Proxy
 
 TREE = Path(__file__).parents[3]
-DAGS = ["example_dags/schedule_on_commit.py", "tests/e2e/dags/many.py", "tests/e2e/dags/overlapping.py"]
+DAGS = [
+    *("example_dags/schedule_on_commit.py", "example_dags/flights.py", "example_dags/nycflights"),
+    *(f"tests/e2e/dags/{name}.py" for name in ("ingested", "many", "overlapping")),
+]
 WATCH_SECONDS = 2
 POLL_SECONDS = 10
 """Of the waits: ample for whatever a busy machine does between two looks."""
@@ -27,7 +31,7 @@ POLL_SECONDS = 10
 
 @dataclass(frozen=True)
 class Lake:
-    """What the DAGs' connections lead to."""
+    """The servers of the DAGs' connections."""
 
     namespace: Hive2Namespace
     uri: str
@@ -41,7 +45,7 @@ class Lake:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The environment in which Airflow finds it."""
+        """The environment variables of Airflow's processes."""
         return {
             "AIRFLOW_CONN_LAKE": self._connection(self.uri),
             "AIRFLOW_CONN_COUNTED": self._connection(self.wire.uri),
@@ -64,14 +68,15 @@ def lake(metastore: MetastoreServer, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="package")
 def airflow(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAirflow]:
-    """Started, and maybe not ready yet: whoever asks it asks until it answers."""
+    """Started, but maybe not ready yet: its users wait for the first response."""
     home = Home(tmp_path_factory.mktemp("running"))
     settings = {
         "AIRFLOW_HOME": str(home.airflow),
-        "AIRFLOW__CORE__DAGS_FOLDER": str(copied_dags(home.folder / "dags")),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(chosen_dags(home.folder / "dags")),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
-        # A killed triggerer's waits are taken over once it counts as dead: by default after 30 s.
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",  # the files don't change
+        # A killed triggerer's waits are reassigned once it is presumed dead, by default after 30 s.
         "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
         "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "8",
         "NO_PROXY": "127.0.0.1,localhost",
@@ -81,17 +86,18 @@ def airflow(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ru
     with pytest.MonkeyPatch.context() as patch:
         for name, value in settings.items():
             patch.setenv(name, value)
-        home.migrate()
-        servers = RunningAirflow(home, tasks_at_once=8)  # all of them light ones
+        make_airflow_home(home.airflow, os.environ)
+        servers = RunningAirflow(home, tasks_at_once=8)  # they are all lightweight
     with servers:
         yield servers
     if os.environ.get("LANCENS_KEEP_LOGS"):
         shutil.copytree(home.logs, os.environ["LANCENS_KEEP_LOGS"], dirs_exist_ok=True)
 
 
-def copied_dags(folder: Path) -> Path:
-    """A folder that holds nothing but the DAGs of these tests: Airflow parses all it finds."""
+def chosen_dags(folder: Path) -> Path:
+    """A folder with only the DAGs of these tests, since Airflow parses all DAGs in its folder."""
     folder.mkdir()
     for dag in DAGS:
-        shutil.copy(TREE / dag, folder)
+        copy = shutil.copytree if (TREE / dag).is_dir() else shutil.copy
+        copy(TREE / dag, folder / Path(dag).name)
     return folder

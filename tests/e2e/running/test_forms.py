@@ -1,6 +1,6 @@
-"""The connection forms in a browser: filled, saved, and tested, once green and once red.
+"""The connection forms in a browser: filled, saved, and tested with success and with an error.
 
-Screenshots are left in the folder that LANCENS_SCREENSHOTS names, else in the test's own.
+Screenshots are saved in the folder LANCENS_SCREENSHOTS, or in the test's temporary folder.
 """
 
 import os
@@ -20,7 +20,7 @@ from tests.servers.glue_double import REGION, GlueDouble
 
 SECRETS = ["password"]
 """The fields that show nothing of what is typed."""
-if AIRFLOW_V_3_2_PLUS:  # before, Airflow's pages masked no field of the extra
+if AIRFLOW_V_3_2_PLUS:  # older versions don't mask fields of the extra
     SECRETS.append("element_storage.secret_access_key")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -32,8 +32,8 @@ pytestmark = [
 
 
 @dataclass(frozen=True)
-class Filled:
-    """A form as somebody fills it: values by the field's name."""
+class FilledForm:
+    """Values of a form by the names of its fields."""
 
     conn_type: str
     label: str
@@ -46,7 +46,7 @@ class Filled:
 
 @pytest.fixture(scope="module")
 def ui(airflow: RunningAirflow) -> str:
-    """The address of its UI, once that is up."""
+    """The URL of its UI, once that is available."""
     airflow.until(lambda: airflow.ask("/api/v2/version"))
     return airflow.url
 
@@ -62,18 +62,24 @@ def browser() -> Iterator[Any]:
         opened.close()
 
 
-@pytest.fixture
-def page(ui: str, browser: Any) -> Iterator[Any]:
-    """The list of connections."""
+@pytest.fixture(scope="module")
+def tab(ui: str, browser: Any) -> Iterator[Any]:
+    """A page of Airflow's UI, loaded once, since loading takes longer than the tests."""
     opened = browser.new_page(viewport={"width": 1100, "height": 900})
-    # Airflow 3.3.2's UI sends the port 0 where a connection has none, which its server takes for another
-    # one and refuses. Delete this line once it sends none.
+    # Airflow 3.3.2's UI sends port 0 for a connection without a port, which its server refuses. Delete this
+    # line once that is fixed.
     opened.route("**/connections/test", without_port_0)
-    opened.goto(ui)  # Airflow 3.1 comes back here from its login, whichever page was asked for
+    opened.goto(ui)  # Airflow 3.1 redirects here after the login, whichever page was requested
     opened.get_by_role("button", name="Admin").wait_for()
-    opened.goto(f"{ui}/connections")
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def page(ui: str, tab: Any) -> Any:
+    """The list of connections."""
+    tab.goto(f"{ui}/connections")
+    return tab
 
 
 def without_port_0(route: Any) -> None:
@@ -95,56 +101,58 @@ def silent_port() -> int:
 
 
 @pytest.fixture
-def green(metastore: MetastoreServer, hms4: MetastoreServer, glue: GlueDouble) -> dict[str, Filled]:
-    """Forms that lead to a server, by connection type."""
+def green(metastore: MetastoreServer, hms4: MetastoreServer, glue: GlueDouble) -> dict[str, FilledForm]:
+    """Forms of working connections, by connection type."""
     keys = {"login": glue.properties["access_key_id"], "password": glue.properties["secret_access_key"]}
     there = {"region": REGION, "endpoint": glue.endpoint, "root": "s3://bucket/lake"}
     return {
-        "lance_hive2": Filled(
+        "lance_hive2": FilledForm(
             "lance_hive2",
             "Lance (Hive Metastore 2.x)",
             at(metastore.uri),
             {"root": "/lake", "storage.secret_access_key": "hush-hush"},
             "Hive Metastore, API version 3.0, compare-and-set not probed",
         ),
-        "lance_hive3": Filled(
+        "lance_hive3": FilledForm(
             "lance_hive3",
             "Lance (Hive Metastore 3.x, 4.x)",
             at(hms4.uri),
             {"root": "/lake"},
-            "catalog any: an identifier begins with it",
+            "catalog any (the first level of an identifier)",
         ),
-        "lance_glue": Filled("lance_glue", "Lance (AWS Glue)", keys, there, "AWS Glue Data Catalog, catalog"),
+        "lance_glue": FilledForm(
+            "lance_glue", "Lance (AWS Glue)", keys, there, "AWS Glue Data Catalog, catalog"
+        ),
     }
 
 
 @pytest.fixture
-def red(silent_port: int, metastore: MetastoreServer) -> dict[str, Filled]:
-    """Forms that lead nowhere, or elsewhere, by connection type."""
+def red(silent_port: int, metastore: MetastoreServer) -> dict[str, FilledForm]:
+    """Forms of failing connections, by connection type."""
     nowhere = f"127.0.0.1:{silent_port}"
     there = {"region": REGION, "endpoint": f"http://{nowhere}", "root": "s3://bucket/lake"}
     keys = {"login": "AKIDEXAMPLE", "password": "hush-hush"}
     return {
-        "lance_hive2": Filled(
+        "lance_hive2": FilledForm(
             "lance_hive2", "Lance (Hive Metastore 2.x)", at(f"thrift://{nowhere}"), says="SERVICE_UNAVAILABLE"
         ),
-        "lance_hive3": Filled(
+        "lance_hive3": FilledForm(
             "lance_hive3",
             "Lance (Hive Metastore 3.x, 4.x)",
             at(metastore.uri),
             says="connection type lance_hive2",
         ),
-        "lance_glue": Filled("lance_glue", "Lance (AWS Glue)", keys, there, "SERVICE_UNAVAILABLE"),
+        "lance_glue": FilledForm("lance_glue", "Lance (AWS Glue)", keys, there, "SERVICE_UNAVAILABLE"),
     }
 
 
 def at(uri: str) -> dict[str, str]:
-    """The fields that lead to a server."""
+    """The fields for a server."""
     host, _, port = uri.removeprefix("thrift://").partition(":")
     return {"host": host, "port": port}
 
 
-def fill(page: Any, conn_id: str, form: Filled) -> Any:
+def fill(page: Any, conn_id: str, form: FilledForm) -> Any:
     """Open the form, fill it, and return it."""
     page.get_by_role("button", name="Add Connection").click()
     dialog = page.get_by_role("dialog")
@@ -161,7 +169,7 @@ def fill(page: Any, conn_id: str, form: Filled) -> Any:
 
 
 def press_test(page: Any, conn_id: str) -> dict[str, Any]:
-    """Press a saved connection's Test button; what the server answers."""
+    """Press a saved connection's Test button, and return the server's response."""
     row = page.get_by_role("row").filter(has_text=conn_id)
     with page.expect_response("**/connections/test", timeout=60_000) as answered:
         row.get_by_role("button", name="Test Connection").click()
@@ -176,7 +184,7 @@ def press_test(page: Any, conn_id: str) -> dict[str, Any]:
 def test_a_form_is_filled_saved_and_tested(
     page: Any, shoot: Callable[[str], None], request: pytest.FixtureRequest, conn_type: str, color: str
 ) -> None:
-    form: Filled = request.getfixturevalue(color)[conn_type]
+    form: FilledForm = request.getfixturevalue(color)[conn_type]
     conn_id = f"{conn_type}_{color}"
     dialog = fill(page, conn_id, form)
     for name in ("url_schema", *(["host", "port"] if conn_type == "lance_glue" else [])):

@@ -1,10 +1,12 @@
-"""A DAG that runs on a commit, through a restart of all servers."""
+"""A DAG that is scheduled on commits, across a restart of the servers."""
 
 import pytest
 
+from quickstart.servers import COMPONENTS
 from tests.e2e.running.conftest import Lake
 from tests.e2e.servers import RunningAirflow
 from tests.e2e.versions import AIRFLOW_V_3_3_PLUS
+from tests.integration.airflow.tables import Table
 
 DAG = "lance_schedule_on_commit"
 
@@ -12,7 +14,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 def handled(airflow: RunningAirflow, count: int) -> list[tuple[int | None, int]]:
-    """What the runs handled, in their order, once there are so many: previous version and version."""
+    """The previous version and version of each run in order, once there are this many."""
 
     def ask() -> list[tuple[int | None, int]]:
         runs = airflow.get(f"/api/v2/dags/{DAG}/dagRuns?order_by=run_after").get("dag_runs", [])
@@ -23,18 +25,32 @@ def handled(airflow: RunningAirflow, count: int) -> list[tuple[int | None, int]]
     return airflow.until(lambda: found if len(found := ask()) >= count else [])
 
 
-def test_a_watched_table_is_followed_through_a_restart_without_a_gap(
-    airflow: RunningAirflow, lake: Lake
-) -> None:
-    watched = lake.table("watched")
-    watched.declare()
-    assert watched.advance() == 1
+@pytest.fixture(scope="module")
+def watched(airflow: RunningAirflow, lake: Lake) -> Table:
+    """A table whose first two versions were each processed by a run."""
+    table = lake.table("watched")
+    table.declare()
+    assert table.advance() == 1
     airflow.unpause(DAG)
+    airflow.reparse(DAG)  # so that Airflow watches the assets of the unpaused DAG
     assert handled(airflow, 1) == [(None, 1)]
-    assert watched.advance() == 2
+    assert table.advance() == 2
     assert handled(airflow, 2) == [(None, 1), (1, 2)]
-    before = 2 if AIRFLOW_V_3_3_PLUS else None  # older ones keep no note of what was told
-    with airflow.stopped():
+    return table
+
+
+@pytest.mark.parametrize(
+    "servers", [("triggerer",), pytest.param(COMPONENTS, marks=pytest.mark.long)], ids=" ".join
+)
+def test_a_watched_table_emits_every_version_across_a_restart(
+    airflow: RunningAirflow, watched: Table, servers: tuple[str, ...]
+) -> None:
+    earlier = handled(airflow, 2)
+    _, newest = earlier[-1]
+    before = newest if AIRFLOW_V_3_3_PLUS else None  # older versions do not store emitted versions
+
+    with airflow.stopped(*servers):
         for _ in range(3):
             watched.advance()
-    assert handled(airflow, 3) == [(None, 1), (1, 2), (before, 5)]
+
+    assert handled(airflow, len(earlier) + 1) == [*earlier, (before, newest + 3)]

@@ -1,4 +1,4 @@
-"""A real metastore behind an Airflow connection, and a table in it whose version can be advanced."""
+"""An Airflow connection to a real metastore, and a table whose version tests advance."""
 
 import socket
 import threading
@@ -13,33 +13,33 @@ from lance_namespace import LanceNamespace
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
-from airflow_provider_lancens.sensors.table_version import LanceTableVersionSensor
+from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVersionSensor
 from tests.integration.airflow.lifecycle import MODES, Attempt, run_to_its_end
 from tests.integration.airflow.tables import Table
 
 
 @pytest.fixture
 def lake(metastore: MetastoreServer, connect: Callable[..., str], tmp_path: Path) -> str:
-    """The id of an Airflow connection to the metastore, with a root of the test's own."""
+    """The id of an Airflow connection to the metastore, with the test's own root."""
     return connect(host=metastore.uri, extra={"root": str(tmp_path)})
 
 
 @pytest.fixture
 def namespace(metastore: MetastoreServer, tmp_path: Path) -> Iterator[LanceNamespace]:
-    """The namespace that this connection leads to."""
+    """The namespace of this connection."""
     with closing(Hive2Namespace(uri=metastore.uri, root=str(tmp_path))) as namespace:
         yield namespace
 
 
 @pytest.fixture
 def table(namespace: LanceNamespace, database: str) -> Table:
-    """A table that nobody has declared yet, in a database of its own."""
+    """A table that isn't declared yet, in its own database."""
     return Table(namespace, database, "orders")
 
 
 @pytest.fixture
 def attempt() -> Attempt:
-    """The task instance that the test's operators run as."""
+    """The task instance of the test's operators."""
     return Attempt()
 
 
@@ -55,7 +55,7 @@ def run(lake: str, attempt: Attempt) -> Callable[..., Any]:
 
 @pytest.fixture(params=list(MODES))
 def wait(request: pytest.FixtureRequest, lake: str, table: Table) -> Callable[..., Any]:
-    """Run a sensor on the test's table to its end in one of the modes, after what an earlier run returned."""
+    """Run a sensor on the test's table to its end in one of the modes, given an earlier run's result."""
 
     def run(earlier: Any = None, **arguments: Any) -> Any:
         given = {"table": str(table), "lance_conn_id": lake, "poke_interval": 0.05, "timeout": 60}
@@ -66,8 +66,8 @@ def wait(request: pytest.FixtureRequest, lake: str, table: Table) -> Callable[..
 
 
 @pytest.fixture
-def looked(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
-    """Set when a sensor has looked at its table, and found that it has to wait."""
+def polled(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Set when a sensor has polled its table, and has to wait."""
     event = threading.Event()
     poke = LanceTableVersionSensor.poke
 
@@ -82,13 +82,13 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
 
 
 @pytest.fixture
-def meanwhile(looked: threading.Event) -> Iterator[Callable[..., "Future[Any]"]]:
-    """Start a wait beside the test, and come back when it has looked once."""
+def meanwhile(polled: threading.Event) -> Iterator[Callable[..., "Future[Any]"]]:
+    """Start a wait in the background, and return after its first poll."""
     with ThreadPoolExecutor(1) as worker:
 
         def start(wait: Callable[..., Any], **arguments: Any) -> "Future[Any]":
             future = worker.submit(wait, **arguments)
-            assert looked.wait(60)
+            assert polled.wait(60)
             return future
 
         yield start
@@ -96,7 +96,7 @@ def meanwhile(looked: threading.Event) -> Iterator[Callable[..., "Future[Any]"]]
 
 @pytest.fixture
 def free_ports() -> list[int]:
-    """Two ports of this machine where no server answers."""
+    """Two local ports without a server."""
     with socket.socket() as one, socket.socket() as two:
         one.bind(("127.0.0.1", 0))
         two.bind(("127.0.0.1", 0))

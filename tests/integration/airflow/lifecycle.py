@@ -1,4 +1,4 @@
-"""What worker, scheduler and triggerer do with a sensor's task until it ends, in one process."""
+"""Runs a sensor's task to its end in one process, as worker, scheduler and triggerer do."""
 
 import asyncio
 import importlib
@@ -20,9 +20,9 @@ MODES = {
 
 
 class Attempt:
-    """The task instance, as far as our tasks ask it: when it was first put off, and for XComs."""
+    """A task instance with what our tasks use: the time of its first deferral, and XComs."""
 
-    dag_id, run_id, task_id, map_index = "dag", "run", "wait", -1
+    dag_id, run_id, task_id, map_index, max_tries = "dag", "run", "wait", -1, 0
 
     def __init__(self, earlier: Any = None) -> None:
         self.first_rescheduled: datetime | None = None
@@ -42,7 +42,7 @@ class Attempt:
 
 
 def run_to_its_end(sensor: BaseSensorOperator, attempt: Attempt | None = None) -> Any:
-    """Run a sensor, put it off and resume it as it asks, and return its XCom or raise its error."""
+    """Run a sensor, reschedule or defer and resume it, and return its XCom or raise its error."""
     attempt = attempt or Attempt()
     context: Any = {"ti": attempt}
     go_on = partial(sensor.execute, context)
@@ -57,7 +57,7 @@ def run_to_its_end(sensor: BaseSensorOperator, attempt: Attempt | None = None) -
 
 
 async def _awaited(deferred: TaskDeferred) -> tuple[str, dict[str, Any]]:
-    # The worker reports nothing but the plain type to its supervisor, not pendulum's.
+    # The worker reports only the standard type to its supervisor, not pendulum's.
     assert type(deferred.timeout) is timedelta
     try:
         async with asyncio.timeout(deferred.timeout.total_seconds()):

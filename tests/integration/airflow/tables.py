@@ -1,4 +1,4 @@
-"""A table whose version a test moves."""
+"""A table whose version a test advances."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from lance_namespace import CreateNamespaceRequest, DeclareTableRequest, LanceNa
 
 @dataclass(frozen=True)
 class Table:
-    """A table that a test makes and moves forward, without Airflow."""
+    """A table that a test creates and advances, without Airflow."""
 
     namespace: LanceNamespace
     database: str
@@ -23,13 +23,13 @@ class Table:
         return [self.database, self.name]
 
     def declare(self, **properties: str) -> str:
-        """Make its database and its entry, and return its location."""
+        """Create its database and its catalog table, and return its location."""
         self.namespace.create_namespace(CreateNamespaceRequest(id=[self.database], mode="exist_ok"))
         request = DeclareTableRequest(id=self.id, properties=properties)
         return str(self.namespace.declare_table(request).location)
 
     def advance(self) -> int:
-        """Commit one more row, and return the version that this makes."""
+        """Commit one more row, and return the new version."""
         row = pa.table({"n": [1]})
         data = lance.write_dataset(row, namespace_client=self.namespace, table_id=self.id, mode="append")
         return int(data.version)

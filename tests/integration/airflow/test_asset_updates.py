@@ -1,4 +1,4 @@
-"""Tasks that write or move a version let the table's asset carry it."""
+"""Asset events of tasks that write a table or advance its version."""
 
 from contextlib import closing
 from pathlib import Path
@@ -8,12 +8,12 @@ import pyarrow as pa
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from airflow_provider_lancens.assets.table import lance_table
-from airflow_provider_lancens.hooks.base import LanceHook
+from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.operators.versions import LanceAdvanceTableVersionOperator
 from tests.integration.airflow.tables import Table
 
 
-def test_a_version_that_is_moved_is_told_to_the_tables_asset(lake: str, table: Table, tmp_path: Path) -> None:
+def test_an_advanced_version_updates_the_tables_asset(lake: str, table: Table, tmp_path: Path) -> None:
     location = table.declare()
     table.advance()
     with closing(LanceHook.for_connection(lake)) as hook:

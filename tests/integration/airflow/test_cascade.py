@@ -1,4 +1,4 @@
-"""Dropping a namespace with all it holds: nothing goes that isn't in the plan and allowed."""
+"""Dropping a namespace with its contents: only what is in the plan and allowed is dropped."""
 
 import re
 from collections.abc import Callable
@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
+from lance_namespace import LanceNamespace, ListTablesRequest
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.operators.namespaces import LanceDropNamespaceOperator
@@ -20,7 +21,7 @@ Run = Callable[..., Any]
 
 @pytest.fixture
 def foreign(metastore: MetastoreServer, table: Table, tmp_path: Path) -> str:
-    """The id of a table that isn't Lance, beside one that is."""
+    """The id of a foreign table, in a database that also has a Lance table."""
     table.declare()
     server = Backend("a metastore", "Hive2Namespace", {"uri": metastore.uri, "root": str(tmp_path)})
     make_foreign_table(server, [table.database], "others")
@@ -44,12 +45,28 @@ def test_a_dry_run_only_plans(run: Run, table: Table, foreign: str, attempt: Att
     table.namespace.table_exists({"id": table.id})
 
 
+def test_a_table_created_after_the_plan_was_pushed_is_kept_and_fails_the_task(
+    lake: str, table: Table, namespace: LanceNamespace
+) -> None:
+    class Pushed(Attempt):
+        def xcom_push(self, key: str, value: Any) -> None:
+            Table(namespace, table.database, "late").declare()
+
+    table.declare()
+    drop = LanceDropNamespaceOperator(
+        task_id="drop", lance_conn_id=lake, namespace=table.database, behavior="cascade"
+    )
+    with pytest.raises(AirflowFailException, match=r"changed since the drop was planned.*late \(new\)"):
+        drop.execute({"ti": Pushed()})
+    assert namespace.list_tables(ListTablesRequest(id=[table.database])).tables == ["late", "orders"]
+
+
 def test_a_dry_run_of_a_missing_namespace_plans_nothing(run: Run, database: str) -> None:
     found = run(LanceDropNamespaceOperator, namespace=database, dry_run=True)
     assert found == {"namespace": database, "dropped": False}
 
 
-def test_a_foreign_table_stops_a_cascade_whose_plan_is_told_all_the_same(
+def test_a_foreign_table_stops_a_cascade_after_its_plan_was_logged(
     run: Run, table: Table, foreign: str, attempt: Attempt
 ) -> None:
     with pytest.raises(AirflowFailException, match=f"not Lance.*{re.escape(foreign)}"):
@@ -59,14 +76,16 @@ def test_a_foreign_table_stops_a_cascade_whose_plan_is_told_all_the_same(
 
 
 @pytest.mark.parametrize("text", ["*", "['sales$legacy']"])
-def test_text_is_no_list_of_foreign_tables(run: Run, table: Table, foreign: str, text: str) -> None:
+def test_a_string_is_refused_as_list_of_foreign_tables(
+    run: Run, table: Table, foreign: str, text: str
+) -> None:
     with pytest.raises(AirflowFailException, match=r"foreign_tables: .*a list of identifiers"):
         run(LanceDropNamespaceOperator, namespace=table.database, behavior="cascade", foreign_tables=text)
     table.namespace.table_exists({"id": table.id})
 
 
 @pytest.mark.parametrize("allowed", ["by name", "any"])
-def test_foreign_tables_go_where_they_are_allowed(run: Run, table: Table, foreign: str, allowed: str) -> None:
+def test_allowed_foreign_tables_are_dropped(run: Run, table: Table, foreign: str, allowed: str) -> None:
     named = [foreign] if allowed == "by name" else ["*"]
     dropped = run(
         LanceDropNamespaceOperator, namespace=table.database, behavior="cascade", foreign_tables=named

@@ -1,4 +1,4 @@
-"""Rows deleted by a task: once per data interval or run, whatever comes in between, and told to the asset."""
+"""Rows deleted by a task: once per data interval or run, despite writes in between, with an asset event."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ Delete = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def orders(table: Table) -> Table:
-    """A table of the numbers 1 to 4 in two fragments, whose versions the metastore decides."""
+    """A managed table of the numbers 1 to 4 in two fragments."""
     table.declare(managed_by="impl")
     append(table, 1, 2)
     append(table, 3, 4)
@@ -39,7 +39,7 @@ def numbers(table: Table) -> list[int]:
 
 @pytest.fixture
 def delete(lake: str, orders: Table) -> Delete:
-    """Run the task in a run of its DAG; answers its XCom, and pushes its asset event's extra beside it."""
+    """Run the task in a DAG run; return its XCom and the extra of its asset event."""
 
     def run(where: str, run_id: str = "manual__1", **arguments: Any) -> dict[str, Any]:
         asset, events = lance_table(str(orders), lake), OutletEventAccessors()
@@ -47,14 +47,14 @@ def delete(lake: str, orders: Table) -> Delete:
         task = LanceDeleteRowsOperator(task_id="delete", where=where, **given)
         context: Any = {"ti": Attempt(), "run_id": run_id, "outlet_events": events}
         answer = task.execute(context)
-        told = {key: answer[key] for key in ("table", "previous_version", "version")}
-        assert events[asset].extra == told
+        expected = {key: answer[key] for key in ("table", "previous_version", "version")}
+        assert events[asset].extra == expected
         return answer
 
     return run
 
 
-def test_what_meets_the_condition_goes_and_the_metastore_knows_the_version(
+def test_matching_rows_are_deleted_and_the_metastore_has_the_new_version(
     delete: Delete, orders: Table
 ) -> None:
     answer = delete("n >= 2 AND n < 4")
@@ -73,7 +73,7 @@ def test_what_meets_the_condition_goes_and_the_metastore_knows_the_version(
     assert orders.namespace.describe_table(DescribeTableRequest(id=orders.id)).version == 3
 
 
-def test_a_task_that_is_cleared_deletes_nothing_of_what_came_since(delete: Delete, orders: Table) -> None:
+def test_a_cleared_task_deletes_no_rows_written_since(delete: Delete, orders: Table) -> None:
     delete("n = 1")
     append(orders, 1)
 
@@ -92,7 +92,7 @@ def test_a_cleared_task_whose_condition_was_changed_fails_for_good(delete: Delet
     assert numbers(orders) == [2, 3, 4]
 
 
-def test_under_a_key_of_ones_own_any_run_is_the_same_deletion(delete: Delete) -> None:
+def test_runs_with_the_same_explicit_key_are_one_deletion(delete: Delete) -> None:
     versions = [delete("n = 1", run_id, idempotency_key="order 1")["version"] for run_id in ("a", "b")]
 
     assert versions == [3, 3]
@@ -101,7 +101,7 @@ def test_under_a_key_of_ones_own_any_run_is_the_same_deletion(delete: Delete) ->
 @pytest.mark.parametrize(
     ("where", "message"), [("m = 1", "'m = 1'"), ("n =", "'n ='"), (" ", "where: .*blank")]
 )
-def test_a_condition_that_cannot_be_understood_fails_for_good(
+def test_an_invalid_condition_fails_without_retry(
     delete: Delete, orders: Table, where: str, message: str
 ) -> None:
     with pytest.raises(

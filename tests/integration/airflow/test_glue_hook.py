@@ -1,4 +1,4 @@
-"""The Glue hook against the double: with keys of its own, and with an assumed role that runs out."""
+"""The Glue hook with the double: with its own keys, and with an assumed role whose credentials expire."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_lancens.hooks.base import LanceHook
 from airflow_provider_lancens.hooks.glue import LanceGlueHook
+from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from tests.servers.glue_double import REGION, GlueDouble
 from tests.servers.glue_faults import DENIED
 
@@ -18,7 +18,7 @@ ROLE = "arn:aws:iam::123456789012:role/reader"
 
 @pytest.fixture
 def own_keys(glue: GlueDouble, connect: Connect, tmp_path: Path) -> LanceHook:
-    """A hook whose connection holds everything itself."""
+    """A hook whose connection contains all settings."""
     given = glue.properties
     extra = {"endpoint": glue.endpoint, "region": REGION, "root": str(tmp_path)}
     login, password = given["access_key_id"], given["secret_access_key"]
@@ -29,23 +29,23 @@ def own_keys(glue: GlueDouble, connect: Connect, tmp_path: Path) -> LanceHook:
 
 @pytest.fixture
 def assumed_role(glue: GlueDouble, connect: Connect, tmp_path: Path) -> str:
-    """The id of a connection that takes its credentials from an `aws` one with a role."""
+    """The id of a connection that refers to an `aws` connection with a role."""
     services = {name: {"endpoint_url": glue.endpoint} for name in ("glue", "s3", "sts")}
     extra = {"region_name": REGION, "role_arn": ROLE, "service_config": services}
     connect("aws", "aws", login="AKIDEXAMPLE", password="a-secret-of-the-tests", extra=extra)
     return connect("glue", "lance_glue", extra={"aws_conn_id": "aws", "root": str(tmp_path)})
 
 
-def test_the_test_button_tells_what_it_reached(own_keys: LanceHook, database: str) -> None:
+def test_the_connection_test_reports_what_it_reached(own_keys: LanceHook, database: str) -> None:
     own_keys.get_conn().create_namespace({"id": [database]})
     reached, message = own_keys.test_connection()
     assert reached, message
-    assert "AWS Glue Data Catalog, catalog the account's own, compare-and-set not probed" in message
+    assert "AWS Glue Data Catalog, catalog the account's default, compare-and-set not probed" in message
     assert f"region={REGION}" in message
     assert "a-secret-of-the-tests" not in message
 
 
-def test_the_test_button_tells_why_not(own_keys: LanceHook, glue: GlueDouble) -> None:
+def test_the_connection_test_reports_why_it_failed(own_keys: LanceHook, glue: GlueDouble) -> None:
     with glue.faults.on("GetDatabases", DENIED):
         reached, message = own_keys.test_connection()
     assert not reached
@@ -61,12 +61,14 @@ def test_an_assumed_role_signs_the_requests(assumed_role: str, glue: GlueDouble)
     assert headers["X_AMZ_SECURITY_TOKEN"]
 
 
-async def test_an_assumed_role_is_there_before_a_trigger_looks(assumed_role: str, glue: GlueDouble) -> None:
+async def test_an_assumed_role_is_available_before_a_trigger_polls(
+    assumed_role: str, glue: GlueDouble
+) -> None:
     hook = await LanceHook.afor_connection(assumed_role)
     assert hook.namespace_properties()["session_token"]
 
 
-def test_credentials_that_run_out_are_renewed_and_the_namespace_made_anew(
+def test_expired_credentials_are_renewed_and_the_namespace_is_reopened(
     assumed_role: str, glue: GlueDouble
 ) -> None:
     hook = LanceHook.for_connection(assumed_role)
@@ -76,7 +78,7 @@ def test_credentials_that_run_out_are_renewed_and_the_namespace_made_anew(
     token = glue.requests[-1].headers["X_AMZ_SECURITY_TOKEN"]
     assert hook.get_conn() is first
 
-    # STS gives no session shorter than 15 minutes: so it is told that this one is nearly over.
+    # STS gives no session shorter than 15 minutes, so this one is marked as nearly expired.
     hook._session.get_credentials()._expiry_time = datetime.now(UTC) + timedelta(minutes=1)
 
     second = hook.get_conn()
@@ -85,7 +87,7 @@ def test_credentials_that_run_out_are_renewed_and_the_namespace_made_anew(
     assert glue.requests[-1].headers["X_AMZ_SECURITY_TOKEN"] != token
 
 
-def test_a_role_that_nobody_gives_is_told_with_the_connection(
+def test_a_role_that_cannot_be_assumed_is_reported_with_the_connection(
     assumed_role: str, connect: Connect, free_ports: list[int]
 ) -> None:
     nowhere = {"sts": {"endpoint_url": f"http://127.0.0.1:{free_ports[0]}"}}
@@ -93,6 +95,6 @@ def test_a_role_that_nobody_gives_is_told_with_the_connection(
     connect("aws", "aws", login="A", password="hush-hush", extra=extra)
     reached, message = LanceHook.for_connection(assumed_role).test_connection()
     assert not reached
-    assert "taking credentials for connection 'glue'" in message
+    assert "getting AWS credentials for connection 'glue'" in message
     assert "aws connection 'aws'" in message
     assert "hush-hush" not in message

@@ -1,23 +1,25 @@
-"""The shared poll on Glue follows its connection's keys."""
+"""The shared poll on Glue uses its connection's current keys."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from airflow_provider_lancens.triggers.table_version import LanceTableVersionTrigger
+from airflow_provider_lancens.hooks import LanceGlueHook, LanceRetryableError
+from airflow_provider_lancens.triggers.table_version_trigger import LanceTableVersionTrigger
 from tests.servers.glue_double import REGION, GlueDouble
 
 
 async def signed_with(glue: GlueDouble, key_id: str) -> None:
-    """Return when a request comes that this key signed."""
+    """Return once a request signed by this key arrives."""
     async with asyncio.timeout(60):
         while not any(key_id in request.headers["AUTHORIZATION"] for request in glue.requests):  # noqa: ASYNC110 - a server notes them
             await asyncio.sleep(0.01)
 
 
-async def test_keys_that_were_rotated_sign_the_next_looks_of_a_wait(
+async def test_rotated_keys_sign_the_next_polls_of_a_wait(
     glue: GlueDouble,
     connect: Callable[..., str],
     database: str,
@@ -38,5 +40,38 @@ async def test_keys_that_were_rotated_sign_the_next_looks_of_a_wait(
     rotate("AKIDOFTODAY")
     await signed_with(glue, "AKIDOFTODAY")
     assert not wait.done()
+    wait.cancel()
+    await asyncio.gather(wait, return_exceptions=True)
+
+
+async def test_a_wait_survives_credentials_that_are_unavailable_at_first(
+    glue: GlueDouble,
+    connect: Callable[..., str],
+    database: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    properties, refused = LanceGlueHook.namespace_properties, threading.Event()
+
+    def unavailable_once(hook: LanceGlueHook) -> dict[str, str]:
+        if not refused.is_set():
+            refused.set()
+            raise LanceRetryableError("getting AWS credentials: the service is unavailable")
+        return properties(hook)
+
+    monkeypatch.setattr(LanceGlueHook, "namespace_properties", unavailable_once)
+    connection = connect(
+        "glue",
+        "lance_glue",
+        login="AKIDOFLATER",
+        password="a-secret",
+        extra={"endpoint": glue.endpoint, "region": REGION, "root": str(tmp_path)},
+    )
+    trigger = LanceTableVersionTrigger(
+        table=f"{database}$orders", lance_conn_id=connection, poll_interval=0.05
+    )
+    wait = asyncio.ensure_future(anext(trigger.run()))
+    await signed_with(glue, "AKIDOFLATER")
+    assert refused.is_set()
     wait.cancel()
     await asyncio.gather(wait, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""A hook's typed helpers, against a real metastore."""
+"""A hook's typed methods, with a real metastore."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -9,9 +9,10 @@ from airflow.providers.common.compat.sdk import AirflowFailException, Connection
 from lance_namespace import DeclareTableRequest
 
 from airflow_provider_lancens.embedded import MetastoreServer
-from airflow_provider_lancens.hooks.base import LanceHook
-from airflow_provider_lancens.hooks.errors import LanceRetryableError
-from airflow_provider_lancens.hooks.versions import TableVersion
+from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError
+from airflow_provider_lancens.hooks.lance_hook import LanceHook
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.table_status import TableStatus
 from tests.integration.airflow.tables import Table
 
 Connect = Callable[..., str]
@@ -23,7 +24,7 @@ def hook(lake: str) -> Iterator[LanceHook]:
         yield hook
 
 
-def test_the_test_button_tells_what_it_reached(hook: LanceHook, metastore: MetastoreServer) -> None:
+def test_the_connection_test_reports_what_it_reached(hook: LanceHook, metastore: MetastoreServer) -> None:
     reached, message = hook.test_connection()
     assert reached, message
     assert metastore.uri in message
@@ -39,7 +40,7 @@ def test_the_test_button_tells_what_it_reached(hook: LanceHook, metastore: Metas
         ("lance_hive3", "catalog any", "Namespaces: hive"),
     ],
 )
-def test_the_test_button_tells_the_catalog_in_use(
+def test_the_connection_test_reports_the_catalog(
     connect: Connect, hms4: MetastoreServer, conn_type: str, catalog: str, namespaces: str
 ) -> None:
     hook = LanceHook.for_connection(connect(conn_type=conn_type, host=hms4.uri))
@@ -49,14 +50,14 @@ def test_the_test_button_tells_the_catalog_in_use(
     assert namespaces in message
 
 
-def test_the_test_button_tells_what_a_probe_found(hook: LanceHook, table: Table) -> None:
+def test_the_connection_test_reports_the_result_of_a_probe(hook: LanceHook, table: Table) -> None:
     table.declare()
     request = DeclareTableRequest(id=[table.database, "managed"], properties={"managed_by": "impl"})
     hook.get_conn().declare_table(request)
     assert "compare-and-set yes" in hook.test_connection()[1]
 
 
-def test_a_server_without_catalogs_is_told_with_the_type_that_fits(
+def test_a_server_without_catalogs_is_reported_with_the_right_connection_type(
     connect: Connect, metastore: MetastoreServer
 ) -> None:
     hook = LanceHook.for_connection(connect(conn_type="lance_hive3", host=metastore.uri))
@@ -65,7 +66,7 @@ def test_a_server_without_catalogs_is_told_with_the_type_that_fits(
     assert "connection type lance_hive2" in message
 
 
-def test_the_servers_may_be_those_of_a_hive_metastore_connection(
+def test_servers_can_be_taken_from_a_hive_metastore_connection(
     connect: Connect, metastore: MetastoreServer
 ) -> None:
     connect("metastore_default", "hive_metastore", host=metastore.uri)
@@ -74,15 +75,13 @@ def test_the_servers_may_be_those_of_a_hive_metastore_connection(
     assert reached, message
 
 
-def test_the_test_button_of_airflow_itself_reaches_the_metastore(lake: str) -> None:
+def test_airflows_own_connection_test_reaches_the_metastore(lake: str) -> None:
     connection = Connection.get(lake)
     reached, message = connection.get_hook().test_connection()
     assert reached, message
 
 
-def test_the_test_button_names_every_server_that_did_not_answer(
-    connect: Connect, free_ports: list[int]
-) -> None:
+def test_the_connection_test_names_every_unreachable_server(connect: Connect, free_ports: list[int]) -> None:
     hosts = [f"127.0.0.1:{port}" for port in free_ports]
     reached, message = LanceHook.for_connection(connect(host=",".join(hosts))).test_connection()
     assert not reached
@@ -90,44 +89,42 @@ def test_the_test_button_names_every_server_that_did_not_answer(
     assert "SERVICE_UNAVAILABLE" in message
 
 
-def test_a_table_that_nobody_declared_has_no_version(hook: LanceHook, table: Table) -> None:
-    assert hook.table_version(str(table)) is None
+def test_an_undeclared_table_has_no_version(hook: LanceHook, table: Table) -> None:
+    assert hook.table_status(str(table)) == TableStatus(TableId.of(table.id))
 
 
 def test_a_declared_table_without_data_has_no_version(hook: LanceHook, table: Table) -> None:
-    table.declare()
-    assert hook.table_version(str(table)) is None
+    location = table.declare()
+    assert hook.table_status(str(table)) == TableStatus(TableId.of(table.id), location)
 
 
-def test_a_tables_version_is_the_storages(hook: LanceHook, table: Table) -> None:
+def test_the_version_is_read_from_the_storage(hook: LanceHook, table: Table) -> None:
     location = table.declare()
     table.advance()
     assert table.advance() == 2
-    assert hook.table_version(str(table)) == TableVersion(str(table), 2, location)
+    assert hook.table_status(str(table)) == TableStatus(TableId.of(table.id), location, 2)
 
 
-def test_a_tables_version_follows_a_writer_that_knows_only_the_path(hook: LanceHook, table: Table) -> None:
+def test_the_version_includes_commits_of_direct_writers(hook: LanceHook, table: Table) -> None:
     location = table.declare()
     table.advance()
     lance.dataset(location).delete("n = 1")
-    seen = hook.table_version(str(table))
-    assert seen is not None
-    assert seen.version == 2
+    assert hook.table_status(str(table)).version == 2
 
 
 def test_a_declared_managed_table_has_no_version(hook: LanceHook, table: Table) -> None:
     table.declare()
     request = DeclareTableRequest(id=[table.database, "managed"], properties={"managed_by": "impl"})
     table.namespace.declare_table(request)
-    assert hook.table_version(f"{table.database}$managed") is None
+    assert hook.table_status(f"{table.database}$managed").version == 0
 
 
-def test_a_name_that_no_table_can_have_fails_for_good(hook: LanceHook) -> None:
-    with pytest.raises(AirflowFailException, match=r"looking at table 'orders' .*INVALID_INPUT"):
-        hook.table_version("orders")
+def test_an_invalid_table_name_fails_without_retry(hook: LanceHook) -> None:
+    with pytest.raises(AirflowFailException, match=r"polling table 'orders' .*INVALID_INPUT"):
+        hook.table_status("orders")
 
 
-def test_a_metastore_that_does_not_answer_may_be_asked_again(connect: Connect, free_ports: list[int]) -> None:
+def test_an_unreachable_metastore_is_a_retryable_error(connect: Connect, free_ports: list[int]) -> None:
     hook = LanceHook.for_connection(connect(host=f"127.0.0.1:{free_ports[0]}"))
     with pytest.raises(LanceRetryableError, match="SERVICE_UNAVAILABLE"):
-        hook.table_version("sales$orders")
+        hook.table_status("sales$orders")

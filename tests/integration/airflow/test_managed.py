@@ -1,7 +1,8 @@
-"""Operators on tables whose versions the metastore decides, and on tags; a second run changes nothing."""
+"""Operators on managed tables and on tags; a second run changes nothing."""
 
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import lance
@@ -9,33 +10,70 @@ import pyarrow as pa
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_lancens.hooks.errors import LanceRetryableError
-from airflow_provider_lancens.operators.managed import LanceCompareTableOperator, LanceConvertTableOperator
+from airflow_provider_lancens.embedded import MetastoreServer
+from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError
+from airflow_provider_lancens.namespace import Hive2Namespace
+from airflow_provider_lancens.operators.namespaces import LanceCreateNamespaceOperator
+from airflow_provider_lancens.operators.tables import LanceDeclareTableOperator
+from airflow_provider_lancens.operators.version_authority import (
+    LanceCompareTableOperator,
+    LanceConvertTableOperator,
+)
 from airflow_provider_lancens.operators.versions import (
     LanceAdvanceTableVersionOperator,
     LanceReleaseVersionOperator,
     LanceTagVersionOperator,
 )
 from tests.integration.airflow.tables import Table
+from tests.servers.proxy import Proxy
 
 Run = Callable[..., Any]
 
 
 @pytest.fixture
 def managed(run: Run, table: Table) -> str:
-    """The location of a table at version 1 that is managed by the metastore."""
+    """The location of a managed table at version 1."""
     location = table.declare()
     table.advance()
     run(LanceConvertTableOperator, table=str(table), managed_by="impl")
     return location
 
 
-def by_path(location: str) -> None:
-    """Commit a row past the metastore."""
+def commit_directly(location: str) -> None:
+    """Commit a row as a direct writer."""
     lance.write_dataset(pa.table({"n": [1]}), location, mode="append")
 
 
-def test_a_table_is_handed_to_the_metastore_and_back_once(run: Run, table: Table) -> None:
+def test_a_tag_is_retried_if_the_metastore_fails_while_lance_opens_the_table(
+    metastore: MetastoreServer,
+    connect: Callable[..., str],
+    run: Run,
+    table: Table,
+    managed: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    described = Hive2Namespace.describe_table
+
+    with Proxy(metastore.uri) as network:
+        connect(host=network.uri, extra={"root": str(tmp_path)})
+
+        def describe_and_lose_the_metastore(*arguments: Any) -> Any:
+            response = described(*arguments)
+            network.gone = True
+            return response
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Hive2Namespace, "describe_table", describe_and_lose_the_metastore)
+            with pytest.raises(LanceRetryableError, match="SERVICE_UNAVAILABLE"):
+                run(LanceTagVersionOperator, table=str(table), version=1, tag="report")
+        network.gone = False
+        run(LanceTagVersionOperator, table=str(table), version=1, tag="report")
+
+    assert lance.dataset(managed).tags.list()["report"]["version"] == 1
+
+
+def test_a_table_is_converted_to_managed_and_back_once(run: Run, table: Table) -> None:
     table.declare()
     for managed_by in ("impl", "storage"):
         converted = {"table": str(table), "managed_by": managed_by}
@@ -44,38 +82,48 @@ def test_a_table_is_handed_to_the_metastore_and_back_once(run: Run, table: Table
         assert run(**arguments) == {**converted, "converted": False}
 
 
-def test_another_kind_of_managing_is_refused(run: Run, table: Table) -> None:
+def test_the_connection_sets_the_version_authority_of_new_tables(
+    metastore: MetastoreServer, connect: Callable[..., str], run: Run, table: Table, tmp_path: Path
+) -> None:
+    run(LanceCreateNamespaceOperator, namespace=table.database)
+    connect(host=metastore.uri, extra={"root": str(tmp_path), "managed_by": "impl"})
+    run(LanceDeclareTableOperator, table=str(table))
+    compared = run(LanceCompareTableOperator, table=str(table))
+    assert (compared["verdict"], compared["metastore_version"]) == ("consistent", 0)
+
+
+def test_an_unknown_version_authority_is_refused(run: Run, table: Table) -> None:
     table.declare()
     with pytest.raises(AirflowFailException, match="expected 'impl' or 'storage', got 'hms'"):
         run(LanceConvertTableOperator, table=str(table), managed_by="hms")
 
 
 def test_a_version_is_advanced_once(run: Run, table: Table, managed: str) -> None:
-    by_path(managed)
+    commit_directly(managed)
     arguments = {"table": str(table), "expected_version": "1", "new_version": "2"}
     moved = {"table": str(table), "version": 2, "previous_version": 1}
     assert run(LanceAdvanceTableVersionOperator, **arguments) == {**moved, "advanced": True}
     assert run(LanceAdvanceTableVersionOperator, **arguments) == {**moved, "advanced": False}
 
 
-def test_a_version_that_was_expected_in_vain_lets_airflow_try_again(
-    run: Run, table: Table, managed: str
-) -> None:
+def test_an_unmet_expected_version_is_retryable(run: Run, table: Table, managed: str) -> None:
     with pytest.raises(LanceRetryableError, match="it is at version 1, expected 5"):
         run(LanceAdvanceTableVersionOperator, table=str(table), expected_version=5, new_version=6)
 
 
-def test_a_version_that_nobody_wrote_fails_for_good(run: Run, table: Table, managed: str) -> None:
+def test_advancing_to_a_missing_version_fails_without_retry(run: Run, table: Table, managed: str) -> None:
     with pytest.raises(AirflowFailException, match="no manifest of version 2"):
         run(LanceAdvanceTableVersionOperator, table=str(table), expected_version=1, new_version=2)
 
 
-def test_a_version_that_a_template_left_out_is_told_by_its_argument(run: Run, table: Table) -> None:
-    with pytest.raises(AirflowFailException, match="new_version='None': a version is needed"):
+def test_a_version_rendered_empty_is_reported_by_its_argument(run: Run, table: Table) -> None:
+    with pytest.raises(AirflowFailException, match="new_version='None': expected a version"):
         run(LanceAdvanceTableVersionOperator, table=str(table), expected_version=1, new_version="None")
 
 
-def test_metastore_and_storage_that_agree_are_told_so(run: Run, table: Table, managed: str) -> None:
+def test_a_consistent_metastore_and_storage_are_reported_as_such(
+    run: Run, table: Table, managed: str
+) -> None:
     assert run(LanceCompareTableOperator, table=str(table), if_inconsistent="fail") == {
         "table": str(table),
         "verdict": "consistent",
@@ -85,18 +133,38 @@ def test_metastore_and_storage_that_agree_are_told_so(run: Run, table: Table, ma
     }
 
 
-def test_a_writer_by_path_is_reported_then_adopted(run: Run, table: Table, managed: str) -> None:
-    by_path(managed)
+def test_a_direct_commit_is_reported_then_adopted(run: Run, table: Table, managed: str) -> None:
+    commit_directly(managed)
     found = {"table": str(table), "verdict": "storage_ahead", "metastore_version": 1, "storage_version": 2}
     assert run(LanceCompareTableOperator, table=str(table)) == {**found, "adopted": False}
-    with pytest.raises(AirflowFailException, match="a writer committed by path"):
+    with pytest.raises(AirflowFailException, match="a direct writer committed"):
         run(LanceCompareTableOperator, table=str(table), if_inconsistent="fail")
     adopt = {"table": str(table), "if_inconsistent": "adopt"}
     assert run(LanceCompareTableOperator, **adopt) == {**found, "adopted": True}
     assert run(LanceCompareTableOperator, **adopt)["verdict"] == "consistent"
 
 
-def test_a_tagged_version_outlives_a_clean_up_until_it_is_released(run: Run, table: Table) -> None:
+def test_missing_files_are_reported_and_nothing_is_adopted(run: Run, table: Table, managed: str) -> None:
+    commit_directly(managed)
+    run(LanceCompareTableOperator, table=str(table), if_inconsistent="adopt")
+    for file in Path(managed, "data").iterdir():
+        file.unlink()
+
+    assert run(LanceCompareTableOperator, table=str(table))["verdict"] == "files_missing"
+    with pytest.raises(AirflowFailException, match="refers to files that were removed, such as data/"):
+        run(LanceCompareTableOperator, table=str(table), if_inconsistent="adopt")
+
+
+def test_storage_managed_tables_are_compared_too(run: Run, table: Table) -> None:
+    table.declare()
+    table.advance()
+
+    found = run(LanceCompareTableOperator, table=str(table), if_inconsistent="fail")
+
+    assert (found["verdict"], found["metastore_version"], found["storage_version"]) == ("consistent", 1, 1)
+
+
+def test_a_tagged_version_survives_clean_up_until_it_is_released(run: Run, table: Table) -> None:
     location = table.declare()
     for _ in range(3):
         table.advance()
@@ -128,16 +196,16 @@ def test_a_tag_moves_to_another_version(run: Run, table: Table) -> None:
     assert lance.dataset(location, version="a-run").count_rows() == 2
 
 
-def test_what_can_not_be_tagged_fails_for_good(run: Run, table: Table) -> None:
+def test_an_invalid_tag_or_version_fails_without_retry(run: Run, table: Table) -> None:
     table.declare()
     table.advance()
     with pytest.raises(AirflowFailException, match="version main:7 does not exist"):
         run(LanceTagVersionOperator, table=str(table), version=7, tag="a-run")
-    with pytest.raises(AirflowFailException, match="tag='a:run': no name for a tag"):
+    with pytest.raises(AirflowFailException, match="tag='a:run': is not a valid tag name"):
         run(LanceTagVersionOperator, table=str(table), version=1, tag="a:run")
 
 
-def test_a_table_that_is_gone_has_nothing_to_release(run: Run, table: Table) -> None:
+def test_releasing_a_tag_of_a_missing_table_does_nothing(run: Run, table: Table) -> None:
     assert run(LanceReleaseVersionOperator, table=str(table), tag="a-run")["released"] is False
     with pytest.raises(AirflowFailException, match="has no such tag"):
         run(LanceReleaseVersionOperator, table=str(table), tag="a-run", if_missing="fail")

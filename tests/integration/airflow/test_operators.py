@@ -1,4 +1,4 @@
-"""The operators, each run against a real metastore; a second run changes nothing."""
+"""The operators with a real metastore; a second run changes nothing."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,8 +8,7 @@ import lance
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
-from airflow_provider_lancens.hooks.errors import LanceRetryableError
-from airflow_provider_lancens.operators.managed import LanceCompareTableOperator, LanceConvertTableOperator
+from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError
 from airflow_provider_lancens.operators.namespaces import (
     LanceCreateNamespaceOperator,
     LanceDropNamespaceOperator,
@@ -19,6 +18,10 @@ from airflow_provider_lancens.operators.tables import (
     LanceDeregisterTableOperator,
     LanceDropTableOperator,
     LanceRegisterTableOperator,
+)
+from airflow_provider_lancens.operators.version_authority import (
+    LanceCompareTableOperator,
+    LanceConvertTableOperator,
 )
 from airflow_provider_lancens.operators.versions import (
     LanceAdvanceTableVersionOperator,
@@ -37,7 +40,7 @@ def test_a_namespace_is_created_once(run: Run, database: str, tmp_path: Path) ->
     assert run(LanceCreateNamespaceOperator, **arguments) == {"namespace": database, "created": False}
 
 
-def test_an_existing_namespace_fails_for_good_where_asked(run: Run, database: str) -> None:
+def test_an_existing_namespace_fails_without_retry_if_configured(run: Run, database: str) -> None:
     run(LanceCreateNamespaceOperator, namespace=database)
     with pytest.raises(AirflowFailException, match=f"creating namespace '{database}' through .*'lake'"):
         run(LanceCreateNamespaceOperator, namespace=database, if_exists="fail")
@@ -49,14 +52,12 @@ def test_a_namespace_is_dropped_once(run: Run, database: str) -> None:
     assert run(LanceDropNamespaceOperator, namespace=database) == {"namespace": database, "dropped": False}
 
 
-def test_a_missing_namespace_fails_for_good_where_asked(run: Run, database: str) -> None:
+def test_a_missing_namespace_fails_without_retry_if_configured(run: Run, database: str) -> None:
     with pytest.raises(AirflowFailException, match="NAMESPACE_NOT_FOUND"):
         run(LanceDropNamespaceOperator, namespace=database, if_missing="fail")
 
 
-def test_a_namespace_that_holds_a_table_is_dropped_by_cascade_only_and_its_data_stays(
-    run: Run, table: Table
-) -> None:
+def test_a_non_empty_namespace_is_dropped_only_by_cascade_and_keeps_its_data(run: Run, table: Table) -> None:
     location = table.declare()
     table.advance()
     with pytest.raises(AirflowFailException, match=r"\(restrict\).*NAMESPACE_NOT_EMPTY"):
@@ -65,7 +66,7 @@ def test_a_namespace_that_holds_a_table_is_dropped_by_cascade_only_and_its_data_
     assert lance.dataset(location).count_rows() == 1
 
 
-def test_a_table_is_declared_once_and_where_asked(run: Run, database: str, tmp_path: Path) -> None:
+def test_a_table_is_declared_once_at_the_given_location(run: Run, database: str, tmp_path: Path) -> None:
     run(LanceCreateNamespaceOperator, namespace=database)
     location = str(tmp_path / "elsewhere")
     arguments = {"table": f"{database}$orders", "location": location, "properties": {"team": "sales"}}
@@ -74,18 +75,18 @@ def test_a_table_is_declared_once_and_where_asked(run: Run, database: str, tmp_p
     assert run(LanceDeclareTableOperator, **arguments) == {**declared, "created": False}
 
 
-def test_an_existing_table_fails_for_good_where_asked(run: Run, table: Table) -> None:
+def test_an_existing_table_fails_without_retry_if_configured(run: Run, table: Table) -> None:
     table.declare()
     with pytest.raises(AirflowFailException, match="TABLE_ALREADY_EXISTS"):
         run(LanceDeclareTableOperator, table=str(table), if_exists="fail")
 
 
-def test_a_table_in_a_missing_namespace_fails_for_good(run: Run, database: str) -> None:
+def test_a_table_in_a_missing_namespace_fails_without_retry(run: Run, database: str) -> None:
     with pytest.raises(AirflowFailException, match="NAMESPACE_NOT_FOUND"):
         run(LanceDeclareTableOperator, table=f"{database}$orders")
 
 
-def test_a_table_is_deregistered_once_and_its_data_stays(run: Run, table: Table) -> None:
+def test_a_table_is_deregistered_once_and_keeps_its_data(run: Run, table: Table) -> None:
     location = table.declare()
     table.advance()
     gone = {"table": str(table), "deregistered": True, "location": location}
@@ -94,7 +95,7 @@ def test_a_table_is_deregistered_once_and_its_data_stays(run: Run, table: Table)
     assert lance.dataset(location).count_rows() == 1
 
 
-def test_a_missing_table_fails_for_good_where_asked(run: Run, database: str) -> None:
+def test_deregistering_a_missing_table_fails_without_retry_if_configured(run: Run, database: str) -> None:
     with pytest.raises(AirflowFailException, match="NOT_FOUND"):
         run(LanceDeregisterTableOperator, table=f"{database}$orders", if_missing="fail")
 
@@ -108,13 +109,13 @@ def test_a_data_set_is_registered_once(run: Run, table: Table) -> None:
     assert run(LanceRegisterTableOperator, **arguments) == {**arguments, "created": False}
 
 
-def test_a_table_registered_elsewhere_fails_for_good_and_is_replaced_where_asked(
+def test_a_table_registered_elsewhere_fails_without_retry_or_is_replaced_if_configured(
     run: Run, table: Table, tmp_path: Path
 ) -> None:
     old = table.declare()
     table.advance()
     new = {"table": str(table), "location": str(tmp_path / "new.lance")}
-    with pytest.raises(AirflowFailException, match=rf"lies at '{old}', not at .*if_exists='replace'"):
+    with pytest.raises(AirflowFailException, match=rf"exists at '{old}', not at .*if_exists='replace'"):
         run(LanceRegisterTableOperator, **new)
     assert run(LanceRegisterTableOperator, **new, if_exists="replace") == {**new, "created": True}
     assert lance.dataset(old).count_rows() == 1
@@ -129,7 +130,7 @@ def test_a_table_is_dropped_once_with_its_data(run: Run, table: Table) -> None:
     assert not Path(location).exists()
 
 
-def test_a_missing_table_that_is_to_be_dropped_fails_for_good_where_asked(run: Run, database: str) -> None:
+def test_dropping_a_missing_table_fails_without_retry_if_configured(run: Run, database: str) -> None:
     with pytest.raises(AirflowFailException, match="NOT_FOUND"):
         run(LanceDropTableOperator, table=f"{database}$orders", if_missing="fail")
 
@@ -153,7 +154,7 @@ def test_a_missing_table_that_is_to_be_dropped_fails_for_good_where_asked(run: R
         (LanceReleaseVersionOperator, {"table": "sales$orders", "tag": "run"}),
     ],
 )
-def test_a_metastore_that_does_not_answer_lets_airflow_try_again(
+def test_an_unreachable_metastore_lets_airflow_retry(
     operator: type[Any],
     arguments: dict[str, str],
     connect: Callable[..., str],

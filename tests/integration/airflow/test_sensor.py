@@ -1,4 +1,4 @@
-"""One behavior of the sensor in every mode: the same suite as poke, reschedule and deferrable."""
+"""The sensor behaves the same in every mode: one suite for poke, reschedule and deferrable."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -21,14 +21,14 @@ from tests.integration.airflow.tables import Table
 Wait = Callable[..., Any]
 
 
-def test_a_version_that_is_there_ends_the_wait_at_once(wait: Wait, table: Table) -> None:
+def test_an_existing_version_ends_the_wait_at_once(wait: Wait, table: Table) -> None:
     location = table.declare()
     table.advance()
     assert wait() == {"table": str(table), "version": 1, "previous_version": None, "location": location}
 
 
 @pytest.mark.parametrize("managed_by", ["storage", "impl"])
-def test_a_version_that_comes_meanwhile_ends_the_wait(
+def test_a_version_committed_meanwhile_ends_the_wait(
     wait: Wait, table: Table, meanwhile: Any, managed_by: str
 ) -> None:
     location = table.declare(managed_by=managed_by)
@@ -43,7 +43,7 @@ def test_a_version_that_comes_meanwhile_ends_the_wait(
     }
 
 
-def test_what_a_writer_by_path_commits_to_a_managed_table_ends_no_wait(
+def test_a_direct_commit_to_a_managed_table_does_not_end_the_wait(
     wait: Wait, table: Table, meanwhile: Any
 ) -> None:
     location = table.declare(managed_by="impl")
@@ -55,7 +55,7 @@ def test_what_a_writer_by_path_commits_to_a_managed_table_ends_no_wait(
     assert waiting.result(60)["version"] == 2
 
 
-def test_a_table_that_nobody_declared_yet_is_waited_for(wait: Wait, table: Table, meanwhile: Any) -> None:
+def test_an_undeclared_table_is_waited_for(wait: Wait, table: Table, meanwhile: Any) -> None:
     waiting = meanwhile(wait)
     table.declare()
     assert not waiting.done()
@@ -63,7 +63,7 @@ def test_a_table_that_nobody_declared_yet_is_waited_for(wait: Wait, table: Table
     assert waiting.result(60)["version"] == 1
 
 
-def test_a_least_version_is_waited_for(wait: Wait, table: Table, meanwhile: Any) -> None:
+def test_a_minimum_version_is_waited_for(wait: Wait, table: Table, meanwhile: Any) -> None:
     table.declare()
     table.advance()
     waiting = meanwhile(wait, min_version=3)
@@ -72,36 +72,36 @@ def test_a_least_version_is_waited_for(wait: Wait, table: Table, meanwhile: Any)
     assert waiting.result(60)["version"] == 3
 
 
-def test_the_newest_version_is_returned_when_several_came(wait: Wait, table: Table) -> None:
+def test_the_newest_of_several_new_versions_is_returned(wait: Wait, table: Table) -> None:
     table.declare()
     for _ in range(3):
         table.advance()
     assert wait(after_version=1)["version"] == 3
 
 
-def test_a_wait_that_takes_too_long_fails_as_every_sensor_does(wait: Wait, table: Table) -> None:
+def test_a_timeout_raises_the_sensor_timeout_error(wait: Wait, table: Table) -> None:
     table.declare()
     with pytest.raises(AirflowSensorTimeout):
         wait(timeout=0.5)
 
 
-def test_a_wait_that_takes_too_long_is_skipped_where_asked(wait: Wait, table: Table) -> None:
+def test_a_timeout_skips_with_soft_fail(wait: Wait, table: Table) -> None:
     table.declare()
     with pytest.raises(AirflowSkipException):
         wait(timeout=0.5, soft_fail=True)
 
 
-def test_what_can_never_come_fails_for_good(wait: Wait) -> None:
-    with pytest.raises(AirflowFailException, match=r"looking at table 'orders'.*needed here: 2"):
+def test_an_invalid_table_fails_without_retry(wait: Wait) -> None:
+    with pytest.raises(AirflowFailException, match=r"polling table 'orders'.*expected: 2"):
         wait(table="orders")
 
 
-def test_what_can_never_come_is_skipped_where_asked(wait: Wait) -> None:
+def test_an_invalid_table_skips_with_soft_fail(wait: Wait) -> None:
     with pytest.raises(AirflowSkipException):
         wait(table="orders", soft_fail=True)
 
 
-def test_a_silent_metastore_means_wait(
+def test_a_wait_survives_a_metastore_that_does_not_reply(
     wait: Wait, connect: Callable[..., str], free_ports: list[int]
 ) -> None:
     silent = connect("silent", host=f"127.0.0.1:{free_ports[0]}")
@@ -110,7 +110,11 @@ def test_a_silent_metastore_means_wait(
 
 
 @pytest.mark.slow
-def test_a_wait_outlives_an_outage_of_the_metastore(
+# In mode reschedule it polls as in mode poke.
+@pytest.mark.parametrize(
+    "wait", ["poke", pytest.param("reschedule", marks=pytest.mark.long), "deferrable"], indirect=True
+)
+def test_a_wait_survives_a_metastore_outage(
     wait: Wait, connect: Callable[..., str], free_ports: list[int], meanwhile: Any, tmp_path: Path
 ) -> None:
     port = free_ports[0]

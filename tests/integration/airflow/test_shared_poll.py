@@ -1,4 +1,4 @@
-"""All waits on one connection share one poll; what goes over the wire is counted there."""
+"""All waits on one connection share one poll, as counted in calls and connections."""
 
 import asyncio
 import logging
@@ -12,9 +12,10 @@ from lance_namespace import DeclareTableRequest, LanceNamespace
 from lance_namespace.errors import ServiceUnavailableError
 
 from airflow_provider_lancens.embedded import MetastoreServer
-from airflow_provider_lancens.namespace import storage
-from airflow_provider_lancens.triggers.table_version import LanceTableVersionTrigger
+from airflow_provider_lancens.namespace.storage import object_store
+from airflow_provider_lancens.triggers.table_version_trigger import LanceTableVersionTrigger
 from tests.integration.airflow.tables import Table
+from tests.integration.hive.hostile import UNREADABLE
 from tests.servers.proxy import Proxy
 
 BATCH = "get_table_objects_by_name_req"
@@ -23,7 +24,7 @@ TICK = 0.2
 
 @pytest.fixture
 def wire(metastore: MetastoreServer) -> Iterator[Proxy]:
-    """The way to the metastore, where calls and connections are counted and lost."""
+    """A proxy for the metastore that counts and drops calls and connections."""
     with Proxy(metastore.uri) as proxy:
         yield proxy
 
@@ -61,14 +62,14 @@ async def waiting(lake: str, tables: Sequence[object], **arguments: Any) -> Asyn
 
 
 async def calls(wire: Proxy, name: str, count: int) -> None:
-    """Return once the server was called so often from now on."""
+    """Return once the server has received this many more calls."""
     before = wire.calls.count(name)
     async with asyncio.timeout(30):
         while wire.calls.count(name) < before + count:  # noqa: ASYNC110 - another thread counts
             await asyncio.sleep(0.01)
 
 
-async def test_a_tick_is_one_call_a_database_through_one_connection(
+async def test_a_poll_is_one_call_per_database_over_one_connection(
     lake: str, wire: Proxy, tables: Sequence[Table]
 ) -> None:
     async with waiting(lake, [table for table in tables for _ in range(20)]) as tasks:
@@ -78,7 +79,7 @@ async def test_a_tick_is_one_call_a_database_through_one_connection(
     assert wire.connections == 1
 
 
-async def test_waits_with_another_tick_have_a_poll_of_their_own(
+async def test_waits_with_another_interval_have_their_own_poll(
     lake: str, wire: Proxy, tables: Sequence[Table]
 ) -> None:
     async with waiting(lake, tables[:1]), waiting(lake, tables[1:2], poll_interval=TICK * 1.5):
@@ -86,25 +87,27 @@ async def test_waits_with_another_tick_have_a_poll_of_their_own(
     assert wire.connections == 2
 
 
-async def test_the_last_wait_out_ends_the_poll_and_its_connection(
+async def test_the_last_wait_ends_the_poll_and_closes_its_connection(
     lake: str, wire: Proxy, tables: Sequence[Table]
 ) -> None:
     async with waiting(lake, tables):
         await calls(wire, BATCH, 1)
-    await asyncio.sleep(2 * TICK)  # a call that was under way may end
+    await asyncio.sleep(2 * TICK)  # a call in progress may end
     before = len(wire.calls)
     await asyncio.sleep(3 * TICK)
     assert len(wire.calls) == before
 
 
-async def test_a_wait_that_comes_when_the_last_one_left_is_served(lake: str, tables: Sequence[Table]) -> None:
+async def test_a_wait_that_starts_when_the_last_one_ends_is_served(
+    lake: str, tables: Sequence[Table]
+) -> None:
     async with waiting(lake, tables[1:]):
         pass
     await asyncio.to_thread(tables[1].advance)
     assert (await event(lake, tables[1]))["version"] == 1
 
 
-async def test_waits_come_and_go_while_others_stay(lake: str, wire: Proxy, tables: Sequence[Table]) -> None:
+async def test_waits_start_and_end_independently(lake: str, wire: Proxy, tables: Sequence[Table]) -> None:
     async with waiting(lake, tables[1:2]) as (staying,):
         async with waiting(lake, tables[2:]):
             await calls(wire, BATCH, 1)
@@ -113,41 +116,69 @@ async def test_waits_come_and_go_while_others_stay(lake: str, wire: Proxy, table
     assert wire.connections == 1
 
 
-async def test_a_table_that_fails_leaves_its_neighbors_alone(
+async def test_a_failing_table_does_not_affect_other_tables(
     lake: str, namespace: LanceNamespace, tables: Sequence[Table]
 ) -> None:
     names = [str(tables[1]), "no such name", f"{tables[1].database}$not_there", "no_such_database$t"]
     async with waiting(lake, names) as (good, impossible, missing, homeless):
-        assert (await impossible)["status"] == "failed"
+        assert (await impossible)["status"] == "error"
         await asyncio.to_thread(tables[1].advance)
         assert (await good)["version"] == 1
         assert not missing.done()
         assert not homeless.done()
 
 
-async def test_a_storage_that_fails_leaves_its_neighbors_alone(
+@pytest.mark.parametrize("name", ["a parameter of 17 MB", "a text of negative length", "nothing"])
+async def test_an_unreadable_catalog_table_ends_only_its_own_wait(
+    lake: str, wire: Proxy, tables: Sequence[Table], name: str
+) -> None:
+    unreadable = UNREADABLE[name]
+    wire.change_reply(BATCH, lambda asked, reply: unreadable(asked, reply) if b"t_2" in asked else reply)
+    async with waiting(lake, tables[1:3]) as (good, bad):
+        failed = await bad
+        assert failed["status"] == "error"
+        assert f"cannot read table {tables[2]}" in failed["message"]
+        await asyncio.to_thread(tables[1].advance)
+        assert (await good)["version"] == 1
+
+
+async def test_a_server_that_cannot_read_any_table_ends_no_wait(
+    lake: str, wire: Proxy, tables: Sequence[Table]
+) -> None:
+    fault = wire.change_reply(BATCH, UNREADABLE["a text of negative length"])
+    async with waiting(lake, tables) as tasks:
+        await calls(wire, BATCH, 20)
+        assert not any(task.done() for task in tasks)
+        fault.times = 0
+        await asyncio.to_thread(tables[1].advance)
+        assert (await tasks[1])["version"] == 1
+
+
+async def test_a_failing_storage_does_not_affect_other_tables(
     lake: str, namespace: LanceNamespace, tables: Sequence[Table], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     far = Table(namespace, tables[0].database, "far")
     failing_location = await asyncio.to_thread(far.declare)
-    reading = storage.latest_version
+    reading = object_store.latest_version
 
-    def failing(location: str, options: Mapping[str, str]) -> int | None:  # a local disk has no such fault
+    def failing(
+        location: str, options: Mapping[str, str]
+    ) -> int | None:  # this fault can't be caused on a local disk
         if location == failing_location:
             raise ServiceUnavailableError("storage did not answer")
         return reading(location, options)
 
-    monkeypatch.setattr(storage, "latest_version", failing)
+    monkeypatch.setattr(object_store, "latest_version", failing)
     async with waiting(lake, [far, tables[0]]) as (unlucky, good):
         await asyncio.to_thread(tables[0].advance)
         assert (await good)["version"] == 1
         assert not unlucky.done()
-        monkeypatch.setattr(storage, "latest_version", reading)
+        monkeypatch.setattr(object_store, "latest_version", reading)
         await asyncio.to_thread(far.advance)
         assert (await unlucky)["version"] == 1
 
 
-async def test_a_lost_server_is_complained_of_once_and_the_waits_go_on(
+async def test_an_unreachable_server_is_logged_once_and_the_waits_continue(
     lake: str, wire: Proxy, tables: Sequence[Table], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -158,11 +189,11 @@ async def test_a_lost_server_is_complained_of_once_and_the_waits_go_on(
         await asyncio.to_thread(tables[1].advance)
         assert (await one)["version"] == 1
         assert not other.done()
-    complaints = [r for r in caplog.records if r.name.endswith("triggers.polling")]
-    assert len(complaints) == 2  # one a wait
+    complaints = [r for r in caplog.records if r.getMessage().endswith("; still waiting")]
+    assert len(complaints) == 2  # one per wait
 
 
-async def test_a_changed_connection_is_picked_up_without_any_failure(
+async def test_a_changed_connection_is_used_without_a_failure(
     lake: str,
     wire: Proxy,
     metastore: MetastoreServer,

@@ -1,4 +1,4 @@
-"""The trigger in an event loop, which it must never hold up."""
+"""The trigger in an event loop, which it must never block."""
 
 import asyncio
 import logging
@@ -7,28 +7,32 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
-from airflow.triggers.base import TriggerEvent
+from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_lancens.embedded import MetastoreServer
-from airflow_provider_lancens.triggers.table_version import LanceTableVersionTrigger
+from airflow_provider_lancens.triggers.table_version_trigger import (
+    LanceAnyTableTrigger,
+    LanceTableVersionTrigger,
+)
 from tests.integration.airflow.tables import Table
 
 
 @pytest.fixture
-def deaf_server() -> Iterator[str]:
-    """The address of a server that takes connections and never says a word."""
+def unresponsive_server() -> Iterator[str]:
+    """The address of a server that accepts connections and never replies."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 
 
 @pytest.fixture
 async def complaint() -> AsyncIterator[asyncio.Event]:
-    """Set when a wait logs that nobody answered."""
+    """Set when a wait logs an unreachable server."""
     complained = asyncio.Event()
-    log = logging.getLogger("airflow_provider_lancens.triggers.polling")
+    log = logging.getLogger("airflow_provider_lancens.triggers.poller")
 
     def note(record: logging.LogRecord) -> bool:
-        complained.set()
+        if record.getMessage().endswith("; still waiting"):
+            complained.set()
         return True
 
     log.addFilter(note)
@@ -36,7 +40,7 @@ async def complaint() -> AsyncIterator[asyncio.Event]:
     log.removeFilter(note)
 
 
-async def events(trigger: LanceTableVersionTrigger) -> list[TriggerEvent]:
+async def events(trigger: BaseTrigger) -> list[TriggerEvent]:
     async with asyncio.timeout(60):
         return [event async for event in trigger.run()]
 
@@ -47,16 +51,16 @@ def trigger(lake: str, table: object, **arguments: Any) -> LanceTableVersionTrig
     )
 
 
-async def test_it_fires_once_with_what_it_saw(lake: str, table: Table) -> None:
+async def test_the_trigger_fires_once_with_the_table_status(lake: str, table: Table) -> None:
     location = table.declare()
     table.advance()
     fired = await events(trigger(lake, table))
     assert [event.payload for event in fired] == [
-        {"status": "seen", "table": str(table), "version": 1, "location": location}
+        {"status": "success", "table": str(table), "version": 1, "location": location}
     ]
 
 
-async def test_it_fires_when_the_version_comes(lake: str, table: Table) -> None:
+async def test_the_trigger_fires_when_the_version_is_committed(lake: str, table: Table) -> None:
     table.declare()
     table.advance()
     waiting = asyncio.create_task(events(trigger(lake, table, after_version=1)))
@@ -64,7 +68,7 @@ async def test_it_fires_when_the_version_comes(lake: str, table: Table) -> None:
     assert [event.payload["version"] for event in await waiting] == [2]
 
 
-async def test_it_follows_a_connection_that_was_changed(
+async def test_the_trigger_uses_a_changed_connection(
     connect: Callable[..., str],
     free_ports: list[int],
     metastore: MetastoreServer,
@@ -80,13 +84,36 @@ async def test_it_follows_a_connection_that_was_changed(
     assert [event.payload["version"] for event in await waiting] == [1]
 
 
-async def test_it_says_why_a_wait_can_never_end_well(lake: str) -> None:
+async def test_the_trigger_reports_why_a_wait_cannot_succeed(lake: str) -> None:
     (event,) = await events(trigger(lake, "orders"))
-    assert event.payload["status"] == "failed"
-    assert "looking at table 'orders'" in event.payload["message"]
+    assert event.payload["status"] == "error"
+    assert "polling table 'orders'" in event.payload["message"]
 
 
-async def test_a_hundred_waits_end_side_by_side(lake: str, table: Table) -> None:
+async def test_a_wait_for_any_continues_if_one_of_its_waits_cannot_succeed(
+    lake: str, table: Table, caplog: pytest.LogCaptureFixture
+) -> None:
+    table.declare()
+    waits = [trigger(lake, one).serialize()[1] for one in ("orders", table)]
+    waiting = asyncio.create_task(events(LanceAnyTableTrigger(waits=waits)))
+    async with asyncio.timeout(60):
+        while "still waiting for the other tables" not in caplog.text:  # noqa: ASYNC110 - a log
+            await asyncio.sleep(0.01)
+    await asyncio.to_thread(table.advance)
+    (event,) = await waiting
+    assert (event.payload["table"], event.payload["version"]) == (str(table), 1)
+    assert caplog.text.count("still waiting for the other tables") == 1
+
+
+async def test_a_wait_for_any_reports_why_none_of_its_waits_can_succeed(lake: str) -> None:
+    waits = [trigger(lake, name).serialize()[1] for name in ("orders", "items")]
+    (event,) = await events(LanceAnyTableTrigger(waits=waits))
+    assert event.payload["status"] == "error"
+    assert "polling table 'orders'" in event.payload["message"]
+    assert "polling table 'items'" in event.payload["message"]
+
+
+async def test_a_hundred_concurrent_waits_end(lake: str, table: Table) -> None:
     table.declare()
     waiting = [asyncio.create_task(events(trigger(lake, table))) for _ in range(100)]
     await asyncio.to_thread(table.advance)
@@ -94,10 +121,10 @@ async def test_a_hundred_waits_end_side_by_side(lake: str, table: Table) -> None
     assert [[event.payload["version"] for event in wait] for wait in fired] == [[1]] * 100
 
 
-async def test_a_server_that_never_answers_does_not_hold_up_the_event_loop(
-    connect: Callable[..., str], deaf_server: str
+async def test_an_unresponsive_server_does_not_block_the_event_loop(
+    connect: Callable[..., str], unresponsive_server: str
 ) -> None:
-    conn_id = connect(host=deaf_server, extra={"client.read-timeout": 2})
+    conn_id = connect(host=unresponsive_server, extra={"client.read-timeout": 2})
     waiting = asyncio.create_task(events(trigger(conn_id, "sales$orders")))
     loop = asyncio.get_running_loop()
     started = loop.time()

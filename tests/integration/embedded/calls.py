@@ -1,4 +1,4 @@
-"""Plain calls to a metastore, past the code under test, and never without a timeout."""
+"""Direct calls to a metastore without the code under test, always with a timeout."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -45,7 +45,7 @@ def create_table(uri: str, database: str, table: str, location: Path, **paramete
     storage = StorageDescriptor(
         cols=[], location=f"file:{location}", serdeInfo=SerDeInfo(parameters={}), parameters={}
     )
-    entry = Table(
+    catalog_table = Table(
         dbName=database,
         tableName=table,
         tableType="EXTERNAL_TABLE",
@@ -54,18 +54,18 @@ def create_table(uri: str, database: str, table: str, location: Path, **paramete
         parameters={"EXTERNAL": "TRUE", **parameters},
     )
     with connected(uri) as client:
-        client.create_table(entry)
+        client.create_table(catalog_table)
 
 
 def compare_and_set(uri: str, database: str, table: str, key: str, expected: str, value: str) -> bool:
-    """Ask the server to set a parameter if it has the expected value; False where it refused."""
+    """Set a parameter if it has the expected value; return False if the server refuses."""
     condition = {"expected_parameter_key": key, "expected_parameter_value": expected}
     with connected(uri) as client:
-        entry = client.get_table_req(GetTableRequest(dbName=database, tblName=table)).table
-        entry.parameters[key] = value
+        catalog_table = client.get_table_req(GetTableRequest(dbName=database, tblName=table)).table
+        catalog_table.parameters[key] = value
         try:
             client.alter_table_with_environment_context(
-                database, table, entry, EnvironmentContext(properties=condition)
+                database, table, catalog_table, EnvironmentContext(properties=condition)
             )
         except MetaException as refusal:
             if not refusal.message.startswith("The table has been modified"):

@@ -1,4 +1,4 @@
-"""Watches processes from outside, and runs the command line as people do."""
+"""Observes processes, and runs the command line."""
 
 import re
 import subprocess
@@ -16,14 +16,14 @@ READY = re.compile(r"ready at (thrift://\S+) \(pid (\d+)")
 
 @dataclass(frozen=True)
 class CommandLine:
-    """A running ``python -m airflow_provider_lancens.embedded`` that has said it is ready."""
+    """A running ``python -m airflow_provider_lancens.embedded`` that has printed that it is ready."""
 
     process: subprocess.Popen[str]
     uri: str
     server_pid: int
 
     def finish(self) -> tuple[int, str]:
-        """Wait for its end; the exit code and what it said on standard error."""
+        """Wait for its end, and return its exit code and standard error."""
         _, errors = self.process.communicate(timeout=60)
         return self.process.returncode, errors
 

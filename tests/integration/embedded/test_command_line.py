@@ -1,4 +1,4 @@
-"""``python -m airflow_provider_lancens.embedded``, from the outside."""
+"""The command ``python -m airflow_provider_lancens.embedded``."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ SECONDS_TO_DIE = 5
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_serves_until_it_is_asked_to_stop(tmp_path: Path, number: signal.Signals) -> None:
+def test_the_command_serves_until_it_is_interrupted(tmp_path: Path, number: signal.Signals) -> None:
     with serving(tmp_path) as command:
         assert "default" in list_databases(command.uri)
 
@@ -24,7 +24,7 @@ def test_it_serves_until_it_is_asked_to_stop(tmp_path: Path, number: signal.Sign
         assert not lives(command.server_pid)
 
 
-def test_killing_it_leaves_no_server_and_no_obstacle(tmp_path: Path, database: str) -> None:
+def test_a_killed_command_leaves_no_server_and_no_lock(tmp_path: Path, database: str) -> None:
     with serving(tmp_path) as command:
         create_database(command.uri, database)
         command.process.kill()
@@ -34,16 +34,16 @@ def test_killing_it_leaves_no_server_and_no_obstacle(tmp_path: Path, database: s
             assert database in list_databases(successor.uri)
 
 
-def test_a_server_that_dies_ends_it_with_words(tmp_path: Path) -> None:
+def test_the_command_exits_with_a_message_when_the_server_dies(tmp_path: Path) -> None:
     with serving(tmp_path) as command:
         os.kill(command.server_pid, signal.SIGKILL)
 
         code, errors = command.finish()
     assert code == 1
-    assert "The metastore ended by itself with code -9" in errors
+    assert "The metastore exited unexpectedly with code -9" in errors
 
 
-def test_a_folder_in_use_is_one_line_and_no_trace(metastore: EmbeddedMetastore) -> None:
+def test_a_folder_in_use_is_reported_in_one_line_without_a_traceback(metastore: EmbeddedMetastore) -> None:
     with run_command(metastore.folder) as process:
         output, errors = process.communicate(timeout=60)
 

@@ -1,4 +1,4 @@
-"""What can stand in the way of a start: it fails with words, and leaves nothing running."""
+"""Failures to start: they are reported, and leave nothing running."""
 
 import socket
 from pathlib import Path
@@ -16,6 +16,7 @@ from airflow_provider_lancens.embedded import (
 from airflow_provider_lancens.embedded.pyspark_jars import pyspark_distribution
 from tests.integration.embedded.calls import list_databases
 from tests.integration.embedded.processes import listening_addresses
+from tests.servers.small_disk import small_disk
 
 ODD_ENVIRONMENT = {
     "SPARK_HOME": "/nowhere",
@@ -34,16 +35,32 @@ def children() -> set[psutil.Process]:
     return set(psutil.Process().children())
 
 
-def test_it_listens_on_loopback_alone(metastore: EmbeddedMetastore) -> None:
+def test_the_server_listens_only_on_loopback(metastore: EmbeddedMetastore) -> None:
     addresses = {address.removeprefix("::ffff:") for address in listening_addresses(metastore.pid)}
     assert addresses == {"127.0.0.1"}
 
 
-def test_an_odd_environment_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusual_environment_variables_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in ODD_ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     with EmbeddedMetastore(tmp_path) as server:
         assert list_databases(server.uri) == ["default"]
+
+
+@pytest.mark.parametrize("fault", ["full", "read-only"])
+def test_a_read_only_folder_is_reported_and_works_once_writable(tmp_path: Path, fault: str) -> None:
+    before = children()
+    with small_disk(tmp_path / "disk", megabytes=40) as disk:
+        disk.fill() if fault == "full" else disk.mount_read_only()
+        with pytest.raises(MetastoreStartError, match="Free up space there, make it writable") as failure:
+            EmbeddedMetastore(disk.path).start()
+        assert str(disk.path) in str(failure.value)
+        assert children() == before
+        disk.make_room() if fault == "full" else disk.mount_writable()
+        with EmbeddedMetastore(disk.path) as server:
+            assert list_databases(server.uri) == ["default"]
 
 
 def test_a_failed_start_shows_the_end_of_the_log(tmp_path: Path) -> None:
@@ -59,11 +76,11 @@ def test_a_failed_start_shows_the_end_of_the_log(tmp_path: Path) -> None:
     assert children() == before
 
 
-def test_a_start_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+def test_a_start_is_aborted_at_its_timeout(tmp_path: Path) -> None:
     before = children()
     server = MetastoreServer(pyspark_distribution(), tmp_path, start_timeout=0.5)
 
-    with pytest.raises(MetastoreStartError, match=r"it wasn't ready within 0.5 seconds"):
+    with pytest.raises(MetastoreStartError, match=r"it was not ready within 0.5 seconds"):
         server.start()
 
     assert children() == before
@@ -74,15 +91,17 @@ def test_java_options_that_java_refuses_are_shown(tmp_path: Path) -> None:
         EmbeddedMetastore(tmp_path, heap="much").start()
 
 
-def test_a_taken_port_is_said_before_anything_starts(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_before_anything_starts(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        with pytest.raises(MetastoreStartError, match=f"Port {port} on 127.0.0.1 can't be opened"):
+        with pytest.raises(MetastoreStartError, match=f"Port {port} on 127.0.0.1 cannot be opened"):
             EmbeddedMetastore(tmp_path, port).start()
     assert not (tmp_path / "metastore.log").exists()
 
 
-def test_without_java_nothing_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_java_is_reported_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     folder = tmp_path / "untouched"
 
@@ -93,11 +112,11 @@ def test_without_java_nothing_starts(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_folder_that_derby_could_not_reopen_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(EmbeddedMetastoreError, match="Choose a folder without it"):
+    with pytest.raises(EmbeddedMetastoreError, match="Choose a folder without ':'"):
         EmbeddedMetastore(tmp_path / "a:b")
 
 
-def test_a_server_never_started_has_no_uri_yet(tmp_path: Path) -> None:
+def test_a_server_that_was_not_started_has_no_uri(tmp_path: Path) -> None:
     server = EmbeddedMetastore(tmp_path)
     for ask in (lambda: server.uri, lambda: server.pid, server.kill, server.wait):
         with pytest.raises(EmbeddedMetastoreError, match=r"start|started"):

@@ -1,4 +1,4 @@
-"""The server's life: it answers, keeps what it was told, and is gone when it has to be."""
+"""The server's life cycle: start, stop, kill and restart."""
 
 import os
 from pathlib import Path
@@ -11,22 +11,30 @@ from tests.integration.embedded.calls import create_database, list_databases
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A path that needs quoting wherever quoting could be forgotten."""
+    """A path with characters that need quoting."""
     return tmp_path / "my data $HOME"
 
 
-def test_a_started_server_answers(metastore: EmbeddedMetastore) -> None:
+def test_a_started_server_accepts_calls(metastore: EmbeddedMetastore) -> None:
     assert "default" in list_databases(metastore.uri)
 
 
-def test_a_database_survives_a_restart_on_another_port(folder: Path, database: str) -> None:
+def test_a_stopped_server_leaves_no_process_and_its_databases_can_be_served_on_another_port(
+    folder: Path, database: str
+) -> None:
     with EmbeddedMetastore(folder) as first:
         create_database(first.uri, database)
+        pid = first.pid
+
+    assert not first.running
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    first.stop()
     with EmbeddedMetastore(folder) as second:
         assert database in list_databases(second.uri)
 
 
-def test_a_killed_server_comes_back_on_its_port_with_its_data(folder: Path, database: str) -> None:
+def test_a_killed_server_restarts_on_its_port_with_its_data(folder: Path, database: str) -> None:
     with EmbeddedMetastore(folder) as server:
         create_database(server.uri, database)
         uri, pid = server.uri, server.pid
@@ -41,7 +49,9 @@ def test_a_killed_server_comes_back_on_its_port_with_its_data(folder: Path, data
         assert database in list_databases(uri)
 
 
-def test_a_second_server_on_the_folder_is_told_who_holds_it(metastore: EmbeddedMetastore) -> None:
+def test_a_second_server_on_the_folder_is_refused_with_the_first_ones_pid(
+    metastore: EmbeddedMetastore,
+) -> None:
     with pytest.raises(FolderInUseError) as refusal:
         EmbeddedMetastore(metastore.folder).start()
 
@@ -50,17 +60,7 @@ def test_a_second_server_on_the_folder_is_told_who_holds_it(metastore: EmbeddedM
     assert f"pid {metastore.pid}, started by pid {os.getpid()}" in message
 
 
-def test_a_running_server_is_not_started_again(metastore: EmbeddedMetastore) -> None:
+def test_starting_a_running_server_is_refused(metastore: EmbeddedMetastore) -> None:
     with pytest.raises(MetastoreStartError, match="already serving thrift://"):
         metastore.start()
     assert metastore.running
-
-
-def test_nothing_is_left_of_a_stopped_server(folder: Path) -> None:
-    with EmbeddedMetastore(folder) as server:
-        pid = server.pid
-
-    assert not server.running
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
-    server.stop()

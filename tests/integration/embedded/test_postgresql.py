@@ -1,4 +1,4 @@
-"""The releases over a database that people run in earnest."""
+"""Each release with PostgreSQL as its database."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,7 +20,7 @@ def port() -> Iterator[int]:
 
 
 @pytest.mark.parametrize("release", [hms_2_with_postgresql, hms_3, hms_4])
-def test_the_entries_lie_in_postgresql(
+def test_catalog_tables_are_stored_in_postgresql(
     release: Callable[[], Distribution], port: int, tmp_path: Path, database: str
 ) -> None:
     settings = metastore_settings(port, database)

@@ -1,4 +1,4 @@
-"""A namespace over the strict double, as users see it and as operations see it."""
+"""Namespaces on the strict double."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,13 +9,13 @@ from airflow_provider_lancens.identifiers import NamespaceId
 from airflow_provider_lancens.namespace import GlueNamespace
 from airflow_provider_lancens.namespace.glue.metastore import GlueMetastore
 from airflow_provider_lancens.namespace.glue.settings import GlueSettings, glue_properties
-from airflow_provider_lancens.namespace.metastore import Namespace, Table
+from airflow_provider_lancens.namespace.metastore_protocol import Namespace, Table
 from tests.servers.glue_double import GlueDouble
 
 
 @pytest.fixture
 def connect_glue(glue: GlueDouble, tmp_path: Path) -> Callable[..., GlueNamespace]:
-    """Make a namespace, with further properties or others than the double's."""
+    """Create a namespace with additional or other properties."""
 
     def connect(**properties: str) -> GlueNamespace:
         return GlueNamespace(**{**glue.properties, "root": str(tmp_path), **properties})
@@ -31,7 +31,7 @@ def namespace(connect_glue: Callable[..., GlueNamespace]) -> Iterator[GlueNamesp
 
 @pytest.fixture
 def catalog(glue: GlueDouble) -> Iterator[GlueMetastore]:
-    """The protocol that the operations use."""
+    """The `Metastore` that the operations use."""
     made = GlueMetastore(GlueSettings.parse(glue_properties(glue.properties)))
     yield made
     made.close()
@@ -47,7 +47,7 @@ def db(catalog: GlueMetastore, database: str) -> NamespaceId:
 
 @pytest.fixture
 def table(catalog: GlueMetastore, db: NamespaceId) -> Table:
-    """A table with an entry and no data."""
+    """A declared table without data."""
     made = Table(db.table("t"), "s3://bucket/t.lance", {"table_type": "lance", "version": "0"})
     catalog.create_table(made)
     return made

@@ -1,4 +1,4 @@
-"""Who asks: static keys, a session's, or what the default chain finds."""
+"""Credentials: static keys, session keys, or the default chain."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,7 +28,7 @@ def bare_chain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.Monkey
 
 
 def asked_by(glue: GlueDouble, namespace: GlueNamespace) -> Mapping[str, str]:
-    """Ask something, and return the headers that it was asked with."""
+    """Make a request, and return its headers."""
     with namespace:
         namespace.list_namespaces({"id": []})
     return glue.requests[-1].headers
@@ -46,7 +46,9 @@ def test_a_session_sends_its_token(glue: GlueDouble, bare_chain: object) -> None
     assert headers["X_AMZ_SECURITY_TOKEN"] == "a-token"
 
 
-def test_without_keys_the_default_chain_is_asked(glue: GlueDouble, bare_chain: pytest.MonkeyPatch) -> None:
+def test_without_keys_the_default_credential_chain_is_used(
+    glue: GlueDouble, bare_chain: pytest.MonkeyPatch
+) -> None:
     bare_chain.setenv("AWS_ACCESS_KEY_ID", "FROMTHECHAIN")
     bare_chain.setenv("AWS_SECRET_ACCESS_KEY", "x")
     bare_chain.setenv("AWS_DEFAULT_REGION", "eu-central-1")
@@ -55,18 +57,18 @@ def test_without_keys_the_default_chain_is_asked(glue: GlueDouble, bare_chain: p
     assert "/eu-central-1/glue/" in headers["AUTHORIZATION"]
 
 
-def test_no_credentials_anywhere_is_told(glue: GlueDouble, bare_chain: object) -> None:
+def test_missing_credentials_are_reported(glue: GlueDouble, bare_chain: object) -> None:
     with refused_with(ErrorCode.UNAUTHENTICATED, "access_key_id", "default credential chain"):
         GlueNamespace(endpoint=glue.endpoint, region=REGION).list_namespaces({"id": []})
 
 
-def test_no_region_anywhere_is_told(bare_chain: object) -> None:
+def test_a_missing_region_is_reported(bare_chain: object) -> None:
     with refused_with(ErrorCode.INVALID_INPUT, "region"):
         GlueNamespace(access_key_id="A", secret_access_key="x").list_namespaces({"id": []})
 
 
 @pytest.mark.parametrize("host", ["a b", "-x", "x..y", "é.test"])
-def test_a_host_that_cannot_be_one_is_told(bare_chain: object, host: str) -> None:
+def test_an_invalid_host_is_reported(bare_chain: object, host: str) -> None:
     namespace = GlueNamespace(
         endpoint=f"http://{host}", region=REGION, access_key_id="A", secret_access_key="x"
     )
@@ -74,12 +76,12 @@ def test_a_host_that_cannot_be_one_is_told(bare_chain: object, host: str) -> Non
         namespace.list_namespaces({})
 
 
-def test_a_region_that_cannot_be_one_is_told(bare_chain: object) -> None:
+def test_an_invalid_region_is_reported(bare_chain: object) -> None:
     with refused_with(ErrorCode.INVALID_INPUT, "no region"):
         GlueNamespace(region="no region", access_key_id="A", secret_access_key="x").list_namespaces({})
 
 
-def test_the_catalog_goes_with_every_request(glue: GlueDouble, database: str) -> None:
+def test_every_request_names_the_catalog(glue: GlueDouble, database: str) -> None:
     namespace = GlueNamespace(**glue.properties, catalog_id="210987654321", root="/lake")
     already = len(glue.requests)
     namespace.create_namespace({"id": [database]})

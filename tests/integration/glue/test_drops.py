@@ -1,4 +1,4 @@
-"""Dropping: Glue drops a full database without a word, so the namespace looks first."""
+"""Drops: Glue drops a non-empty database without an error, so the namespace checks first."""
 
 import pytest
 from lance_namespace.errors import ErrorCode, LanceNamespaceError, NamespaceNotEmptyError
@@ -6,22 +6,22 @@ from lance_namespace.errors import ErrorCode, LanceNamespaceError, NamespaceNotE
 from airflow_provider_lancens.identifiers import NamespaceId
 from airflow_provider_lancens.namespace import GlueNamespace
 from airflow_provider_lancens.namespace.glue.metastore import GlueMetastore
-from airflow_provider_lancens.namespace.metastore import Table
+from airflow_provider_lancens.namespace.metastore_protocol import Table
 from tests.servers.glue_double import GlueDouble
 from tests.servers.glue_faults import DENIED
 
 
 @pytest.fixture
 def names(glue: GlueDouble, db: NamespaceId) -> list[str]:
-    """More tables than a batch holds."""
+    """More tables than fit into a batch."""
     client, made = glue.client("glue"), [f"t{number:03}" for number in range(230)]
     for name in made:
-        entry = {"Name": name, "Parameters": {"table_type": "lance"}}
-        client.create_table(DatabaseName=db.name, TableInput=entry)
+        catalog_table = {"Name": name, "Parameters": {"table_type": "lance"}}
+        client.create_table(DatabaseName=db.name, TableInput=catalog_table)
     return made
 
 
-def test_restrict_never_sends_the_drop_of_a_database_that_holds_a_table(
+def test_restrict_never_sends_the_drop_of_a_non_empty_database(
     glue: GlueDouble, catalog: GlueMetastore, table: Table
 ) -> None:
     with pytest.raises(NamespaceNotEmptyError, match="'t'"):
@@ -39,7 +39,7 @@ def test_tables_are_dropped_in_batches_of_a_hundred(
     assert sorted(name for batch in batches for name in batch) == names
 
 
-def test_what_stays_of_a_batch_is_named_with_its_reason(
+def test_tables_of_a_batch_that_were_not_dropped_are_named_with_the_reason(
     glue: GlueDouble, catalog: GlueMetastore, db: NamespaceId, names: list[str]
 ) -> None:
     kept = {"t007": "AccessDeniedException", "t150": "ConcurrentModificationException"}
@@ -52,7 +52,7 @@ def test_what_stays_of_a_batch_is_named_with_its_reason(
     assert sorted(catalog.list_tables(db)) == sorted(kept)
 
 
-def test_a_batch_that_fails_as_a_whole_stays_with_all_that_follow(
+def test_a_failed_batch_stops_the_batches_after_it(
     glue: GlueDouble, catalog: GlueMetastore, db: NamespaceId, names: list[str]
 ) -> None:
     with glue.faults.on("BatchDeleteTable", None, DENIED):
@@ -62,7 +62,7 @@ def test_a_batch_that_fails_as_a_whole_stays_with_all_that_follow(
     assert sorted(catalog.list_tables(db)) == names[100:]
 
 
-def test_a_cascade_that_could_not_drop_all_keeps_the_database_and_can_be_run_again(
+def test_a_partial_cascade_keeps_the_database_and_can_be_repeated(
     glue: GlueDouble, namespace: GlueNamespace, catalog: GlueMetastore, table: Table
 ) -> None:
     drop = {"id": [table.id.namespace.name], "behavior": "cascade"}
@@ -74,5 +74,5 @@ def test_a_cascade_that_could_not_drop_all_keeps_the_database_and_can_be_run_aga
     namespace.drop_namespace(drop)
 
 
-def test_tables_of_a_database_that_is_gone_are_gone(catalog: GlueMetastore, database: str) -> None:
+def test_tables_of_a_missing_database_are_missing(catalog: GlueMetastore, database: str) -> None:
     assert catalog.drop_tables(NamespaceId.of([database]), ["t"]) == {}

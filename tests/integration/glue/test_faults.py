@@ -1,4 +1,4 @@
-"""What users meet when Glue refuses, is slow, or isn't there: the right code, soon, and words that help."""
+"""Errors when Glue refuses, is slow, or is unreachable: the right code, soon, with a helpful message."""
 
 import socket
 import time
@@ -17,7 +17,7 @@ ATTEMPTS = 4
 
 @pytest.fixture
 def silent_port() -> Iterator[int]:
-    """A port that takes connections and never answers."""
+    """A port that accepts connections and never responds."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
 
@@ -29,7 +29,7 @@ def closed_port() -> int:
 
 
 @pytest.mark.parametrize(
-    ("refusal", "times", "code", "words"),
+    ("refusal", "times", "code", "message"),
     [
         (DENIED, 1, ErrorCode.PERMISSION_DENIED, "Lake Formation"),
         (EXPIRED, 1, ErrorCode.UNAUTHENTICATED, "session_token"),
@@ -40,22 +40,22 @@ def closed_port() -> int:
     ],
     ids=lambda value: value.code if isinstance(value, Refusal) else "",
 )
-def test_a_refusal_is_told_by_its_code_and_what_to_do(
-    glue: GlueDouble, namespace: GlueNamespace, refusal: Refusal, times: int, code: ErrorCode, words: str
+def test_a_refusal_is_reported_with_its_code_and_what_to_do(
+    glue: GlueDouble, namespace: GlueNamespace, refusal: Refusal, times: int, code: ErrorCode, message: str
 ) -> None:
     with (
         glue.faults.on("GetTable", *[refusal] * times),
-        refused_with(code, "read table d$t", glue.endpoint, words),
+        refused_with(code, "read table d$t", glue.endpoint, message),
     ):
         namespace.describe_table({"id": ["d", "t"]})
 
 
-def test_what_is_throttled_now_and_then_goes_through(glue: GlueDouble, namespace: GlueNamespace) -> None:
+def test_occasional_throttling_is_retried(glue: GlueDouble, namespace: GlueNamespace) -> None:
     with glue.faults.on("GetDatabases", THROTTLED, THROTTLED):
         namespace.list_namespaces({"id": []})
 
 
-def test_what_is_throttled_for_long_says_so(
+def test_persistent_throttling_is_reported(
     glue: GlueDouble, connect_glue: Callable[..., GlueNamespace]
 ) -> None:
     with (
@@ -66,7 +66,7 @@ def test_what_is_throttled_for_long_says_so(
         impatient.list_namespaces({"id": []})
 
 
-def test_a_secret_stays_out_of_every_error(glue: GlueDouble, namespace: GlueNamespace) -> None:
+def test_no_error_shows_a_secret(glue: GlueDouble, namespace: GlueNamespace) -> None:
     for refusal in (DENIED, EXPIRED, UNKNOWN_KEY):
         with glue.faults.on("GetTable", refusal), pytest.raises(LanceNamespaceError) as caught:
             namespace.describe_table({"id": ["d", "t"]})
@@ -74,7 +74,7 @@ def test_a_secret_stays_out_of_every_error(glue: GlueDouble, namespace: GlueName
         assert glue.properties["access_key_id"] not in str(caught.value)
 
 
-def test_an_unreachable_endpoint_is_told_in_under_ten_seconds(
+def test_an_unreachable_endpoint_is_reported_within_ten_seconds(
     connect_glue: Callable[..., GlueNamespace], closed_port: int
 ) -> None:
     endpoint, started = f"http://127.0.0.1:{closed_port}", time.monotonic()
@@ -83,7 +83,9 @@ def test_an_unreachable_endpoint_is_told_in_under_ten_seconds(
     assert time.monotonic() - started < 10
 
 
-def test_a_silent_endpoint_is_given_up(connect_glue: Callable[..., GlueNamespace], silent_port: int) -> None:
+def test_an_unresponsive_endpoint_times_out(
+    connect_glue: Callable[..., GlueNamespace], silent_port: int
+) -> None:
     impatience = {"client.read-timeout": "0.2", "client.max-attempts": "2"}
     with (
         connect_glue(endpoint=f"http://127.0.0.1:{silent_port}", **impatience) as silent,
@@ -92,7 +94,7 @@ def test_a_silent_endpoint_is_given_up(connect_glue: Callable[..., GlueNamespace
         silent.list_namespaces({"id": []})
 
 
-def test_an_endpoint_that_is_something_else_is_told(
+def test_an_endpoint_that_is_not_glue_is_reported(
     glue: GlueDouble, connect_glue: Callable[..., GlueNamespace]
 ) -> None:
     path_of_s3 = f"{glue.endpoint}/a-bucket"

@@ -1,4 +1,4 @@
-"""Lists of more entries than Glue answers at once, and of names that identifiers can't hold."""
+"""Lists with several pages, and with names that aren't valid identifiers."""
 
 from collections.abc import Iterable
 
@@ -39,12 +39,15 @@ def test_every_page_is_read_and_each_page_once(
 ) -> None:
     assert sorted(catalog.list_tables(db)) == many
     assert sorted(catalog.list_lance_tables(db)) == many[::2]
-    assert sorted(entry.id.name for entry in catalog.get_tables(db, many[-3:])) == many[-3:]
+    found = [
+        catalog_table.id.name for read in catalog.get_tables(db, many[-3:]) for catalog_table in read.tables
+    ]
+    assert sorted(found) == many[-3:]
     assert len(glue.sent("GetTables", db.name)) == 9
     assert not glue.sent("GetTable", db.name)
 
 
-def test_names_alone_are_asked_for_where_they_are_enough(
+def test_only_names_are_requested_if_they_suffice(
     glue: GlueDouble, catalog: GlueMetastore, db: NamespaceId
 ) -> None:
     catalog.list_tables(db)
@@ -53,7 +56,7 @@ def test_names_alone_are_asked_for_where_they_are_enough(
     assert asked == [["NAME"], None]
 
 
-def test_a_page_that_fails_is_an_error_and_no_short_list(
+def test_a_failed_page_is_an_error_instead_of_a_shorter_list(
     glue: GlueDouble, catalog: GlueMetastore, db: NamespaceId, many: list[str]
 ) -> None:
     with glue.faults.on("GetTables", None, *[BROKEN] * 4), pytest.raises(ServiceUnavailableError):
@@ -70,12 +73,14 @@ def test_databases_are_listed_over_pages(glue: GlueDouble, catalog: GlueMetastor
 
 
 @pytest.mark.parametrize("operation", ["list_tables", "list_lance_tables"])
-def test_a_missing_database_has_no_empty_list(catalog: GlueMetastore, database: str, operation: str) -> None:
+def test_listing_a_missing_database_is_an_error(
+    catalog: GlueMetastore, database: str, operation: str
+) -> None:
     with pytest.raises(NamespaceNotFoundError):
         getattr(catalog, operation)(NamespaceId.of([database]))
 
 
-def test_a_name_that_no_identifier_holds_is_left_out_and_keeps_its_database(
+def test_a_table_with_an_invalid_name_is_not_listed_and_keeps_its_database(
     glue: GlueDouble, namespace: GlueNamespace, catalog: GlueMetastore, db: NamespaceId
 ) -> None:
     make_tables(glue, db, ["a$b", "c"])

@@ -1,4 +1,4 @@
-"""A reply that never comes: the SDK sends the request again, and meets what the first one did."""
+"""Lost replies: the SDK repeats the request, and finds the effect of the first one."""
 
 import pytest
 from lance_namespace.errors import (
@@ -11,7 +11,7 @@ from lance_namespace.errors import (
 
 from airflow_provider_lancens.identifiers import NamespaceId
 from airflow_provider_lancens.namespace.glue.metastore import GlueMetastore
-from airflow_provider_lancens.namespace.metastore import Namespace, Table
+from airflow_provider_lancens.namespace.metastore_protocol import Namespace, Table
 from tests.servers.glue_double import GlueDouble
 from tests.servers.glue_faults import BROKEN, LOST_REPLY, LOST_REQUEST
 
@@ -21,7 +21,7 @@ FAULTS = pytest.mark.parametrize(
 
 
 @FAULTS
-def test_a_namespace_is_created_and_dropped_all_the_same(
+def test_a_namespace_is_created_and_dropped_despite_lost_replies(
     glue: GlueDouble, catalog: GlueMetastore, database: str, fault: object
 ) -> None:
     namespace = Namespace(NamespaceId.of([database]), description="clicks", properties={"team": "search"})
@@ -35,7 +35,7 @@ def test_a_namespace_is_created_and_dropped_all_the_same(
 
 
 @FAULTS
-def test_a_table_is_created_and_dropped_all_the_same(
+def test_a_table_is_created_and_dropped_despite_lost_replies(
     glue: GlueDouble, catalog: GlueMetastore, db: NamespaceId, fault: object
 ) -> None:
     table = Table(db.table("t"), "s3://bucket/t.lance", {"table_type": "lance"})
@@ -49,7 +49,7 @@ def test_a_table_is_created_and_dropped_all_the_same(
 
 
 @FAULTS
-def test_a_batch_is_dropped_all_the_same(
+def test_a_batch_is_dropped_despite_lost_replies(
     glue: GlueDouble, catalog: GlueMetastore, table: Table, fault: object
 ) -> None:
     with glue.faults.on("BatchDeleteTable", fault):
@@ -58,7 +58,7 @@ def test_a_batch_is_dropped_all_the_same(
 
 
 @FAULTS
-def test_what_another_has_made_is_not_taken_for_ones_own(
+def test_a_table_created_by_another_client_is_refused(
     glue: GlueDouble, catalog: GlueMetastore, table: Table, fault: object
 ) -> None:
     elsewhere = Table(table.id, "s3://bucket/elsewhere.lance", table.parameters)
@@ -69,7 +69,7 @@ def test_what_another_has_made_is_not_taken_for_ones_own(
         catalog.create_namespace(other)
 
 
-def test_an_existing_equal_table_is_refused_where_no_reply_was_lost(
+def test_an_existing_equal_table_is_refused_if_no_reply_was_lost(
     catalog: GlueMetastore, table: Table
 ) -> None:
     with pytest.raises(TableAlreadyExistsError):
@@ -79,7 +79,7 @@ def test_an_existing_equal_table_is_refused_where_no_reply_was_lost(
         catalog.drop_table(table.id)
 
 
-def test_where_every_reply_is_lost_the_server_is_asked(
+def test_the_catalog_is_read_back_if_every_reply_is_lost(
     glue: GlueDouble, catalog: GlueMetastore, db: NamespaceId
 ) -> None:
     table = Table(db.table("t"), "s3://bucket/t.lance")
@@ -88,9 +88,7 @@ def test_where_every_reply_is_lost_the_server_is_asked(
     assert catalog.get_table(table.id) == table
 
 
-def test_where_every_request_is_lost_it_is_an_error(
-    glue: GlueDouble, catalog: GlueMetastore, db: NamespaceId
-) -> None:
+def test_lost_requests_are_an_error(glue: GlueDouble, catalog: GlueMetastore, db: NamespaceId) -> None:
     table = Table(db.table("t"), "s3://bucket/t.lance")
     with glue.faults.on("CreateTable", *[LOST_REQUEST] * 4), pytest.raises(ServiceUnavailableError):
         catalog.create_table(table)

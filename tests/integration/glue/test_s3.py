@@ -1,4 +1,4 @@
-"""Tables that Glue names and S3 holds, through pylance and LanceDB as their users call them."""
+"""Tables in Glue and on S3, used by pylance and LanceDB."""
 
 import pickle
 import subprocess
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_lancens.namespace import GlueNamespace
-from airflow_provider_lancens.namespace.storage import latest_version
+from airflow_provider_lancens.namespace.storage.object_store import latest_version
 from tests.servers.glue_double import GlueDouble
 
 THREADS = 8
@@ -29,7 +29,7 @@ print(lance.dataset(namespace_client=namespace, table_id=table).count_rows())
 
 @pytest.fixture
 def bucket(glue: GlueDouble, database: str) -> str:
-    """An S3 bucket of the test's own."""
+    """A unique S3 bucket."""
     name = database.replace("_", "-")
     glue.client("s3").create_bucket(Bucket=name)
     return name
@@ -39,7 +39,7 @@ def bucket(glue: GlueDouble, database: str) -> str:
 def lake(
     glue: GlueDouble, bucket: str, connect_glue: Callable[..., GlueNamespace]
 ) -> Iterator[GlueNamespace]:
-    """A namespace whose root lies on S3."""
+    """A namespace with its root on S3."""
     storage = {f"storage.{key}": value for key, value in glue.storage.items()}
     with connect_glue(root=f"s3://{bucket}/lake", **storage) as connected:
         yield connected
@@ -47,7 +47,7 @@ def lake(
 
 @pytest.fixture
 def table(lake: GlueNamespace, database: str) -> list[str]:
-    """The id of a table in an existing database that nobody has declared."""
+    """The id of an undeclared table in an existing database."""
     lake.create_namespace({"id": [database]})
     return [database, "clicks"]
 
@@ -69,19 +69,21 @@ def test_a_table_is_written_appended_to_and_read_by_its_name(
     opened = lance.dataset(namespace_client=lake, table_id=table)
     assert opened.count_rows() == 6
     described = lake.describe_table({"id": table})
-    assert described.location == f"s3://{bucket}/lake/{table[0]}.db/clicks.lance"
+    assert described.location == f"s3://{bucket}/lake/{table[0]}.db-lance/clicks.lance"
     assert latest_version(described.location, described.storage_options) == opened.version == 2
 
 
 @pytest.mark.parametrize("name", ["two words", "é", "a-b.c", "表"])
-def test_a_name_beyond_hives_is_a_path_all_the_same(lake: GlueNamespace, table: list[str], name: str) -> None:
+def test_a_name_that_hive_does_not_allow_is_a_valid_path(
+    lake: GlueNamespace, table: list[str], name: str
+) -> None:
     write(lake, [table[0], name])
     described = lake.describe_table({"id": [table[0], name], "check_declared": True})
     assert described.is_only_declared is False
     assert lance.dataset(namespace_client=lake, table_id=[table[0], name]).count_rows() == 3
 
 
-def test_credentials_stay_where_they_are_told_to(
+def test_credentials_are_returned_only_where_configured(
     glue: GlueDouble, connect_glue: Callable[..., GlueNamespace], lake: GlueNamespace, table: list[str]
 ) -> None:
     lake.declare_table({"id": table})
@@ -114,15 +116,17 @@ def test_a_namespace_works_in_another_process_after_use(lake: GlueNamespace, tab
     assert done.stdout.split() == [b"3"]
 
 
-def test_a_dropped_table_leaves_what_is_not_lances(
+def test_dropping_a_table_keeps_foreign_files(
     glue: GlueDouble, lake: GlueNamespace, table: list[str], bucket: str
 ) -> None:
     write(lake, table)
-    notes = f"lake/{table[0]}.db/clicks.lance/notes.txt"
-    glue.client("s3").put_object(Bucket=bucket, Key=notes, Body=b"mine")
-    assert len(keys(glue, bucket)) > 1
+    others = ("data/nested.lance/data/1.lance", "data/notes.txt", "notes.txt")
+    mine = [f"lake/{table[0]}.db-lance/clicks.lance/{name}" for name in others]
+    for key in mine:
+        glue.client("s3").put_object(Bucket=bucket, Key=key, Body=b"mine")
+    assert len(keys(glue, bucket)) > len(mine)
     lake.drop_table({"id": table})
-    assert keys(glue, bucket) == [notes]
+    assert keys(glue, bucket) == mine
     assert lake.list_tables({"id": table[:1]}).tables == []
 
 
@@ -131,11 +135,11 @@ def test_a_deregistered_table_is_registered_again_with_its_data(
 ) -> None:
     write(lake, table)
     before = keys(glue, bucket)
-    place = lake.deregister_table({"id": table}).location
+    location = lake.deregister_table({"id": table}).location
     lake.drop_namespace({"id": table[:1]})
     assert keys(glue, bucket) == before
     lake.create_namespace({"id": table[:1]})
-    lake.register_table({"id": [table[0], "again"], "location": place})
+    lake.register_table({"id": [table[0], "again"], "location": location})
     assert lance.dataset(namespace_client=lake, table_id=[table[0], "again"]).count_rows() == 3
 
 

@@ -1,4 +1,4 @@
-"""Changing an entry: under its VersionId, and with all that others wrote into it."""
+"""Updates of catalog tables: by VersionId, and without losing foreign fields."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -10,7 +10,12 @@ from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 from airflow_provider_lancens.identifiers import NamespaceId
 from airflow_provider_lancens.namespace.glue.metastore import GlueMetastore
 from airflow_provider_lancens.namespace.glue.settings import GlueSettings, glue_properties
-from airflow_provider_lancens.namespace.metastore import Change, Expectation, Namespace, Table
+from airflow_provider_lancens.namespace.metastore_protocol import (
+    Expectation,
+    Namespace,
+    ParameterChange,
+    Table,
+)
 from tests.servers.glue_double import GlueDouble
 from tests.servers.glue_faults import LOST_REPLY
 
@@ -22,13 +27,13 @@ def read(glue: GlueDouble, table: Table) -> dict[str, Any]:
     return dict(answer["Table"])
 
 
-def advance(entry: Table) -> Change:
-    """From whatever version it has to the next."""
-    version = entry.parameters["version"]
-    return Change({"version": str(int(version) + 1)}, expect=Expectation("version", version))
+def advance(catalog_table: Table) -> ParameterChange:
+    """Advance a table from its version to the next."""
+    version = catalog_table.parameters["version"]
+    return ParameterChange({"version": str(int(version) + 1)}, expect=Expectation("version", version))
 
 
-def test_an_update_sends_the_version_it_read_and_keeps_no_archive(
+def test_an_update_sends_the_version_it_read_and_skips_the_archive(
     glue: GlueDouble, catalog: GlueMetastore, table: Table
 ) -> None:
     for _ in range(2):
@@ -42,7 +47,7 @@ def test_an_update_sends_the_version_it_read_and_keeps_no_archive(
     assert all(body["SkipArchive"] for body in sent)
 
 
-def test_an_update_keeps_what_others_wrote(glue: GlueDouble, catalog: GlueMetastore, table: Table) -> None:
+def test_an_update_keeps_foreign_fields(glue: GlueDouble, catalog: GlueMetastore, table: Table) -> None:
     foreign = {
         "Name": table.id.name,
         "Description": "theirs",
@@ -54,40 +59,54 @@ def test_an_update_keeps_what_others_wrote(glue: GlueDouble, catalog: GlueMetast
         "Parameters": {"table_type": "lance", "theirs": "1", "old": "1", "version": "0"},
     }
     glue.client("glue").update_table(DatabaseName=table.id.namespace.name, TableInput=foreign)
-    answer = catalog.update_table(table.id, lambda _: Change({"new": "1"}, remove=["old"]))
+    update = catalog.update_table(table.id, lambda _: ParameterChange({"new": "1"}, remove=["old"]))
     found = read(glue, table)
     assert found.pop("Parameters") == {"table_type": "lance", "theirs": "1", "version": "0", "new": "1"}
     assert {key: found[key] for key in foreign if key != "Parameters"} == {
         key: value for key, value in foreign.items() if key != "Parameters"
     }
-    assert answer == catalog.get_table(table.id)
+    assert (update.table, update.changed) == (catalog.get_table(table.id), True)
 
 
-def test_an_expectation_that_does_not_hold_changes_nothing(
-    glue: GlueDouble, catalog: GlueMetastore, table: Table
-) -> None:
+def test_an_unmet_expectation_changes_nothing(glue: GlueDouble, catalog: GlueMetastore, table: Table) -> None:
     before = read(glue, table)
-    stale = Change({"version": "9"}, expect=Expectation("version", "8"))
+    stale = ParameterChange({"version": "9"}, expect=Expectation("version", "8"))
     with pytest.raises(ConcurrentModificationError, match="'version' is '0', expected '8'"):
         catalog.update_table(table.id, lambda _: stale)
     assert read(glue, table) == before
 
 
-def test_a_foreign_update_in_between_is_not_lost(
+def test_a_concurrent_foreign_update_is_not_lost(
     glue: GlueDouble, catalog: GlueMetastore, table: Table
 ) -> None:
     client, seen = glue.client("glue"), []
 
-    def decide(entry: Table) -> Change:
-        seen.append(entry)
-        if len(seen) == 1:  # what was just read is old before the update is sent
-            foreign = {"Name": table.id.name, "Parameters": {**entry.parameters, "theirs": "1"}}
+    def decide(catalog_table: Table) -> ParameterChange:
+        seen.append(catalog_table)
+        if len(seen) == 1:  # a concurrent update after the read
+            foreign = {"Name": table.id.name, "Parameters": {**catalog_table.parameters, "theirs": "1"}}
             client.update_table(DatabaseName=table.id.namespace.name, TableInput=foreign)
-        return Change({"ours": "1"}, expect=Expectation("version", "0"))
+        return ParameterChange({"ours": "1"}, expect=Expectation("version", "0"))
 
     catalog.update_table(table.id, decide)
     assert {"ours": "1", "theirs": "1"}.items() <= catalog.get_table(table.id).parameters.items()
     assert len(seen) == 2
+
+
+def test_an_update_already_made_by_another_client_reports_no_change(
+    glue: GlueDouble, catalog: GlueMetastore, table: Table
+) -> None:
+    client = glue.client("glue")
+
+    def decide(catalog_table: Table) -> ParameterChange | None:
+        if "note" in catalog_table.parameters:
+            return None
+        foreign = {"Name": table.id.name, "Parameters": {**catalog_table.parameters, "note": "1"}}
+        client.update_table(DatabaseName=table.id.namespace.name, TableInput=foreign)
+        return ParameterChange({"note": "1"})
+
+    update = catalog.update_table(table.id, decide)
+    assert (update.table.parameters["note"], update.changed) == ("1", False)
 
 
 def test_updating_a_missing_table_is_refused(catalog: GlueMetastore, db: NamespaceId) -> None:
@@ -95,7 +114,7 @@ def test_updating_a_missing_table_is_refused(catalog: GlueMetastore, db: Namespa
         catalog.update_table(db.table("missing"), advance)
 
 
-def test_an_update_whose_reply_is_lost_is_made_once(
+def test_an_update_with_a_lost_reply_is_applied_once(
     glue: GlueDouble, catalog: GlueMetastore, table: Table
 ) -> None:
     catalog.require_compare_and_set(table.id.namespace)
@@ -119,10 +138,12 @@ def test_concurrent_increments_are_all_counted(
     another.close()
     found = read(glue, table)
     assert found["Parameters"]["version"] == found["VersionId"] == str(THREADS * INCREMENTS)
-    assert len(glue.sent("UpdateTable", table.id.namespace.name)) > THREADS * INCREMENTS  # they did race
+    assert (
+        len(glue.sent("UpdateTable", table.id.namespace.name)) > THREADS * INCREMENTS
+    )  # there were conflicts
 
 
-def test_a_server_that_ignores_versions_is_found_out(database: str) -> None:
+def test_a_server_that_ignores_version_ids_is_detected(database: str) -> None:
     lenient = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
     lenient.start()
     host, port = lenient.get_host_and_port()
@@ -137,6 +158,6 @@ def test_a_server_that_ignores_versions_is_found_out(database: str) -> None:
             catalog.update_table(db.table("t"), advance)
         assert catalog.get_table(db.table("t")).parameters["version"] == "0"
         assert catalog.list_tables(db) == ["t"]
-        catalog.update_table(db.table("t"), lambda _: Change({"courtesy": "1"}))
+        catalog.update_table(db.table("t"), lambda _: ParameterChange({"courtesy": "1"}))
     finally:
         lenient.stop()

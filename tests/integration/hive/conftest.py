@@ -39,14 +39,14 @@ def db(namespace: Hive2Namespace, database: str) -> Iterator[str]:
 
 @pytest.fixture
 def proxy(server: MetastoreServer) -> Iterator[Proxy]:
-    """A network that can lose things, between a client and the server."""
+    """A proxy between a client and the server that can drop messages."""
     with Proxy(server.uri) as network:
         yield network
 
 
 @pytest.fixture
-def far(proxy: Proxy, namespace: Hive2Namespace) -> Iterator[Any]:
-    """The same namespace as `namespace`, through the network that can lose things."""
+def proxied(proxy: Proxy, namespace: Hive2Namespace) -> Iterator[Any]:
+    """The same namespace as `namespace`, through the proxy."""
     root = namespace.namespace_id().rpartition("#")[2]
     with Hive2Namespace(uri=proxy.uri, root=root) as connected:
         yield connected

@@ -1,4 +1,4 @@
-"""The server as other readers see it: through newer bindings, and none of our code."""
+"""The server as seen by other readers: through newer bindings, without our code."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ def raw_client(uri: str) -> Iterator[Any]:
 
 
 def raw_table(uri: str, database: str, table: str, catalog: str | None = None) -> Any:
-    """An entry with all its fields."""
+    """A catalog table with all its fields."""
     request = ttypes.GetTableRequest(dbName=database, tblName=table, catName=catalog)
     with raw_client(uri) as client:
         return client.get_table_req(request).table

@@ -1,4 +1,4 @@
-"""Several servers of one metastore: whichever is there answers, and one that came back is found again."""
+"""Several servers of one metastore: any available one is used, and a restarted one is found again."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +19,7 @@ ROOT = {"id": []}
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[tuple[EmbeddedMetastore, EmbeddedMetastore]]:
-    """Two servers to be hurt; each has a database of its own, which tells them apart."""
+    """Two servers to disturb; each has its own database, by which tests distinguish them."""
     with EmbeddedMetastore(tmp_path / "one") as one, EmbeddedMetastore(tmp_path / "two") as two:
         mark(one, "one")
         mark(two, "two")
@@ -36,7 +36,7 @@ def answering(namespace: Hive2Namespace) -> str:
     return next(name for name in names if name != "default")
 
 
-def test_calls_go_to_the_other_server_and_back_when_one_dies(
+def test_calls_fail_over_to_the_other_server_and_back(
     pair: tuple[EmbeddedMetastore, EmbeddedMetastore],
 ) -> None:
     one, two = pair
@@ -45,7 +45,7 @@ def test_calls_go_to_the_other_server_and_back_when_one_dies(
         one.kill()
         assert answering(namespace) == "two"
         one.start()
-        assert answering(namespace) == "two"  # no reason to move
+        assert answering(namespace) == "two"  # no reason to switch
         two.kill()
         assert answering(namespace) == "one"
         one.kill()
@@ -56,7 +56,8 @@ def test_calls_go_to_the_other_server_and_back_when_one_dies(
         assert answering(namespace) == "two"
 
 
-def test_a_restarted_server_is_called_again_over_new_connections(tmp_path: Path, database: str) -> None:
+@pytest.mark.long  # the first test covers restarts of two servers
+def test_a_restarted_server_gets_new_connections(tmp_path: Path, database: str) -> None:
     with EmbeddedMetastore(tmp_path / "hms") as server:
         namespace = Hive2Namespace(uri=server.uri, root=str(tmp_path))
         namespace.create_namespace({"id": [database]})
@@ -68,7 +69,7 @@ def test_a_restarted_server_is_called_again_over_new_connections(tmp_path: Path,
         namespace.close()
 
 
-def test_a_dead_first_server_costs_one_look(metastore: EmbeddedMetastore) -> None:
+def test_an_unreachable_first_server_delays_only_the_first_call(metastore: EmbeddedMetastore) -> None:
     with Proxy(metastore.uri) as proxy:
         with Hive2Namespace(uri=f"{closed_port()},{proxy.uri}", root="/nowhere") as namespace:
             for _ in range(3):
@@ -76,10 +77,10 @@ def test_a_dead_first_server_costs_one_look(metastore: EmbeddedMetastore) -> Non
         assert proxy.connections == 1
 
 
-def test_a_change_whose_server_died_in_it_is_settled_on_the_other(
+def test_a_change_interrupted_by_a_crash_is_verified_on_the_other_server(
     metastore: EmbeddedMetastore, tmp_path: Path, database: str
 ) -> None:
-    """Two servers over one database: here two ways to the same server."""
+    """Two servers with one database, simulated by two proxies for the same server."""
     with Proxy(metastore.uri) as dying, Proxy(metastore.uri) as other:
         fault = dying.lose_reply("create_table_with_environment_context")
         with Hive2Namespace(uri=f"{dying.uri},{other.uri}", root=str(tmp_path)) as namespace:

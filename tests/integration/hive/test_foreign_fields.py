@@ -1,4 +1,4 @@
-"""What other writers put into an entry survives our changes of it, also what only newer Hives know."""
+"""Fields of other writers survive our changes of a catalog table, including those of newer Hive versions."""
 
 import copy
 from pathlib import Path
@@ -12,14 +12,14 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace import Hive2Namespace
 from airflow_provider_lancens.namespace.hive.metastore import HiveMetastore
 from airflow_provider_lancens.namespace.hive.settings import ClientSettings, hive_properties
-from airflow_provider_lancens.namespace.metastore import Change
+from airflow_provider_lancens.namespace.metastore_protocol import ParameterChange
 from tests.integration.hive.raw import raw_client, raw_table
 
 OURS_TO_CHANGE = {"transient_lastDdlTime", "lastDdlTime"}
 
 
 def make_rich_table(uri: str, database: str, location: Path) -> Any:
-    """A Lance table as a full-fledged engine would write it; answers it as the server stores it."""
+    """Create a Lance table with every field set, and return it as the server stores it."""
     storage = ttypes.StorageDescriptor(
         cols=[ttypes.FieldSchema("x", "int", "a number"), ttypes.FieldSchema("y", "struct<a:int>", None)],
         location=f"file:{location}",
@@ -51,8 +51,8 @@ def make_rich_table(uri: str, database: str, location: Path) -> Any:
     return raw_table(uri, database, "t")
 
 
-def without_times(entry: Any) -> Any:
-    plain = copy.deepcopy(entry)
+def without_times(catalog_table: Any) -> Any:
+    plain = copy.deepcopy(catalog_table)
     plain.parameters = {k: v for k, v in plain.parameters.items() if k not in OURS_TO_CHANGE}
     return plain
 
@@ -62,8 +62,8 @@ def test_an_update_changes_the_parameters_it_names_and_nothing_else(
 ) -> None:
     before = make_rich_table(server.uri, db, tmp_path / "t")
     metastore = HiveMetastore(ClientSettings.parse(hive_properties({"uri": server.uri})))
-    change = Change(set={"version": "7"}, remove=["comment"])
-    metastore.update_table(TableId.of([db, "t"]), lambda entry: change)
+    change = ParameterChange(set={"version": "7"}, remove=["comment"])
+    metastore.update_table(TableId.of([db, "t"]), lambda catalog_table: change)
 
     expected = without_times(before)
     del expected.parameters["comment"]
@@ -94,7 +94,7 @@ def test_a_rename_into_another_database_leaves_the_files(
 
 
 @pytest.mark.parametrize("operation", ["deregister_table", "drop_table"])
-def test_foreign_files_stay_when_their_entry_goes(
+def test_foreign_files_are_kept_when_their_table_is_deregistered(
     server: MetastoreServer, namespace: Hive2Namespace, db: str, tmp_path: Path, operation: str
 ) -> None:
     make_rich_table(server.uri, db, tmp_path / "t")

@@ -1,6 +1,7 @@
-"""Whatever is asked, the answer is the specification's, and a refusal leaves no entry behind."""
+"""Random requests: every error is one of the specification, and a refused request changes nothing."""
 
 import contextlib
+import re
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,6 +16,8 @@ from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.integration.hive.conftest import drop_all
 from tests.integration.hive.raw import names_in, raw_client
 
+OF_A_TEST = re.compile(r"db_[0-9a-f]{10,12}(_\w+)?")
+"""The databases of any test; those of hypothesis are other names."""
 FEW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 MANY = settings(FEW, max_examples=1500)
 
@@ -84,7 +87,7 @@ def db(namespace: Hive2Namespace) -> Iterator[str]:
 
 @contextlib.contextmanager
 def unchanged(look: Callable[[], Any]) -> Iterator[None]:
-    """The block ends by the specification's errors or well, and leaves what is seen as it was."""
+    """Expect the block to succeed or to raise the specification's errors, without visible changes."""
     before = look()
     with contextlib.suppress(LanceNamespaceError):
         yield
@@ -92,8 +95,9 @@ def unchanged(look: Callable[[], Any]) -> Iterator[None]:
 
 
 def databases(uri: str) -> list[str]:
+    """All databases except for those of tests in other processes."""
     with raw_client(uri) as client:
-        return sorted(client.get_all_databases())
+        return sorted(name for name in client.get_all_databases() if not OF_A_TEST.fullmatch(name))
 
 
 def check_table(namespace: Hive2Namespace, uri: str, db: str, request: dict[str, Any]) -> None:
@@ -109,7 +113,7 @@ def check_table(namespace: Hive2Namespace, uri: str, db: str, request: dict[str,
 
 
 def _canonical(request: dict[str, Any]) -> dict[str, str]:
-    """What an entry says in its own words, whatever the case that it was given in."""
+    """The properties of a catalog table, regardless of their case."""
     ours = {"table_type", "EXTERNAL", "managed_by", "external.table.purge"}
     return {key: value for key, value in (request["properties"] or {}).items() if key in ours}
 

@@ -1,4 +1,4 @@
-"""A call whose answer is lost is answered rightly, and done once: the server is asked what happened."""
+"""Lost replies: a call is made once, and its result verified by reading back."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +16,7 @@ from lance_namespace.errors import (
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace import Hive2Namespace
-from airflow_provider_lancens.namespace.metastore import Change, Expectation
+from airflow_provider_lancens.namespace.metastore_protocol import Expectation, ParameterChange
 from tests.integration.hive.raw import names_in, raw_table
 from tests.servers.proxy import Proxy
 
@@ -29,117 +29,119 @@ CREATE, ALTER, DROP = (
 
 @pytest.fixture(params=["request", "reply"])
 def lose(request: pytest.FixtureRequest, proxy: Proxy) -> Callable[[str], Any]:
-    """Lose the next call of a name on its way to the server, or its answer on the way back."""
+    """Lose the request or the reply of the next call of a name."""
     return proxy.lose_request if request.param == "request" else proxy.lose_reply
 
 
-def test_a_table_is_declared_once(
-    far: Hive2Namespace, server: MetastoreServer, db: str, lose: Callable[[str], Any]
+def test_a_lost_reply_declares_the_table_once(
+    proxied: Hive2Namespace, server: MetastoreServer, db: str, lose: Callable[[str], Any]
 ) -> None:
     fault = lose(CREATE)
-    far.declare_table({"id": [db, "t"], "properties": {"team": "search"}})
+    proxied.declare_table({"id": [db, "t"], "properties": {"team": "search"}})
     assert fault.happened.is_set()
     assert raw_table(server.uri, db, "t").parameters["team"] == "search"
     with pytest.raises(TableAlreadyExistsError):
-        far.declare_table({"id": [db, "t"]})
+        proxied.declare_table({"id": [db, "t"]})
 
 
-def test_a_table_that_another_one_declared_meanwhile_is_theirs(
-    far: Hive2Namespace, namespace: Hive2Namespace, db: str, lose: Callable[[str], Any]
+def test_a_table_declared_by_another_client_meanwhile_is_refused(
+    proxied: Hive2Namespace, namespace: Hive2Namespace, db: str, lose: Callable[[str], Any]
 ) -> None:
     namespace.declare_table({"id": [db, "t"], "properties": {"team": "theirs"}})
     lose(CREATE)
     with pytest.raises(TableAlreadyExistsError):
-        far.declare_table({"id": [db, "t"], "properties": {"team": "ours"}})
+        proxied.declare_table({"id": [db, "t"], "properties": {"team": "ours"}})
     assert namespace.describe_table({"id": [db, "t"]}).properties["team"] == "theirs"
 
 
-def test_a_namespace_is_created_once_and_dropped_once(
-    far: Hive2Namespace, db: str, lose: Callable[[str], Any]
+def test_lost_replies_create_and_drop_the_namespace_once(
+    proxied: Hive2Namespace, db: str, lose: Callable[[str], Any]
 ) -> None:
     other = {"id": [f"{db}_2"], "properties": {"team": "search"}}
     lose("create_database")
-    far.create_namespace(other)
+    proxied.create_namespace(other)
     with pytest.raises(NamespaceAlreadyExistsError):
-        far.create_namespace(other)
+        proxied.create_namespace(other)
     lose("drop_database")
-    far.drop_namespace(other)
-    assert f"{db}_2" not in far.list_namespaces({"id": []}).namespaces
+    proxied.drop_namespace(other)
+    assert f"{db}_2" not in proxied.list_namespaces({"id": []}).namespaces
 
 
 @pytest.mark.parametrize("operation", ["deregister_table", "drop_table"])
 def test_a_table_is_dropped_once(
-    far: Hive2Namespace,
+    proxied: Hive2Namespace,
     server: MetastoreServer,
     db: str,
     lose: Callable[[str], Any],
     operation: str,
 ) -> None:
-    far.declare_table({"id": [db, "t"]})
+    proxied.declare_table({"id": [db, "t"]})
     fault = lose(DROP)
-    getattr(far, operation)({"id": [db, "t"]})
+    getattr(proxied, operation)({"id": [db, "t"]})
     assert fault.happened.is_set()
     assert names_in(server.uri, db) == []
     with pytest.raises(TableNotFoundError):
-        getattr(far, operation)({"id": [db, "t"]})
+        getattr(proxied, operation)({"id": [db, "t"]})
 
 
 def test_a_table_is_renamed_once(
-    far: Hive2Namespace, server: MetastoreServer, db: str, lose: Callable[[str], Any]
+    proxied: Hive2Namespace, server: MetastoreServer, db: str, lose: Callable[[str], Any]
 ) -> None:
-    far.declare_table({"id": [db, "t"]})
+    proxied.declare_table({"id": [db, "t"]})
     fault = lose(ALTER)
-    far.rename_table({"id": [db, "t"], "new_table_name": "u"})
+    proxied.rename_table({"id": [db, "t"], "new_table_name": "u"})
     assert fault.happened.is_set()
     assert names_in(server.uri, db) == ["u"]
 
 
-def test_a_compare_and_set_is_made_once(
-    far: Hive2Namespace, server: MetastoreServer, db: str, lose: Callable[[str], Any], request: Any
+def test_a_lost_reply_applies_a_compare_and_set_once(
+    proxied: Hive2Namespace, server: MetastoreServer, db: str, lose: Callable[[str], Any], request: Any
 ) -> None:
     _skip_without_compare_and_set(request)
-    _declare_at_version(far, db, "1")
+    _declare_at_version(proxied, db, "1")
     fault = lose(ALTER)
-    _advance(far, db, "1", "2")
+    _advance(proxied, db, "1", "2")
     assert fault.happened.is_set()
     assert raw_table(server.uri, db, "t").parameters["version"] == "2"
     with pytest.raises(ConcurrentModificationError):
-        _advance(far, db, "1", "3")
+        _advance(proxied, db, "1", "3")
 
 
-def test_a_compare_and_set_that_another_one_won_meanwhile_is_refused(
-    far: Hive2Namespace, namespace: Hive2Namespace, server: MetastoreServer, db: str, request: Any
+def test_a_compare_and_set_won_by_another_client_is_refused(
+    proxied: Hive2Namespace, namespace: Hive2Namespace, server: MetastoreServer, db: str, request: Any
 ) -> None:
     _skip_without_compare_and_set(request)
-    _declare_at_version(far, db, "1")
+    _declare_at_version(proxied, db, "1")
 
-    def overtaken(_: object) -> Change:
-        # Both have read version 1 when the other one's alter is made.
+    def conflicting(_: object) -> ParameterChange:
+        # Both have read version 1 before the other client's alter.
         _advance(namespace, db, "1", "2 of theirs")
-        return Change(set={"version": "2 of ours"}, expect=Expectation("version", "1"))
+        return ParameterChange(set={"version": "2 of ours"}, expect=Expectation("version", "1"))
 
-    far._metastore.require_compare_and_set(TableId.of([db, "t"]).namespace)
+    proxied._metastore.require_compare_and_set(TableId.of([db, "t"]).namespace)
     namespace._metastore.require_compare_and_set(TableId.of([db, "t"]).namespace)
     with pytest.raises(ConcurrentModificationError):
-        far._metastore.update_table(TableId.of([db, "t"]), overtaken)
+        proxied._metastore.update_table(TableId.of([db, "t"]), conflicting)
     assert raw_table(server.uri, db, "t").parameters["version"] == "2 of theirs"
 
 
-def test_a_read_is_made_again(
-    far: Hive2Namespace, proxy: Proxy, db: str, lose: Callable[[str], Any], tmp_path: Path
+def test_a_lost_read_is_retried(
+    proxied: Hive2Namespace, proxy: Proxy, db: str, lose: Callable[[str], Any], tmp_path: Path
 ) -> None:
-    far.declare_table({"id": [db, "t"]})
+    proxied.declare_table({"id": [db, "t"]})
     lose("get_table_req")
-    assert far.describe_table({"id": [db, "t"]}).location
+    assert proxied.describe_table({"id": [db, "t"]}).location
     assert proxy.calls.count("get_table_req") == 2
 
 
-def test_a_server_that_loses_every_answer_is_unavailable(far: Hive2Namespace, proxy: Proxy, db: str) -> None:
-    far.namespace_exists({"id": [db]})
+def test_a_server_whose_every_reply_is_lost_is_unavailable(
+    proxied: Hive2Namespace, proxy: Proxy, db: str
+) -> None:
+    proxied.namespace_exists({"id": [db]})
     proxy.lose_reply(CREATE, times=9)
     proxy.lose_reply("get_table_req", times=9)
     with pytest.raises(ServiceUnavailableError, match=proxy.uri):
-        far.declare_table({"id": [db, "t"], "location": "/somewhere"})
+        proxied.declare_table({"id": [db, "t"], "location": "/somewhere"})
     assert proxy.calls.count(CREATE) == 1
 
 
@@ -153,5 +155,5 @@ def _declare_at_version(namespace: Hive2Namespace, db: str, version: str) -> Non
 
 
 def _advance(namespace: Hive2Namespace, db: str, expected: str, version: str) -> None:
-    change = Change(set={"version": version}, expect=Expectation("version", expected))
-    namespace._metastore.update_table(TableId.of([db, "t"]), lambda entry: change)
+    change = ParameterChange(set={"version": version}, expect=Expectation("version", expected))
+    namespace._metastore.update_table(TableId.of([db, "t"]), lambda catalog_table: change)

@@ -23,6 +23,7 @@ from airflow_provider_lancens.namespace.hive.settings import ClientSettings, hiv
 from tests.servers.proxy import Proxy
 
 ROOT = {"id": []}
+DEFAULT = {"id": ["default"]}
 THREADS = 8
 CALLS_EACH = 30
 
@@ -42,14 +43,14 @@ def test_nothing_is_opened_before_the_first_call(proxy: Proxy) -> None:
     assert proxy.connections == 0
 
 
-def test_calls_one_after_another_share_one_connection(proxy: Proxy) -> None:
+def test_sequential_calls_share_one_connection(proxy: Proxy) -> None:
     with connect(proxy) as namespace:
         for _ in range(5):
             namespace.list_namespaces(ROOT)
     assert proxy.connections == 1
 
 
-def test_a_failed_call_gives_its_connection_back(proxy: Proxy) -> None:
+def test_a_failed_call_returns_its_connection(proxy: Proxy) -> None:
     with connect(proxy, **{"client.pool-size": "1"}) as namespace:
         for _ in range(5):
             with pytest.raises(Exception, match="db_missing"):
@@ -75,7 +76,7 @@ def test_many_threads_share_a_small_pool_without_an_error(proxy: Proxy, database
     assert proxy.connections <= 3
 
 
-def test_a_pool_that_stays_busy_says_so(proxy: Proxy) -> None:
+def test_an_exhausted_pool_is_reported(proxy: Proxy) -> None:
     properties = {"uri": proxy.uri, "client.pool-size": "1", "client.read-timeout": "0.5"}
     pool = Pool(ClientSettings.parse(hive_properties(properties)), lambda connection: None)
     used, done = threading.Event(), threading.Event()
@@ -95,7 +96,7 @@ def test_a_pool_that_stays_busy_says_so(proxy: Proxy) -> None:
 
 
 class InterruptedWork(BaseException):
-    """As Airflow's timeout interrupts a task: by a signal, in the middle of whatever runs."""
+    """Raised by a signal handler, as Airflow's timeout interrupts a task."""
 
 
 @contextmanager
@@ -112,7 +113,7 @@ def interrupted_after(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def test_a_call_that_is_interrupted_leaves_no_answer_to_the_next(proxy: Proxy, database: str) -> None:
+def test_an_interrupted_call_leaves_no_reply_to_the_next_call(proxy: Proxy, database: str) -> None:
     with connect(proxy, **{"client.pool-size": "1"}) as namespace:
         namespace.create_namespace({"id": [database]})
         held = proxy.hold_reply("get_all_databases")
@@ -125,12 +126,12 @@ def test_a_call_that_is_interrupted_leaves_no_answer_to_the_next(proxy: Proxy, d
 
 def test_a_forked_process_opens_its_own_connections(proxy: Proxy) -> None:
     with connect(proxy, **{"client.pool-size": "1"}) as namespace:
-        expected = namespace.list_namespaces(ROOT).namespaces
+        expected = namespace.describe_namespace(DEFAULT).properties
         context = multiprocessing.get_context("fork")
         answers: Any = context.SimpleQueue()
-        child = context.Process(target=lambda: answers.put(namespace.list_namespaces(ROOT).namespaces))
+        child = context.Process(target=lambda: answers.put(namespace.describe_namespace(DEFAULT).properties))
         child.start()
-        assert namespace.list_namespaces(ROOT).namespaces == expected
+        assert namespace.describe_namespace(DEFAULT).properties == expected
         child.join(60)
         assert child.exitcode == 0
         assert answers.get() == expected
@@ -156,11 +157,11 @@ def test_a_pickled_namespace_works_in_another_process_after_use(
     metastore: MetastoreServer, tmp_path: Path
 ) -> None:
     with Hive2Namespace(uri=metastore.uri, root=str(tmp_path)) as namespace:
-        expected = namespace.list_namespaces(ROOT).namespaces
+        expected = namespace.describe_namespace(DEFAULT).properties
         (tmp_path / "namespace.pickle").write_bytes(pickle.dumps(namespace))
     program = (
         "import pickle, pathlib, sys; n = pickle.loads(pathlib.Path(sys.argv[1]).read_bytes());"
-        "print(n.list_namespaces({'id': []}).namespaces, n.namespace_id())"
+        "print(n.describe_namespace({'id': ['default']}).properties, n.namespace_id())"
     )
     answer = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path / "namespace.pickle")],

@@ -1,4 +1,4 @@
-"""Many at once: one winner, and the specification's answer to all others."""
+"""Concurrent calls: one succeeds, and all others raise the specification's error."""
 
 import threading
 from collections import Counter
@@ -18,7 +18,7 @@ RACERS = 16
 
 
 def race(attempt: Callable[[int], object], racers: int = RACERS) -> Counter[str | ErrorCode]:
-    """Start all attempts at the same moment, and count how they ended."""
+    """Start all attempts at the same time, and count their results."""
     start = threading.Barrier(racers)
 
     def run(number: int) -> str | ErrorCode:
@@ -35,7 +35,7 @@ def race(attempt: Callable[[int], object], racers: int = RACERS) -> Counter[str 
 
 @pytest.fixture
 def crowd(namespace: Hive2Namespace) -> list[Hive2Namespace]:
-    """A namespace for each racer, connected already."""
+    """A connected namespace for each thread."""
     patient = {**namespace._properties, "client.read-timeout": "300"}
     crowd = [Hive2Namespace(**patient) for _ in range(RACERS)]
     for one in crowd:
@@ -69,8 +69,8 @@ def test_a_race_to_create_a_catalog_has_one_winner(
 
 
 @pytest.mark.slow
-def test_a_race_to_deregister_a_table_ends_with_it_gone(crowd: list[Hive2Namespace], db: str) -> None:
-    # Hive lets several drops of one table succeed together; nobody can tell which of them did it.
+def test_a_race_to_deregister_a_table_deregisters_it(crowd: list[Hive2Namespace], db: str) -> None:
+    # In Hive, several concurrent drops of one table succeed, without a way to tell which one dropped it.
     crowd[0].declare_table({"id": [db, "t"]})
     ended = race(lambda number: crowd[number].deregister_table({"id": [db, "t"]}))
     assert ended[WON] >= 1
@@ -79,7 +79,7 @@ def test_a_race_to_deregister_a_table_ends_with_it_gone(crowd: list[Hive2Namespa
 
 
 @pytest.mark.slow
-def test_a_race_to_drop_a_namespace_ends_with_it_gone(
+def test_a_race_to_drop_a_namespace_drops_it(
     crowd: list[Hive2Namespace], namespace: Hive2Namespace, db: str
 ) -> None:
     for number in range(5):

@@ -1,4 +1,4 @@
-"""User and password by SASL PLAIN, on Hive Metastore 4.0.1's own listener."""
+"""User and password by SASL PLAIN, with Hive Metastore 4.0.1."""
 
 from collections.abc import Iterator
 
@@ -38,7 +38,7 @@ def properties(uri: str, password: str = PASSWORD) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("kind", [Hive2Namespace, Hive3Namespace])
-def test_the_right_password_opens(uri: str, kind: type[Hive2Namespace], database: str) -> None:
+def test_the_right_password_opens_a_connection(uri: str, kind: type[Hive2Namespace], database: str) -> None:
     with kind(**properties(uri)) as namespace:
         target = [database] if kind is Hive2Namespace else ["hive", database]
         namespace.create_namespace({"id": target})
@@ -47,7 +47,7 @@ def test_the_right_password_opens(uri: str, kind: type[Hive2Namespace], database
         namespace.drop_namespace({"id": target})
 
 
-def test_a_wrong_password_is_code_16_and_shown_nowhere(uri: str) -> None:
+def test_a_wrong_password_is_code_16_and_not_shown(uri: str) -> None:
     namespace = Hive2Namespace(**properties(uri, "hush"))
     with pytest.raises(UnauthenticatedError, match=r"client\.auth=plain failed for user 'ana'") as refusal:
         namespace.list_namespaces(ROOT)
@@ -55,7 +55,7 @@ def test_a_wrong_password_is_code_16_and_shown_nowhere(uri: str) -> None:
         assert "hush" not in text
 
 
-def test_a_client_without_a_name_is_told_of_sasl(uri: str) -> None:
+def test_a_client_without_sasl_gets_an_error_that_mentions_it(uri: str) -> None:
     namespace = Hive2Namespace(uri=uri, root="/nowhere")
-    with pytest.raises(ServiceUnavailableError, match=r"client\.auth if it authenticates by SASL"):
+    with pytest.raises(ServiceUnavailableError, match=r"client\.auth if it uses SASL"):
         namespace.list_namespaces(ROOT)

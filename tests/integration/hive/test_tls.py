@@ -1,4 +1,4 @@
-"""TLS on Hive Metastore 4.0.1's own listener."""
+"""TLS with Hive Metastore 4.0.1."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -47,12 +47,12 @@ def connect(port: int, host: str = "127.0.0.1", **properties: str) -> Hive2Names
     return Hive2Namespace(uri=f"thrift://{host}:{port}", root="/nowhere", **patient, **more)
 
 
-def test_a_trusted_server_is_called_over_one_connection(
+def test_a_trusted_server_is_called_over_one_tls_connection(
     port: int, certificates: dict[str, str], database: str
 ) -> None:
     with connect(port, tls="true", **{"tls.ca-file": certificates["trusted"]}) as namespace:
         namespace.create_namespace({"id": [database]})
-        pool = namespace._metastore._calls._pool  # type: ignore[attr-defined]
+        pool = namespace._metastore._api._pool  # type: ignore[attr-defined]
         before = list(pool._idle)
         for _ in range(3):
             assert database in namespace.list_namespaces(ROOT).namespaces
@@ -60,7 +60,7 @@ def test_a_trusted_server_is_called_over_one_connection(
         namespace.drop_namespace({"id": [database]})
 
 
-def test_threads_share_it(port: int, certificates: dict[str, str]) -> None:
+def test_threads_share_a_tls_connection(port: int, certificates: dict[str, str]) -> None:
     with (
         connect(port, tls="true", **{"tls.ca-file": certificates["trusted"]}) as namespace,
         ThreadPoolExecutor(8) as threads,
@@ -69,15 +69,13 @@ def test_threads_share_it(port: int, certificates: dict[str, str]) -> None:
     assert all("default" in names for names in answers)
 
 
-def test_a_stranger_is_not_called(port: int, certificates: dict[str, str]) -> None:
+def test_an_untrusted_server_is_refused(port: int, certificates: dict[str, str]) -> None:
     for trust in ({"tls.ca-file": certificates["stranger"]}, {}):
         with pytest.raises(ServiceUnavailableError, match="certificate verify failed"):
             connect(port, tls="true", **trust).list_namespaces(ROOT)
 
 
-def test_a_certificate_must_name_the_host_unless_told_otherwise(
-    port: int, certificates: dict[str, str]
-) -> None:
+def test_a_certificate_must_name_the_host_by_default(port: int, certificates: dict[str, str]) -> None:
     trust = {"tls": "true", "tls.ca-file": certificates["trusted"]}
     with pytest.raises(ServiceUnavailableError, match="Hostname mismatch"):
         connect(port, "localhost", **trust).list_namespaces(ROOT)
@@ -85,14 +83,14 @@ def test_a_certificate_must_name_the_host_unless_told_otherwise(
         assert namespace.list_namespaces(ROOT).namespaces
 
 
-def test_a_plain_client_is_told_of_tls(port: int) -> None:
+def test_a_client_without_tls_gets_an_error_that_mentions_it(port: int) -> None:
     with pytest.raises(ServiceUnavailableError, match=r"set client\.tls=true"):
         connect(port).list_namespaces(ROOT)
 
 
-def test_a_plain_server_is_told_to_a_client_with_tls(metastore: MetastoreServer) -> None:
+def test_a_server_without_tls_is_reported_to_a_tls_client(metastore: MetastoreServer) -> None:
     port = int(metastore.uri.rpartition(":")[2])
-    with pytest.raises(ServiceUnavailableError, match=r"client\.tls=true, and this may be no TLS server"):
+    with pytest.raises(ServiceUnavailableError, match=r"client\.tls=true, but the server may not use TLS"):
         connect(port, tls="true").list_namespaces(ROOT)
 
 

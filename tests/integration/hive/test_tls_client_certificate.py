@@ -1,4 +1,4 @@
-"""A server that asks for the client's certificate: HMS itself never does, a proxy before it may."""
+"""A server that requires a client certificate: a proxy in front of HMS, which doesn't support this."""
 
 import asyncio
 import ssl
@@ -20,7 +20,7 @@ ROOT = {"id": []}
 
 @contextmanager
 def tls_in_front_of(uri: str, context: ssl.SSLContext) -> Iterator[int]:
-    """A proxy that ends TLS; its port on loopback."""
+    """Run a proxy that terminates TLS; yield its loopback port."""
     target = urlsplit(uri)
     loop = asyncio.new_event_loop()
 
@@ -78,17 +78,17 @@ def connect(port: int, files: dict[str, str], **more: str) -> Hive2Namespace:
     return Hive2Namespace(uri=f"thrift://127.0.0.1:{port}", root="/nowhere", **trust, **more)
 
 
-def test_a_certificate_is_shown_where_it_is_asked_for(port: int, files: dict[str, str]) -> None:
+def test_the_client_certificate_is_presented(port: int, files: dict[str, str]) -> None:
     ours = {"client.tls.cert-file": files["client"], "client.tls.key-file": files["client key"]}
     with connect(port, files, **ours) as namespace:
         assert "default" in namespace.list_namespaces(ROOT).namespaces
 
 
-def test_without_one_the_server_is_out_of_reach(port: int, files: dict[str, str]) -> None:
+def test_a_missing_client_certificate_is_refused_by_the_server(port: int, files: dict[str, str]) -> None:
     with pytest.raises(ServiceUnavailableError, match="cannot reach"):
         connect(port, files).list_namespaces(ROOT)
 
 
-def test_a_key_that_is_missing_is_said(port: int, files: dict[str, str]) -> None:
+def test_a_missing_private_key_is_reported(port: int, files: dict[str, str]) -> None:
     with pytest.raises(InvalidInputError, match=r"'client\.tls\.cert-file'"):
         connect(port, files, **{"client.tls.cert-file": files["client"]}).list_namespaces(ROOT)

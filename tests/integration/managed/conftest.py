@@ -1,5 +1,6 @@
 """A managed table on each kind of metastore and storage."""
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +10,7 @@ import lance_namespace
 import pytest
 
 from airflow_provider_lancens.embedded import MetastoreServer
-from tests.integration.managed.table import ManagedTable
+from tests.integration.managed.managed_table import ManagedTable
 from tests.servers.glue_double import GlueDouble
 
 PACKAGE = "airflow_provider_lancens.namespace"
@@ -31,7 +32,7 @@ class Lake:
         return lance_namespace.connect(self.impl, {**self.properties, **more})
 
     def declare(self, database: str, **properties: str) -> ManagedTable:
-        """A new managed table in a new database, through a namespace of its own."""
+        """Declare a managed table in a new database, through a new namespace."""
         namespace = self.connect()
         namespace.create_namespace({"id": [database]})
         table = ManagedTable(namespace, (database, "t"), self.storage_options)
@@ -56,9 +57,30 @@ def bucket_of(glue: GlueDouble, database: str) -> str:
     return f"s3://{name}/a lake"
 
 
-@pytest.fixture(params=["hive", pytest.param("hive-4", marks=pytest.mark.slow), "glue-on-s3"])
+LAKES = {"hive": (), "hive-4": (pytest.mark.slow,), "glue-on-s3": ()}
+"""Each kind of metastore that can hold managed tables: Hive's with local files, Glue's with S3; its marks."""
+
+
+def on_lakes_in_turn(name: str, values: Mapping[str, Any]) -> pytest.MarkDecorator:
+    """Parametrize a test by values and by `lake`: each value on Hive's, and two of three also on another one.
+
+    In `long` runs, each value is tested on each kind. Tests without values cover differences between kinds.
+    """
+    turns = itertools.cycle(["hive-4", "glue-on-s3", "hive"])
+    cases = [
+        pytest.param(lake, value, id=f"{lake}-{key}", marks=_marks(lake, turn))
+        for (key, value), turn in zip(values.items(), turns, strict=False)
+        for lake in LAKES
+    ]
+    return pytest.mark.parametrize(("lake", name), cases, indirect=["lake"])
+
+
+def _marks(lake: str, turn: str) -> tuple[pytest.MarkDecorator, ...]:
+    return LAKES[lake] if lake in ("hive", turn) else (pytest.mark.long,)
+
+
+@pytest.fixture(params=[pytest.param(lake, marks=marks) for lake, marks in LAKES.items()])
 def lake(request: pytest.FixtureRequest, database: str, tmp_path: Path) -> Lake:
-    """Each kind of metastore that can hold managed tables: Hive's with local files, Glue's with S3."""
     match request.param:
         case "hive":
             return hive_lake(request.getfixturevalue("metastore"), tmp_path)
@@ -71,7 +93,7 @@ def lake(request: pytest.FixtureRequest, database: str, tmp_path: Path) -> Lake:
 
 @pytest.fixture
 def hive(metastore: MetastoreServer, tmp_path: Path) -> Lake:
-    """For what doesn't depend on the kind: Hive's on local files."""
+    """Hive's lake on local files, for tests that don't depend on the kind."""
     return hive_lake(metastore, tmp_path)
 
 

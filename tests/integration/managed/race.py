@@ -1,18 +1,18 @@
-"""Many writers of one table at once, and what must hold when they are done."""
+"""Concurrent writers of one table, and checks of the result."""
 
 import logging
 import multiprocessing
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Self
 
 from tests.integration.managed.conftest import Lake
-from tests.integration.managed.table import ManagedTable
-from tests.integration.managed.writer import ACKNOWLEDGED, TRIED, Job, work
+from tests.integration.managed.managed_table import ManagedTable
+from tests.integration.managed.race_writer import ACKNOWLEDGED, TRIED, Job, work
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ _SPAWN = multiprocessing.get_context("spawn")  # neither Lance nor obstore survi
 
 @dataclass
 class Race:
-    """Writers of one table; a context manager, which leaves none of them behind."""
+    """Writers of one table; a context manager that ends them."""
 
     lake: Lake
     table: ManagedTable
@@ -36,7 +36,7 @@ class Race:
 
     def __enter__(self) -> Self:
         self.folder.mkdir()
-        # Of appends that find no data set, each makes one, and pylance lets the last one win: also by path.
+        # Each append without a data set would create one, and with pylance the last one wins, even by path.
         self.table.append(FIRST)
         return self
 
@@ -46,7 +46,7 @@ class Race:
             writer.join()
 
     def start(self, deaths: Iterable[str | None]) -> None:
-        """Start a writer for each, which dies at that point of a commit, or goes on to its end."""
+        """Start a writer for each point of a commit at which it is killed, or None."""
         for dies_at in deaths:
             number = len(self.writers)
             job = Job(
@@ -64,7 +64,7 @@ class Race:
             self.writers.append(writer)
 
     def wait_for(self, acknowledged: int) -> None:
-        """Return when so many commits were acknowledged in all."""
+        """Return once this many commits were acknowledged in total."""
         until = time.monotonic() + self.deadline
         while len(self.noted(ACKNOWLEDGED)) < acknowledged:
             assert time.monotonic() < until, f"only {len(self.noted(ACKNOWLEDGED))} commits came through"
@@ -72,7 +72,7 @@ class Race:
             time.sleep(0.05)
 
     def finish(self) -> Sequence[int]:
-        """Wait until all writers are done or dead; answers how each ended, 0 or a negative signal."""
+        """Wait until all writers have ended, and return their exit codes."""
         until = time.monotonic() + self.deadline
         for writer in self.writers:
             writer.join(max(0, until - time.monotonic()))
@@ -80,13 +80,11 @@ class Race:
         return [writer.exitcode or 0 for writer in self.writers]
 
     def noted(self, what: str) -> Sequence[int]:
-        """The rows that were tried or acknowledged, of all writers."""
-        logs = [self._log(number) for number in range(len(self.writers))]
-        lines = [line.split() for log in logs if log.exists() for line in log.read_text().splitlines()]
-        return [int(words[1]) for words in lines if words[0] == what and len(words) > 1]
+        """The rows that all writers attempted or had acknowledged."""
+        return [int(fields[1]) for fields in self._lines() if fields[0] == what and len(fields) > 1]
 
     def check(self) -> None:
-        """No commit is lost, none doubled; metastore, storage and readers agree; and it goes on."""
+        """Check that no commit is lost or duplicated, all readers agree, and the next commit succeeds."""
         rows = Counter(self.table.rows())
         acknowledged, tried = set(self.noted(ACKNOWLEDGED)), set(self.noted(TRIED))
         assert acknowledged - set(rows) == set(), "acknowledged, and lost"
@@ -105,11 +103,14 @@ class Race:
         assert len(set(version_of_row.values())) == len(version_of_row), "one version for two commits"
 
     def _acknowledgments(self) -> Iterable[tuple[int, int]]:
-        for number in range(len(self.writers)):
-            for line in self._log(number).read_text().splitlines():
-                what, *numbers = line.split()
-                if what == ACKNOWLEDGED:
-                    yield int(numbers[0]), int(numbers[1])
+        for what, *numbers in self._lines():
+            if what == ACKNOWLEDGED:
+                yield int(numbers[0]), int(numbers[1])
+
+    def _lines(self) -> Iterator[list[str]]:
+        """The fields of each line that the writers logged; one that was killed early may have no log."""
+        logs = (self._log(number) for number in range(len(self.writers)))
+        return (line.split() for log in logs if log.exists() for line in log.read_text().splitlines())
 
     def _log(self, number: int) -> Path:
         return self.folder / f"writer-{number}.log"

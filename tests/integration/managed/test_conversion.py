@@ -1,4 +1,4 @@
-"""Handing a table's version to the metastore and back, while others write."""
+"""Conversion of a table to managed and back, during concurrent writes."""
 
 import contextlib
 
@@ -8,15 +8,14 @@ import pytest
 from lance_namespace.errors import ConcurrentModificationError, ErrorCode
 
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.namespace.commits import Publication
 from airflow_provider_lancens.namespace.hive.metastore import HiveMetastore
-from airflow_provider_lancens.namespace.manifests import Manifests
-from airflow_provider_lancens.namespace.metastore import Change
+from airflow_provider_lancens.namespace.managed.publication import Publication
+from airflow_provider_lancens.namespace.metastore_protocol import ParameterChange
+from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from tests.conformance.codes import refused_with
-from tests.integration.hive.raw import raw_client, raw_table
+from tests.integration.managed.commit_points import POINTS, Point, SimulatedDeath, simulate_death
 from tests.integration.managed.conftest import Lake
-from tests.integration.managed.deaths import POINTS, Died, Point, vanish
-from tests.integration.managed.table import ManagedTable
+from tests.integration.managed.managed_table import ManagedTable
 
 RECORDED = Point(Publication, "record", after=True, committed=False)
 LISTED = Point(Manifests, "newest", after=True, committed=True)
@@ -28,71 +27,69 @@ def managed_by(table: ManagedTable) -> str:
 
 @pytest.fixture
 def storage_managed(lake: Lake, database: str) -> ManagedTable:
-    """A table at version 2 that the storage manages."""
+    """A storage-managed table at version 2."""
     table = lake.declare(database, managed_by="storage")
     table.append(1)
     table.append(2)
     return table
 
 
-def test_a_commit_by_path_that_comes_while_a_table_is_taken_over_is_kept(
+def test_a_direct_commit_during_conversion_is_kept(
     storage_managed: ManagedTable,
 ) -> None:
     table = storage_managed
-    with LISTED.interrupted_by(lambda: table.append_by_path(3)):
+    with LISTED.interrupted_by(lambda: table.append_directly(3)):
         assert table.namespace.convert_table(table.parts, managed_by="impl") is True
     assert (table.version, table.rows()) == (3, [1, 2, 3])
     assert table.append(4) == 4
 
 
-def test_a_table_that_two_take_over_at_once_is_taken_over(lake: Lake, storage_managed: ManagedTable) -> None:
+def test_concurrent_conversions_succeed(lake: Lake, storage_managed: ManagedTable) -> None:
     table = storage_managed
     with lake.connect() as namespace:
         other = table.through(namespace)
 
         def take_over_and_commit() -> None:
             namespace.convert_table(table.parts, managed_by="impl")
-            with POINTS["after-the-commit"].of_death(vanish), pytest.raises(Died):
+            with POINTS["after-the-commit"].ended_by(simulate_death), pytest.raises(SimulatedDeath):
                 other.commit(other.stage(3))
 
         with LISTED.interrupted_by(take_over_and_commit), contextlib.suppress(ConcurrentModificationError):
-            # Glue reads again and finds it done; Hive refuses the change.
+            # Glue reads again and finds the change made; Hive refuses it.
             assert table.namespace.convert_table(table.parts, managed_by="impl") is False
     assert (table.version, table.rows()) == (3, [1, 2, 3])
 
 
-def test_a_commit_that_is_under_way_when_a_table_is_handed_back_is_refused(
-    lake: Lake, table: ManagedTable
-) -> None:
+def test_a_commit_during_conversion_back_to_storage_is_refused(lake: Lake, table: ManagedTable) -> None:
     request = table.stage(2)
     with lake.connect() as namespace:
         hand_back = lambda: namespace.convert_table(table.parts, managed_by="storage")  # noqa: E731
         with RECORDED.interrupted_by(hand_back), pytest.raises(Exception, match="version"):
             table.commit(request)
     assert managed_by(table) == "storage"
-    assert table.append_by_path(3) == 2
+    assert table.append_directly(3) == 2
     assert table.rows() == [1, 3]
     assert table.namespace.convert_table(table.parts, managed_by="impl") is True
     assert table.append(4) == 3
 
 
-def test_a_commit_is_finished_before_its_table_is_handed_back(table: ManagedTable) -> None:
+def test_an_unfinished_commit_is_published_before_conversion_back_to_storage(table: ManagedTable) -> None:
     request = table.stage(2)
-    with POINTS["after-the-commit"].of_death(vanish), pytest.raises(Died):
+    with POINTS["after-the-commit"].ended_by(simulate_death), pytest.raises(SimulatedDeath):
         table.commit(request)
     assert table.namespace.convert_table(table.parts, managed_by="storage") is True
     assert table.rows() == table.rows_by_path() == [1, 2]
     assert table.staged == table.recorded == []
 
 
-def test_a_table_with_the_older_names_of_manifests_keeps_them(lake: Lake, database: str) -> None:
+def test_a_table_with_older_manifest_names_keeps_them(lake: Lake, database: str) -> None:
     table = lake.declare(database, managed_by="storage")
     options = {"storage_options": dict(table.storage_options), "enable_v2_manifest_paths": False}
     lance.write_dataset(pa.table({"row": [1]}), table.location, **options)
     table.namespace.convert_table(table.parts, managed_by="impl")
     request = table.stage(2)
     assert request["naming_scheme"] == "V1"
-    with POINTS["after-the-commit"].of_death(vanish), pytest.raises(Died):
+    with POINTS["after-the-commit"].ended_by(simulate_death), pytest.raises(SimulatedDeath):
         table.commit(request)
     assert table.rows() == [1, 2]
     assert table.append(3) == 3
@@ -100,40 +97,25 @@ def test_a_table_with_the_older_names_of_manifests_keeps_them(lake: Lake, databa
     assert [path for path in table.files("_versions") if path.endswith(".manifest")] == [
         f"_versions/{version}.manifest" for version in (1, 2, 3)
     ]
-    table.append_by_path(20)
-    with refused_with(ErrorCode.INVALID_TABLE_STATE, "by path"):
+    table.append_directly(20)
+    with refused_with(ErrorCode.INVALID_TABLE_STATE, "a direct writer"):
         table.commit({**request, "version": 4})
 
 
-def test_a_foreign_alter_that_takes_a_commit_back_is_told_and_repaired(hive: Lake, database: str) -> None:
-    table = hive.declare(database)
-    table.append(1)
-    stale = raw_table(hive.properties["uri"], *table.id)
-    table.append(2)
-    with raw_client(hive.properties["uri"]) as client:
-        client.alter_table(table.id[0], table.id[1], stale)  # as Spark's ALTER TABLE does
-    assert table.version == 1
-    assert table.namespace.compare_table(table.parts).verdict == "storage_ahead"
-    with pytest.raises(OSError, match="unknown"):
-        table.append(3)
-    table.namespace.adopt_table(table.parts)
-    assert (table.version, table.rows()) == (2, [1, 2])
-
-
-def test_no_change_of_ours_takes_a_commit_back(hive: Lake, database: str) -> None:
+def test_no_table_change_reverts_a_concurrent_commit(hive: Lake, database: str) -> None:
     table = hive.declare(database)
     table.append(1)
 
-    def change(_: object) -> Change:
+    def change(_: object) -> ParameterChange:
         table.append(2)
-        return Change({"team": "search"})
+        return ParameterChange({"team": "search"})
 
     with refused_with(ErrorCode.CONCURRENT_MODIFICATION):
         table.namespace._metastore.update_table(TableId.of(table.parts), change)
     assert table.version == 2
 
 
-def test_a_rename_takes_no_commit_back(hive: Lake, database: str) -> None:
+def test_a_rename_does_not_revert_a_concurrent_commit(hive: Lake, database: str) -> None:
     table = hive.declare(database)
     table.append(1)
     rename = {"id": table.parts, "new_table_name": "u"}

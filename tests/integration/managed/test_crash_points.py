@@ -1,37 +1,33 @@
-"""A writer that dies at any point of a commit leaves a table that reads right, and that is written on."""
+"""A writer killed at any point of a commit leaves a readable and writable table."""
 
 import obstore
 import pytest
 from lance_namespace.errors import ErrorCode
 
 from tests.conformance.codes import refused_with
-from tests.integration.managed.conftest import Lake
-from tests.integration.managed.deaths import POINTS, Died, Point, vanish
-from tests.integration.managed.table import ManagedTable, Request
+from tests.integration.managed.commit_points import POINTS, Point, SimulatedDeath, simulate_death
+from tests.integration.managed.conftest import Lake, on_lakes_in_turn
+from tests.integration.managed.managed_table import ManagedTable, Request
 
 AFTER_THE_COMMIT = POINTS["after-the-commit"]
 
-at_every_point = pytest.mark.parametrize("point", POINTS.values(), ids=POINTS)
-once_committed = pytest.mark.parametrize(
-    "point",
-    [point for point in POINTS.values() if point.committed],
-    ids=[k for k in POINTS if POINTS[k].committed],
-)
+at_every_point = on_lakes_in_turn("point", POINTS)
+once_committed = on_lakes_in_turn("point", {name: point for name, point in POINTS.items() if point.committed})
 
 
-def die_at(point: Point, table: ManagedTable, row: int) -> Request:
-    """Commit a row and die on the way; answers the request."""
+def commit_and_die(point: Point, table: ManagedTable, row: int) -> Request:
+    """Commit a row with a simulated death, and return the request."""
     request = table.stage(row)
-    with point.of_death(vanish), pytest.raises(Died):
+    with point.ended_by(simulate_death), pytest.raises(SimulatedDeath):
         table.commit(request)
     return request
 
 
 @at_every_point
-def test_the_table_reads_right_and_the_next_commit_goes_through(
+def test_the_table_is_readable_and_the_next_commit_succeeds(
     lake: Lake, table: ManagedTable, point: Point
 ) -> None:
-    die_at(point, table, row=2)
+    commit_and_die(point, table, row=2)
     with lake.connect() as another:
         survivor = table.through(another)
         expected = [1, 2] if point.committed else [1]
@@ -43,25 +39,25 @@ def test_the_table_reads_right_and_the_next_commit_goes_through(
 
 
 @once_committed
-def test_a_reader_finishes_what_was_committed(table: ManagedTable, point: Point) -> None:
-    die_at(point, table, row=2)
+def test_a_reader_publishes_an_unfinished_commit(table: ManagedTable, point: Point) -> None:
+    commit_and_die(point, table, row=2)
     assert table.rows() == [1, 2]
     assert table.rows_by_path() == [1, 2]
     assert table.staged == table.recorded == []
 
 
 @once_committed
-def test_the_next_writer_finishes_what_was_committed(table: ManagedTable, point: Point) -> None:
+def test_the_next_writer_publishes_an_unfinished_commit(table: ManagedTable, point: Point) -> None:
     opened = table.open()
-    die_at(point, table, row=2)
-    opened.insert(opened.to_table())  # it opened version 1, and looks at nothing else
+    commit_and_die(point, table, row=2)
+    opened.insert(opened.to_table())  # it opened version 1, and reads nothing else
     assert table.rows() == table.rows_by_path() == [1, 1, 2]
     assert table.staged == table.recorded == []
 
 
 @at_every_point
-def test_a_commit_that_is_asked_for_again_is_made_once(table: ManagedTable, point: Point) -> None:
-    request = die_at(point, table, row=2)
+def test_a_retried_commit_is_made_once(table: ManagedTable, point: Point) -> None:
+    request = commit_and_die(point, table, row=2)
     answer = table.commit(request)
     assert answer.version == 2
     assert answer.manifest_path.endswith(table.final(2))
@@ -71,8 +67,8 @@ def test_a_commit_that_is_asked_for_again_is_made_once(table: ManagedTable, poin
 
 
 @at_every_point
-def test_a_commit_that_is_asked_for_again_after_others_is_refused(table: ManagedTable, point: Point) -> None:
-    request = die_at(point, table, row=2)
+def test_a_retried_commit_is_refused_after_other_commits(table: ManagedTable, point: Point) -> None:
+    request = commit_and_die(point, table, row=2)
     others = table.append(3)
     if others == 3:
         with refused_with(ErrorCode.CONCURRENT_MODIFICATION):
@@ -85,27 +81,27 @@ def test_a_commit_that_is_asked_for_again_after_others_is_refused(table: Managed
 
 
 @at_every_point
-def test_a_table_that_is_deregistered_takes_nothing_with_it(table: ManagedTable, point: Point) -> None:
-    die_at(point, table, row=2)
-    place = table.namespace.deregister_table({"id": table.parts}).location
-    again = {"id": table.parts, "location": place, "properties": {"managed_by": "impl"}}
+def test_deregistering_a_table_keeps_an_unfinished_commit(table: ManagedTable, point: Point) -> None:
+    commit_and_die(point, table, row=2)
+    location = table.namespace.deregister_table({"id": table.parts}).location
+    again = {"id": table.parts, "location": location, "properties": {"managed_by": "impl"}}
     table.namespace.register_table(again)
     assert table.rows() == ([1, 2] if point.committed else [1])
     assert table.version == len(table.rows())
 
 
-def test_the_very_first_commit_is_finished_too(lake: Lake, database: str) -> None:
+def test_an_unfinished_first_commit_is_published(lake: Lake, database: str) -> None:
     table = lake.declare(database)
-    die_at(AFTER_THE_COMMIT, table, row=1)
+    commit_and_die(AFTER_THE_COMMIT, table, row=1)
     described = table.namespace.describe_table({"id": table.parts, "check_declared": True})
     assert (described.version, described.is_only_declared) == (1, False)
     assert table.rows() == table.rows_by_path() == [1]
     assert table.append(2) == 2
 
 
-def test_a_dropped_table_leaves_nothing_of_a_commit_behind(lake: Lake, database: str) -> None:
+def test_dropping_a_table_removes_an_unfinished_commit(lake: Lake, database: str) -> None:
     table = lake.declare(database)
-    die_at(AFTER_THE_COMMIT, table, row=1)
+    commit_and_die(AFTER_THE_COMMIT, table, row=1)
     store = table.store
     table.namespace.drop_table({"id": table.parts})
     assert obstore.list(store).collect() == []

@@ -1,4 +1,4 @@
-"""Who commits through the namespace by itself: whatever pylance or LanceDB does, both sides agree."""
+"""Commits by pylance and LanceDB through the namespace: metastore and storage agree."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tests.integration.managed.conftest import Lake
-from tests.integration.managed.table import ManagedTable
+from tests.integration.managed.managed_table import ManagedTable
 
 NEW = pa.table({"row": [9]})
 OPERATIONS: dict[str, Callable[[lance.LanceDataset], object]] = {

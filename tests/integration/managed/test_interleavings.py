@@ -1,14 +1,14 @@
-"""What others do between two steps of a reader or a writer doesn't mislead it."""
+"""Concurrent changes between two steps of a reader or a writer."""
 
 import pytest
 from lance_namespace.errors import ErrorCode
 
-from airflow_provider_lancens.namespace.commits import Publication
-from airflow_provider_lancens.namespace.manifests import Manifests
+from airflow_provider_lancens.namespace.managed.publication import Publication
+from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from tests.conformance.codes import refused_with
+from tests.integration.managed.commit_points import POINTS, Point, SimulatedDeath, simulate_death
 from tests.integration.managed.conftest import Lake
-from tests.integration.managed.deaths import POINTS, Died, Point, vanish
-from tests.integration.managed.table import ManagedTable
+from tests.integration.managed.managed_table import ManagedTable
 
 BEFORE_LISTING = Point(Manifests, "newest", after=False, committed=True)
 AFTER_A_LOOK = Point(Manifests, "look", after=True, committed=True)
@@ -18,30 +18,28 @@ RECORDED = Point(Publication, "record", after=True, committed=False)
 
 @pytest.fixture
 def other(lake: Lake, table: ManagedTable) -> ManagedTable:
-    """The same table, through somebody else's namespace."""
+    """The same table, through another client's namespace."""
     return table.through(lake.connect())
 
 
-def test_a_reader_that_meets_the_end_of_a_commit_finds_its_manifest(
-    table: ManagedTable, other: ManagedTable
-) -> None:
+def test_a_reader_during_publication_finds_the_manifest(table: ManagedTable, other: ManagedTable) -> None:
     for row, moment in enumerate((BEFORE_A_LOOK, AFTER_A_LOOK), start=2):
         request = table.stage(row)
-        with POINTS["after-the-commit"].of_death(vanish), pytest.raises(Died):
+        with POINTS["after-the-commit"].ended_by(simulate_death), pytest.raises(SimulatedDeath):
             table.commit(request)
         with moment.interrupted_by(lambda: other.namespace.compare_table(other.parts)):
             found = table.namespace.describe_table_version({"id": table.parts, "version": row})
         assert found.version.manifest_path.endswith(table.final(row))
 
 
-def test_a_reader_of_an_empty_table_that_meets_its_first_commit_reads_it(lake: Lake, database: str) -> None:
+def test_a_reader_during_the_first_commit_reads_it(lake: Lake, database: str) -> None:
     table = lake.declare(database)
     other = table.through(lake.connect())
     with BEFORE_LISTING.interrupted_by(lambda: other.append(1)):
         assert table.open().version == 1
 
 
-def test_commits_that_come_while_a_table_is_compared_are_no_bypass(
+def test_commits_during_a_comparison_are_not_reported_as_bypass(
     table: ManagedTable, other: ManagedTable
 ) -> None:
     with BEFORE_LISTING.interrupted_by(lambda: other.append(2)):
@@ -52,7 +50,7 @@ def test_commits_that_come_while_a_table_is_compared_are_no_bypass(
 
 
 @pytest.mark.parametrize("moment", [BEFORE_A_LOOK, RECORDED], ids=["before-it-looks", "when-it-is-recorded"])
-def test_a_writer_that_is_overtaken_is_refused_as_such(
+def test_a_commit_conflict_is_reported_as_such(
     table: ManagedTable, other: ManagedTable, moment: Point
 ) -> None:
     request = table.stage(2)
@@ -63,7 +61,7 @@ def test_a_writer_that_is_overtaken_is_refused_as_such(
 
 
 @pytest.mark.parametrize("moment", [BEFORE_A_LOOK, RECORDED], ids=["before-it-looks", "when-it-is-recorded"])
-def test_lance_tries_again_where_it_was_overtaken(
+def test_lance_retries_after_a_commit_conflict(
     table: ManagedTable, other: ManagedTable, moment: Point
 ) -> None:
     with moment.interrupted_by(lambda: other.append(3)):

@@ -1,4 +1,4 @@
-"""A compare-and-set whose answer never comes: the commit is made once, and its writer knows."""
+"""Lost replies to a compare-and-set: the commit is made once, and its writer detects that."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -6,12 +6,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 import pytest
 
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.namespace.commits import Publication
 from airflow_provider_lancens.namespace.glue.metastore import GlueMetastore
 from airflow_provider_lancens.namespace.hive.metastore import HiveMetastore
+from airflow_provider_lancens.namespace.managed.publication import Publication
+from tests.integration.managed.commit_points import Point
 from tests.integration.managed.conftest import Lake
-from tests.integration.managed.deaths import Point
-from tests.integration.managed.table import ManagedTable
+from tests.integration.managed.managed_table import ManagedTable
 from tests.servers.glue_double import GlueDouble
 from tests.servers.glue_faults import LOST_REPLY, LOST_REQUEST
 from tests.servers.proxy import Proxy
@@ -29,26 +29,26 @@ Lose = Callable[[str, int], AbstractContextManager[object]]
 def network(
     lake: Lake, table: ManagedTable, request: pytest.FixtureRequest
 ) -> Iterator[tuple[ManagedTable, Lose]]:
-    """The table, through a network that loses a compare-and-set: its request, or its reply."""
+    """The table, through a proxy that loses the request or the reply of a compare-and-set."""
     if lake.kind == "GlueNamespace":
         glue: GlueDouble = request.getfixturevalue("glue")
         faults = {"request": LOST_REQUEST, "reply": LOST_REPLY}
         table.namespace._metastore.require_compare_and_set(TableId.of(table.parts).namespace)
         yield table, lambda what, times: glue.faults.on("UpdateTable", *[faults[what]] * times)
         return
-    with Proxy(lake.properties["uri"]) as proxy, lake.connect(uri=proxy.uri) as far:
-        far._metastore.require_compare_and_set(TableId.of(table.parts).namespace)
+    with Proxy(lake.properties["uri"]) as proxy, lake.connect(uri=proxy.uri) as proxied:
+        proxied._metastore.require_compare_and_set(TableId.of(table.parts).namespace)
 
         def lose(what: str, times: int) -> AbstractContextManager[object]:
             getattr(proxy, f"lose_{what}")(ALTER, times)
             return nullcontext()
 
-        yield table.through(far), lose
+        yield table.through(proxied), lose
 
 
 @contextmanager
-def others_come_before_it_asks(other: ManagedTable, row: int) -> Iterator[None]:
-    """When the writer asks what has become of its lost compare-and-set, somebody else has gone on."""
+def other_client_commits_first(other: ManagedTable, row: int) -> Iterator[None]:
+    """Let another client commit before the writer checks the result of its lost compare-and-set."""
     hive, glue = (point.interrupted_by(lambda: other.append(row)) for point in ASKING)
     armed = []
 
@@ -64,33 +64,35 @@ def others_come_before_it_asks(other: ManagedTable, row: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("what", ["request", "reply"])
-def test_a_commit_is_made_once(table: ManagedTable, network: tuple[ManagedTable, Lose], what: str) -> None:
-    far, lose = network
+def test_a_lost_reply_makes_one_commit(
+    table: ManagedTable, network: tuple[ManagedTable, Lose], what: str
+) -> None:
+    proxied, lose = network
     with lose(what, 1):
-        assert far.append(2) == 2
+        assert proxied.append(2) == 2
     assert table.rows() == table.rows_by_path() == [1, 2]
     assert table.staged == table.recorded == []
 
 
-def test_a_commit_that_others_have_built_on_is_made_once(
+def test_a_lost_reply_followed_by_other_commits_makes_one_commit(
     lake: Lake, table: ManagedTable, network: tuple[ManagedTable, Lose]
 ) -> None:
-    far, lose = network
-    staged = far.stage(2)
+    proxied, lose = network
+    staged = proxied.stage(2)
     with (
         lake.connect() as another,
-        others_come_before_it_asks(table.through(another), row=3),
+        other_client_commits_first(table.through(another), row=3),
         lose("reply", 1),
     ):
-        assert far.commit(staged).version == 2
+        assert proxied.commit(staged).version == 2
     assert table.rows() == table.rows_by_path() == [1, 2, 3]
     assert table.recorded == []
 
 
-def test_lance_learns_that_a_commit_stands_whose_every_answer_is_lost(
+def test_lance_detects_its_commit_although_every_reply_was_lost(
     lake: Lake, table: ManagedTable, network: tuple[ManagedTable, Lose]
 ) -> None:
-    far, lose = network
+    proxied, lose = network
     with lose("reply", 4 if lake.kind == "GlueNamespace" else 2):
-        assert far.append(2) == 2
+        assert proxied.append(2) == 2
     assert table.rows() == table.rows_by_path() == [1, 2]

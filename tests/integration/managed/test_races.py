@@ -1,4 +1,4 @@
-"""Writers in many processes at once: what was acknowledged is there, once, whoever is killed meanwhile."""
+"""Concurrent writers in many processes: every acknowledged commit exists once, even if some are killed."""
 
 import signal
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_lancens.embedded import EmbeddedMetastore, MetastoreServer
+from tests.integration.managed.commit_points import POINTS
 from tests.integration.managed.conftest import Lake, bucket_of, glue_lake, hive_lake
-from tests.integration.managed.deaths import POINTS
 from tests.integration.managed.race import Race
 from tests.servers.glue_double import GlueDouble
 
@@ -25,8 +25,9 @@ def hive_4(hms4: MetastoreServer, tmp_path: Path) -> Lake:
     return hive_lake(hms4, tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["hive", "hive_4", "glue_s3"])
-def test_every_commit_of_many_writers_is_there_once(
+# Release 4's compare-and-set has fewer writers in `test_interleavings` and in `hive/test_races`.
+@pytest.mark.parametrize("kind", ["hive", pytest.param("hive_4", marks=pytest.mark.long), "glue_s3"])
+def test_every_commit_of_concurrent_writers_is_applied_once(
     kind: str, request: pytest.FixtureRequest, database: str, tmp_path: Path
 ) -> None:
     lake: Lake = request.getfixturevalue(kind)
@@ -37,7 +38,7 @@ def test_every_commit_of_many_writers_is_there_once(
         race.check()
 
 
-def test_writers_that_are_killed_at_each_point_of_a_commit_lose_and_double_nothing(
+def test_writers_killed_at_each_commit_step_lose_and_duplicate_nothing(
     hive: Lake, database: str, tmp_path: Path
 ) -> None:
     with Race(hive, hive.declare(database), tmp_path / "race", COMMITS) as race:
@@ -46,7 +47,7 @@ def test_writers_that_are_killed_at_each_point_of_a_commit_lose_and_double_nothi
         race.check()
 
 
-def test_writers_that_are_killed_whenever_lose_and_double_nothing(
+def test_writers_killed_at_random_lose_and_duplicate_nothing(
     glue_s3: Lake, database: str, tmp_path: Path
 ) -> None:
     with Race(glue_s3, glue_s3.declare(database), tmp_path / "race", COMMITS) as race:
@@ -58,9 +59,7 @@ def test_writers_that_are_killed_whenever_lose_and_double_nothing(
         race.check()
 
 
-def test_a_metastore_that_is_killed_and_comes_back_loses_and_doubles_nothing(
-    database: str, tmp_path: Path
-) -> None:
+def test_a_metastore_killed_and_restarted_loses_and_duplicates_nothing(database: str, tmp_path: Path) -> None:
     with EmbeddedMetastore(tmp_path / "metastore") as server:
         lake = hive_lake(server, tmp_path)
         with Race(lake, lake.declare(database), tmp_path / "race", COMMITS) as race:

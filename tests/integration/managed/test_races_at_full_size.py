@@ -1,4 +1,4 @@
-"""The races at full size: 16 writers, 50 commits each, on every server, with kills all along."""
+"""Races at full size: 16 writers with 50 commits each, on every server, with writers killed at random."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_lancens.embedded import Distribution, EmbeddedMetastore, MetastoreServer
 from tests.integration.managed.conftest import Lake, bucket_of, glue_lake, hive_lake
 from tests.integration.managed.race import Race
-from tests.integration.managed.writer import ACKNOWLEDGED
+from tests.integration.managed.race_writer import ACKNOWLEDGED
 from tests.servers.glue_double import GlueDouble
 from tests.servers.postgresql import metastore_settings, postgresql
 from tests.servers.releases import hms_2_with_postgresql, hms_4
@@ -69,7 +69,7 @@ def run_to_the_end(running: Race) -> None:
 
 
 def kill_some_writers(running: Race) -> None:
-    """Half of the writers die whenever; the others go on."""
+    """Kill half of the writers at random times."""
     running.start([None] * WRITERS)
     doomed = random.sample(running.writers, KILLS)
     for number, writer in enumerate(doomed):
@@ -79,31 +79,31 @@ def kill_some_writers(running: Race) -> None:
     running.check()
 
 
-def test_every_commit_is_there_once_on_hive(server: MetastoreServer, database: str, tmp_path: Path) -> None:
+def test_every_commit_is_applied_once_on_hive(server: MetastoreServer, database: str, tmp_path: Path) -> None:
     with race(hive_lake(server, tmp_path), database, tmp_path) as running:
         run_to_the_end(running)
 
 
-def test_every_commit_is_there_once_on_glue(glue_any: Lake, database: str, tmp_path: Path) -> None:
+def test_every_commit_is_applied_once_on_glue(glue_any: Lake, database: str, tmp_path: Path) -> None:
     with race(glue_any, database, tmp_path) as running:
         run_to_the_end(running)
 
 
-def test_killed_writers_lose_and_double_nothing_on_hive(
+def test_killed_writers_lose_and_duplicate_nothing_on_hive(
     server: MetastoreServer, database: str, tmp_path: Path
 ) -> None:
     with race(hive_lake(server, tmp_path), database, tmp_path) as running:
         kill_some_writers(running)
 
 
-def test_killed_writers_lose_and_double_nothing_on_glue(
+def test_killed_writers_lose_and_duplicate_nothing_on_glue(
     glue_any: Lake, database: str, tmp_path: Path
 ) -> None:
     with race(glue_any, database, tmp_path) as running:
         kill_some_writers(running)
 
 
-def test_a_metastore_that_is_killed_ten_times_loses_and_doubles_nothing(
+def test_a_metastore_killed_ten_times_loses_and_duplicates_nothing(
     server: MetastoreServer, database: str, tmp_path: Path
 ) -> None:
     with race(hive_lake(server, tmp_path), database, tmp_path) as running:

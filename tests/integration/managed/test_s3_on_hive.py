@@ -1,4 +1,4 @@
-"""A table on S3 behind Hive's metastore, which makes folders there with a file system of its own."""
+"""A table on S3 in a Hive Metastore, which creates folders there with its own file system."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +23,7 @@ def lake_on_s3(server: MetastoreServer, s3: GlueDouble, database: str) -> Lake:
 
 @pytest.fixture
 def with_s3(glue: GlueDouble, tmp_path: Path) -> Iterator[MetastoreServer]:
-    """A metastore that an admin has given what S3 takes."""
+    """A metastore that is configured for S3."""
     settings = {
         "fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
         "fs.s3a.endpoint": glue.endpoint,
@@ -36,7 +36,7 @@ def with_s3(glue: GlueDouble, tmp_path: Path) -> Iterator[MetastoreServer]:
         yield server
 
 
-def test_a_managed_table_lies_on_s3_where_the_metastore_has_a_file_system_for_it(
+def test_a_managed_table_can_be_on_s3_if_the_metastore_supports_it(
     with_s3: MetastoreServer, glue: GlueDouble, database: str
 ) -> None:
     table = lake_on_s3(with_s3, glue, database).declare(database)
@@ -46,7 +46,7 @@ def test_a_managed_table_lies_on_s3_where_the_metastore_has_a_file_system_for_it
     assert (table.version, table.finals, table.recorded) == (2, [1, 2], [])
 
 
-def test_a_metastore_without_a_file_system_for_s3_says_so(
+def test_a_metastore_without_s3_support_is_reported(
     metastore: MetastoreServer, glue: GlueDouble, database: str
 ) -> None:
     lake = lake_on_s3(metastore, glue, database)

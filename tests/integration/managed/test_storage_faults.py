@@ -1,4 +1,4 @@
-"""A storage that refuses, forgets or cleans up while a commit is finished: the commit stands and is read."""
+"""Failures of the storage while a commit is published: the commit is valid and readable."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -16,24 +16,24 @@ from lance_namespace.errors import (
     UnauthenticatedError,
 )
 
-from airflow_provider_lancens.namespace.manifests import Manifests
+from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from tests.conformance.codes import refused_with
-from tests.integration.managed.conftest import Lake
-from tests.integration.managed.deaths import POINTS, Died, vanish
-from tests.integration.managed.table import ManagedTable
+from tests.integration.managed.commit_points import POINTS, SimulatedDeath, simulate_death
+from tests.integration.managed.conftest import Lake, on_lakes_in_turn
+from tests.integration.managed.managed_table import ManagedTable
 
 FAULTS = [
     PermissionDeniedError("denied"),
     UnauthenticatedError("expired"),
     ServiceUnavailableError("busy"),
-    RuntimeError("what nobody thought of"),
+    RuntimeError("an unexpected error"),
 ]
 NAMING = "_versions/"
 
 
 @contextmanager
 def refusing(step: str, error: Exception, folder: str = "") -> Iterator[None]:
-    """The storage refuses to create, read or remove anything in a folder."""
+    """Refuse to create, read or remove anything in a folder."""
     real: Callable[..., Any] = getattr(Manifests, step)
 
     def attempt(self: Manifests, *arguments: Any) -> Any:
@@ -47,15 +47,17 @@ def refusing(step: str, error: Exception, folder: str = "") -> Iterator[None]:
 
 @pytest.fixture
 def unfinished(table: ManagedTable) -> ManagedTable:
-    """Version 2, with the row 2, is committed, and doesn't have its final name."""
+    """A table whose version 2, with row 2, is committed, but not published."""
     request = table.stage(2)
-    with POINTS["after-the-commit"].of_death(vanish), pytest.raises(Died):
+    with POINTS["after-the-commit"].ended_by(simulate_death), pytest.raises(SimulatedDeath):
         table.commit(request)
     return table
 
 
-@pytest.mark.parametrize("error", FAULTS, ids=lambda error: type(error).__name__)
-def test_a_commit_that_cannot_be_finished_is_answered_and_read(table: ManagedTable, error: Exception) -> None:
+@on_lakes_in_turn("error", {type(error).__name__: error for error in FAULTS})
+def test_a_commit_that_cannot_be_published_succeeds_and_is_readable(
+    table: ManagedTable, error: Exception
+) -> None:
     with refusing("create", error, NAMING):
         assert table.append(2) == 2
         if not isinstance(error, RuntimeError):
@@ -66,7 +68,7 @@ def test_a_commit_that_cannot_be_finished_is_answered_and_read(table: ManagedTab
     assert table.staged == table.recorded == []
 
 
-def test_manifests_that_cannot_be_removed_are_in_nobodys_way(table: ManagedTable) -> None:
+def test_manifests_that_cannot_be_removed_cause_no_error(table: ManagedTable) -> None:
     with refusing("remove", PermissionDeniedError("denied")):
         for row in (2, 3):
             table.append(row)
@@ -77,7 +79,7 @@ def test_manifests_that_cannot_be_removed_are_in_nobodys_way(table: ManagedTable
 
 
 @pytest.mark.parametrize("step", ["create", "read"])
-def test_what_cannot_be_recorded_is_not_committed(table: ManagedTable, step: str) -> None:
+def test_a_commit_that_cannot_be_recorded_is_refused(table: ManagedTable, step: str) -> None:
     request = table.stage(2)
     with refusing(step, ServiceUnavailableError("busy")), refused_with(ErrorCode.SERVICE_UNAVAILABLE):
         table.commit(request)
@@ -85,7 +87,7 @@ def test_what_cannot_be_recorded_is_not_committed(table: ManagedTable, step: str
     assert table.commit(request).version == 2
 
 
-def test_a_reader_that_may_not_write_reads_and_leaves_all_as_it_is(unfinished: ManagedTable) -> None:
+def test_a_reader_without_write_permission_reads_and_changes_nothing(unfinished: ManagedTable) -> None:
     before = unfinished.files("")
     with refusing("create", PermissionDeniedError("denied")):
         assert unfinished.rows() == [1, 2]
@@ -94,40 +96,42 @@ def test_a_reader_that_may_not_write_reads_and_leaves_all_as_it_is(unfinished: M
     assert unfinished.files("") == before
 
 
-def test_a_writer_does_not_build_on_what_it_cannot_finish(unfinished: ManagedTable) -> None:
+def test_a_writer_refuses_to_build_on_a_commit_it_cannot_publish(unfinished: ManagedTable) -> None:
     with refusing("create", PermissionDeniedError("denied"), NAMING), pytest.raises(OSError, match="unknown"):
         unfinished.append(3)
     assert unfinished.append(3) == 3
     assert unfinished.rows() == [1, 2, 3]
 
 
-def test_lances_clean_up_leaves_an_unfinished_commit_alone(unfinished: ManagedTable) -> None:
+def test_lances_clean_up_keeps_an_unfinished_commit(unfinished: ManagedTable) -> None:
     cleaned = unfinished.open_by_path().cleanup_old_versions(older_than=timedelta(0))
     assert cleaned.data_files_removed == 0
     assert len(unfinished.recorded) == len(unfinished.staged) == 1
     assert unfinished.rows() == [1, 2]
 
 
-def test_a_clean_up_through_the_namespace_finishes_first(unfinished: ManagedTable) -> None:
+def test_a_clean_up_through_the_namespace_publishes_unfinished_commits_first(
+    unfinished: ManagedTable,
+) -> None:
     unfinished.open().cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
     assert unfinished.finals == [2]
     assert unfinished.rows() == unfinished.rows_by_path() == [1, 2]
     assert unfinished.append(3) == 3
 
 
-def test_a_staged_manifest_that_vanishes_after_its_commit_is_not_missed(unfinished: ManagedTable) -> None:
+def test_a_staged_manifest_removed_after_its_commit_is_not_needed(unfinished: ManagedTable) -> None:
     unfinished.remove(unfinished.staged[0])
     assert unfinished.rows() == unfinished.rows_by_path() == [1, 2]
 
 
-def test_a_storage_that_was_restored_is_told(hive: Lake, database: str, tmp_path: Path) -> None:
+def test_a_storage_restored_from_backup_is_reported(hive: Lake, database: str, tmp_path: Path) -> None:
     table = hive.declare(database)
     table.append(1)
-    place, backup = Path(table.location), tmp_path / "backup"
-    shutil.copytree(place, backup)
+    location, backup = Path(table.location), tmp_path / "backup"
+    shutil.copytree(location, backup)
     table.append(2)
-    shutil.rmtree(place)
-    backup.rename(place)
+    shutil.rmtree(location)
+    backup.rename(location)
     with refused_with(ErrorCode.INVALID_TABLE_STATE, "restored"):
         table.namespace.describe_table_version({"id": table.parts, "version": 2})
     assert table.namespace.adopt_table(table.parts).verdict == "metastore_ahead"

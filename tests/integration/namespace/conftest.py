@@ -1,4 +1,4 @@
-"""The namespaces as others use them, on the conformance suite's backends."""
+"""Namespaces for other libraries, on the conformance suite's backends."""
 
 from tests.conformance.conftest import backend, db, namespace
 

@@ -1,4 +1,4 @@
-"""LanceDB works on a namespace by its dotted path and properties."""
+"""LanceDB with a namespace given by its dotted path and properties."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def test_vectors_are_searched(lake: Any, db: list[str]) -> None:
     assert found[0]["id"] == 7
 
 
-def test_many_tables_are_listed_page_by_page(lake: Any, namespace: LanceNamespace, db: list[str]) -> None:
+def test_many_tables_are_listed_in_pages(lake: Any, namespace: LanceNamespace, db: list[str]) -> None:
     names = [f"t{number:02}" for number in range(23)]
     for name in names:
         namespace.declare_table({"id": [*db, name]})
@@ -54,7 +54,7 @@ def test_namespaces_are_created_listed_described_and_dropped(lake: Any, backend:
     assert target[-1] not in lake.list_namespaces(namespace_path=target[:-1], limit=1000).namespaces
 
 
-def test_a_table_that_exists_is_opened_or_overwritten_as_asked(lake: Any, db: list[str]) -> None:
+def test_an_existing_table_is_opened_or_overwritten_by_mode(lake: Any, db: list[str]) -> None:
     lake.create_table("t", pa.table({"x": [1]}), namespace_path=db)
     with pytest.raises(Exception, match="exist"):
         lake.create_table("t", pa.table({"x": [2]}), namespace_path=db)

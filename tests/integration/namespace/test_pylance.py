@@ -1,4 +1,4 @@
-"""pylance writes and reads tables by their names."""
+"""pylance with tables given by their names."""
 
 import lance
 import pyarrow as pa
@@ -35,7 +35,7 @@ def test_a_table_is_created_appended_to_and_overwritten(
         assert open_table(other, table, version=2).count_rows() == 3
 
 
-def test_a_table_that_exists_is_not_created_again(namespace: LanceNamespace, db: list[str]) -> None:
+def test_creating_an_existing_table_is_refused(namespace: LanceNamespace, db: list[str]) -> None:
     write(namespace, [*db, "t"], rows(1), "create")
     with refused_with(ErrorCode.TABLE_ALREADY_EXISTS):
         write(namespace, [*db, "t"], rows(2), "create")
@@ -51,7 +51,7 @@ def test_a_missing_table_is_not_found(namespace: LanceNamespace, db: list[str], 
             write(namespace, [*db, "t"], rows(1), mode)
 
 
-def test_a_write_that_fails_after_the_declaration_is_made_up_for(
+def test_a_write_that_failed_after_the_declaration_can_be_repeated(
     namespace: LanceNamespace, db: list[str]
 ) -> None:
     def breaking() -> object:
@@ -61,7 +61,7 @@ def test_a_write_that_fails_after_the_declaration_is_made_up_for(
     reader = pa.RecordBatchReader.from_batches(pa.schema({"x": pa.int64()}), breaking())
     with pytest.raises(OSError, match="out of data"):
         write(namespace, [*db, "t"], reader, "create")
-    # pylance leaves the entry of the table that it declared; it can be written or dropped.
+    # pylance keeps the table that it declared, which can be written or dropped.
     assert namespace.describe_table({"id": [*db, "t"], "check_declared": True}).is_only_declared
     write(namespace, [*db, "t"], rows(1), "overwrite")
     assert open_table(namespace, [*db, "t"]).count_rows() == 1

@@ -1,12 +1,11 @@
-"""What a task's asset updates carry."""
+"""The extra of a task's asset events."""
 
 from typing import Any
 
 from airflow.sdk import Asset, AssetAlias
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
-from airflow_provider_lancens.assets.events import note_version
-from airflow_provider_lancens.assets.table import LanceTable, lance_table
+from airflow_provider_lancens.assets.table import LanceTable, lance_table, note_version
 
 TABLE = LanceTable.of("lake", "sales$orders")
 NOTE = {"table": "sales$orders", "previous_version": 6, "version": 7}
@@ -18,18 +17,18 @@ def noted(*outlets: Any) -> OutletEventAccessors:
     return events
 
 
-def test_the_tables_asset_carries_the_version() -> None:
+def test_the_tables_asset_event_has_the_version() -> None:
     outlet = lance_table("sales$orders", "lake")
     assert noted(outlet)[outlet].extra == NOTE
 
 
-def test_other_outlets_carry_nothing_of_it() -> None:
+def test_events_of_other_outlets_have_no_version() -> None:
     others = [lance_table("sales$items", "lake"), lance_table("sales$orders", "other"), Asset("s3://b/k")]
     events = noted(*others)
     assert [events[other].extra for other in others] == [{}, {}, {}]
 
 
-def test_an_alias_is_given_the_tables_asset() -> None:
+def test_an_asset_alias_gets_the_tables_asset() -> None:
     alias = AssetAlias("whatever was written")
     (event,) = noted(alias)[alias].asset_alias_events
     assert event.dest_asset_key.uri == TABLE.uri

@@ -1,4 +1,4 @@
-"""The names by which other tools' lineage knows a Lance table (OpenLineage: Naming)."""
+"""OpenLineage names of Lance tables."""
 
 from collections.abc import Callable
 

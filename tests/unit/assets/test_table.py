@@ -1,4 +1,4 @@
-"""Which asset a Lance table is."""
+"""The asset of a Lance table."""
 
 import pytest
 from airflow.sdk import Asset
@@ -16,7 +16,7 @@ def test_a_table_in_a_catalog_has_one_more_level() -> None:
     assert lance_table("spark$sales$orders", "lake").uri == "lance://lake/spark/sales/orders"
 
 
-def test_airflow_finds_the_factory_and_the_spelling_by_the_scheme() -> None:
+def test_airflow_finds_the_asset_factory_and_the_normalizer_by_the_scheme() -> None:
     from airflow.providers_manager import ProvidersManager
 
     manager = ProvidersManager()
@@ -25,11 +25,11 @@ def test_airflow_finds_the_factory_and_the_spelling_by_the_scheme() -> None:
 
 
 @pytest.mark.parametrize("table", ["Sales$Orders", "sales$orders"])
-def test_however_it_is_written_it_is_the_same_asset(table: str) -> None:
+def test_different_notations_are_the_same_asset(table: str) -> None:
     assert create_asset(lance_conn_id="lake", table=table).uri == URI
 
 
-def test_names_that_mean_something_in_a_uri_survive_it() -> None:
+def test_names_with_special_uri_characters_survive_a_round_trip() -> None:
     table = LanceTable.of("lake", "sales$orders 1/2?#%")
     assert LanceTable.parse(table.uri) == table
     assert LanceTable.parse(Asset(table.uri).uri) == table
@@ -39,18 +39,18 @@ def test_names_that_mean_something_in_a_uri_survive_it() -> None:
 @pytest.mark.parametrize("template", ["{{ params.table }}$t", "{% if x %}a$b{% endif %}"])
 def test_a_template_is_refused_with_the_name_of_its_argument(argument: str, template: str) -> None:
     arguments = {"table": "sales$orders", "lance_conn_id": "lake", argument: template}
-    with pytest.raises(ValueError, match=f"{argument}=.*no template"):
+    with pytest.raises(ValueError, match=f"{argument}=.*templates are not allowed"):
         create_asset(**arguments)
 
 
 @pytest.mark.parametrize("table", ["orders", "a$b$c$d", "sales$", ""])
-def test_what_names_no_table_is_refused(table: str) -> None:
+def test_an_invalid_table_name_is_refused(table: str) -> None:
     with pytest.raises(ValueError, match="write it as database"):
         lance_table(table, "lake")
 
 
 @pytest.mark.parametrize("conn_id", ["", "me@lake", "a/b"])
-def test_what_names_no_connection_is_refused(conn_id: str) -> None:
+def test_an_invalid_connection_id_is_refused(conn_id: str) -> None:
     with pytest.raises(ValueError, match="lance_conn_id"):
         lance_table("sales$orders", conn_id)
 
@@ -58,8 +58,8 @@ def test_what_names_no_connection_is_refused(conn_id: str) -> None:
 @pytest.mark.parametrize(
     "uri", ["lance://lake", "lance://lake/orders", "lance:///sales/orders", "lance://lake/sales/orders?v=1"]
 )
-def test_a_uri_that_names_no_table_is_refused_with_the_right_form(uri: str) -> None:
-    with pytest.raises(ValueError, match="isn't a Lance table's URI"):
+def test_an_invalid_uri_is_refused_with_the_right_form(uri: str) -> None:
+    with pytest.raises(ValueError, match="is not the URI of a Lance table"):
         LanceTable.parse(uri)
 
 

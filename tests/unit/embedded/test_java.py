@@ -1,11 +1,11 @@
-"""Which Java is taken, and what is said where none will do. The Javas here are shell scripts."""
+"""Choice of the Java installation, and the errors without one. Java is simulated by shell scripts."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from airflow_provider_lancens.embedded.errors import JavaUnsuitableError
+from airflow_provider_lancens.embedded.exceptions import JavaUnsuitableError
 from airflow_provider_lancens.embedded.java import JavaVersions, clean_environment, find_java
 
 MODERN = JavaVersions(oldest=17)
@@ -33,7 +33,7 @@ def in_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_java_home_goes_before_the_path(in_home: Path, in_path: Path) -> None:
+def test_java_home_takes_precedence_over_the_path(in_home: Path, in_path: Path) -> None:
     java = make_java(in_home, 'openjdk version "17.0.15" 2025-04-15')
     make_java(in_path, 'openjdk version "25" 2025-09-16')
     assert find_java(MODERN) == java
@@ -52,28 +52,28 @@ def test_an_old_java_is_named_with_its_version(in_home: Path, says: str, version
         find_java(MODERN)
     assert str(refusal.value) == (
         f"{java} (from JAVA_HOME) is Java {version}. "
-        "Install Java 17 or newer (a JRE will do), or point JAVA_HOME to one."
+        "Install Java 17 or newer (a JRE is sufficient), or set JAVA_HOME to one."
     )
 
 
-def test_a_java_that_is_too_new_is_named_with_the_newest_that_will_do(in_home: Path) -> None:
+def test_a_too_new_java_is_named_with_the_newest_supported_one(in_home: Path) -> None:
     make_java(in_home, 'openjdk version "25" 2025-09-16')
     with pytest.raises(JavaUnsuitableError, match=r"is Java 25. Install Java 8 or newer, up to 22"):
         find_java(JavaVersions(oldest=8, newest=22))
 
 
 def test_a_java_home_without_java_is_named(in_home: Path) -> None:
-    with pytest.raises(JavaUnsuitableError, match=f"JAVA_HOME is '{in_home}', but there is no"):
+    with pytest.raises(JavaUnsuitableError, match=f"JAVA_HOME is '{in_home}', but .* does not exist"):
         find_java(MODERN)
 
 
-def test_no_java_anywhere_is_said(in_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_java_is_reported(in_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", "")
-    with pytest.raises(JavaUnsuitableError, match="JAVA_HOME isn't set and PATH has no java"):
+    with pytest.raises(JavaUnsuitableError, match="JAVA_HOME is not set, and PATH contains no java"):
         find_java(MODERN)
 
 
-def test_a_java_that_names_no_version_is_quoted(in_home: Path) -> None:
+def test_an_unknown_version_output_of_java_is_quoted(in_home: Path) -> None:
     make_java(in_home, "Unable to locate a Java Runtime.")
     with pytest.raises(JavaUnsuitableError, match="Unable to locate a Java Runtime"):
         find_java(MODERN)
@@ -81,11 +81,13 @@ def test_a_java_that_names_no_version_is_quoted(in_home: Path) -> None:
 
 def test_a_java_that_does_not_run_is_named(in_home: Path) -> None:
     make_java(in_home, "").chmod(0o644)
-    with pytest.raises(JavaUnsuitableError, match=r"doesn't run: .*Permission denied"):
+    with pytest.raises(JavaUnsuitableError, match=r"cannot run .*Permission denied"):
         find_java(MODERN)
 
 
-def test_the_servers_environment_holds_nothing_that_reconfigures_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_servers_environment_has_no_variable_that_reconfigures_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for name in ("SPARK_HOME", "PYSPARK_PYTHON", "HIVE_CONF_DIR", "JDK_JAVA_OPTIONS"):
         monkeypatch.setenv(name, "odd")
     environment = clean_environment()

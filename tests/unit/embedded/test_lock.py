@@ -1,4 +1,4 @@
-"""One server a folder, without processes: each `locked` opens the file anew, and so competes."""
+"""One server per folder. Each `locked` opens the file again, and so competes for the lock."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_lancens.embedded.errors import FolderInUseError
+from airflow_provider_lancens.embedded.exceptions import FolderInUseError
 from airflow_provider_lancens.embedded.lock import LOCK_FILE, Holder, locked, record_holder
 
 
@@ -17,14 +17,14 @@ def dead_pid() -> int:
         return process.pid
 
 
-def test_a_held_folder_says_who_holds_it(tmp_path: Path) -> None:
+def test_a_locked_folder_is_refused_with_its_owners_pid(tmp_path: Path) -> None:
     with locked(tmp_path):
         record_holder(tmp_path, Holder(pid=7, owner=os.getpid(), uri="thrift://127.0.0.1:9083"))
         with pytest.raises(FolderInUseError, match=r"serving thrift://127.0.0.1:9083 \(pid 7, started by"):
             locked(tmp_path).__enter__()
 
 
-def test_a_server_that_is_starting_holds_it_too(tmp_path: Path) -> None:
+def test_a_starting_server_holds_the_lock(tmp_path: Path) -> None:
     with locked(tmp_path):
         record_holder(tmp_path, Holder(pid=7, owner=os.getpid()))
         with pytest.raises(FolderInUseError, match=r"a metastore starting \(pid 7"):
@@ -39,20 +39,20 @@ def test_a_holder_of_another_user_counts_as_alive(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 1}', '{"other": 1}'])
-def test_an_unreadable_record_still_means_held(tmp_path: Path, content: str) -> None:
+def test_an_unreadable_lock_record_still_counts_as_locked(tmp_path: Path, content: str) -> None:
     with locked(tmp_path):
         (tmp_path / LOCK_FILE).write_text(content)
         with pytest.raises(FolderInUseError, match="in use by another process"):
             locked(tmp_path).__enter__()
 
 
-def test_a_file_that_nobody_locks_is_no_obstacle(tmp_path: Path) -> None:
+def test_an_unlocked_lock_file_is_ignored(tmp_path: Path) -> None:
     record_holder(tmp_path, Holder(pid=os.getpid(), owner=os.getpid(), uri="thrift://127.0.0.1:9083"))
     with locked(tmp_path):
         pass
 
 
-def test_a_server_whose_owner_died_is_waited_for(tmp_path: Path, dead_pid: int) -> None:
+def test_the_server_of_a_dead_owner_is_waited_for(tmp_path: Path, dead_pid: int) -> None:
     held, release = threading.Event(), threading.Event()
 
     def orphan() -> None:

@@ -1,4 +1,4 @@
-"""A Glue connection becomes a namespace's properties, whichever way it is written."""
+"""A Glue connection as a namespace's properties, in any notation."""
 
 import json
 from collections.abc import Callable
@@ -8,8 +8,8 @@ from urllib.parse import quote
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
-from airflow_provider_lancens.hooks.base import LanceHook
 from airflow_provider_lancens.hooks.glue import LanceGlueHook
+from airflow_provider_lancens.hooks.lance_hook import LanceHook
 
 Connect = Callable[..., str]
 OWN = {"login": "AKIDEXAMPLE", "password": "hush-hush"}
@@ -25,7 +25,7 @@ def test_the_hook_is_found_by_the_connections_type(connect: Connect) -> None:
     assert LanceGlueHook().lance_conn_id == "lance_glue_default"
 
 
-def test_its_own_keys_are_used(connect: Connect) -> None:
+def test_the_connections_own_keys_are_used(connect: Connect) -> None:
     hook = glue(connect, **OWN, extra={**REGION, "session_token": "a-token"})
     assert hook.namespace_properties() == {
         **REGION,
@@ -36,7 +36,7 @@ def test_its_own_keys_are_used(connect: Connect) -> None:
     assert "hush-hush" not in f"{hook.description} {hook!r} {hook.get_conn()!r}"
 
 
-def test_without_keys_the_sdk_looks_for_itself(connect: Connect) -> None:
+def test_without_keys_the_default_credential_chain_is_used(connect: Connect) -> None:
     assert glue(connect, extra=REGION).namespace_properties() == REGION
 
 
@@ -57,7 +57,7 @@ def test_uris_and_json_are_read(written: str, monkeypatch: pytest.MonkeyPatch) -
     }
 
 
-def test_an_aws_connection_gives_keys_region_and_endpoint_for_the_storage_too(connect: Connect) -> None:
+def test_an_aws_connection_sets_keys_region_and_endpoint_of_the_storage_too(connect: Connect) -> None:
     endpoints = {
         "service_config": {"s3": {"endpoint_url": "http://s3"}, "glue": {"endpoint_url": "http://glue"}}
     }
@@ -88,6 +88,6 @@ def test_keys_in_both_connections_are_refused(connect: Connect) -> None:
         glue(connect, **OWN, extra={"aws_conn_id": "aws"}).namespace_properties()
 
 
-def test_an_aws_connection_that_is_missing_is_told_instead_of_passed_over(connect: Connect) -> None:
+def test_a_missing_aws_connection_is_reported(connect: Connect) -> None:
     with pytest.raises(AirflowException, match="no_such_connection"):
         glue(connect, extra={"aws_conn_id": "no_such_connection"}).namespace_properties()

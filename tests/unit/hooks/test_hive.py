@@ -1,4 +1,4 @@
-"""A Hive connection's host and port become the metastore's addresses."""
+"""A Hive connection's host and port as the metastore's addresses."""
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException, Connection
@@ -30,7 +30,7 @@ def test_an_empty_host_is_refused(host: str | None) -> None:
 
 
 @pytest.mark.parametrize("host", ["http://metastore", "metastore:port", "metastore:99999", "metastore/db"])
-def test_a_host_that_is_no_metastores_is_refused_by_name(host: str) -> None:
+def test_an_invalid_host_is_refused_by_name(host: str) -> None:
     with pytest.raises(AirflowFailException, match=f"field Host: .*{host}"):
         metastore_uris(Connection(conn_id="lake", host=host))
 
@@ -57,8 +57,8 @@ def test_connections_written_as_uris_are_read(uri: str, monkeypatch: pytest.Monk
     }
 
 
-def test_several_hosts_survive_airflows_own_way_through_a_uri(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The UI's Test button hands the form over as a URI.
+def test_several_hosts_survive_a_round_trip_through_airflows_uri(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The UI's Test button passes the form as a URI.
     connection = Connection(conn_id="lake", conn_type="lance_hive2", host="thrift://one:9000,thrift://two")
     monkeypatch.setenv("AIRFLOW_CONN_LAKE", connection.get_uri())
     assert LanceHive2Hook("lake").endpoint_properties() == {"uri": "thrift://one:9000,thrift://two:9083"}

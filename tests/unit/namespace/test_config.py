@@ -1,4 +1,4 @@
-"""Properties: typed, misspelt ones refused, secrets never shown."""
+"""Properties: they are typed, misspelled ones are refused, and secrets aren't shown."""
 
 from collections.abc import Mapping
 
@@ -37,11 +37,11 @@ def test_a_misspelt_property_is_refused_by_name(key: str, meant: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["team", "hive.metastore.kind", "headers.x", "manifest_enabled"])
-def test_what_looks_like_none_of_ours_is_left_alone(key: str) -> None:
+def test_foreign_properties_are_ignored(key: str) -> None:
     hive_properties({**URI, key: "1"})
 
 
-def test_a_value_that_is_no_string_is_refused_and_not_shown() -> None:
+def test_a_value_that_is_not_a_string_is_refused_and_not_shown() -> None:
     with pytest.raises(InvalidInputError, match=r"client\.pool-size.*a string, got int") as refusal:
         hive_properties({**URI, "client.pool-size": 8123})  # type: ignore[dict-item]
     assert "8123" not in str(refusal.value)
@@ -61,9 +61,24 @@ def test_a_value_that_is_no_string_is_refused_and_not_shown() -> None:
         ("vend_credentials", "perhaps"),
     ],
 )
-def test_a_value_that_cannot_be_is_refused_by_its_key(key: str, value: str) -> None:
-    with pytest.raises(InvalidInputError, match=key):
+def test_an_invalid_value_is_refused_by_its_key(key: str, value: str) -> None:
+    with pytest.raises(InvalidInputError, match=key) as refusal:
         Hive2Namespace(**URI, **{key: value})
+    assert value not in str(refusal.value).replace("of at least 1", "")
+
+
+@pytest.mark.parametrize(
+    "value", ["http://user:hush@host:9000", "http://user:hu/sh@host", "hush", "host:9000", "http://host:no"]
+)
+@pytest.mark.parametrize("key", ["storage.endpoint", "storage.aws_endpoint_url"])
+def test_an_invalid_storage_endpoint_is_refused(key: str, value: str) -> None:
+    with pytest.raises(InvalidInputError, match=rf"{key}.*http\(s\)://host") as refusal:
+        Hive2Namespace(**URI, **{key: value})
+    assert "hu" not in str(refusal.value).replace("http", "")
+
+
+def test_an_endpoint_with_a_path_is_accepted() -> None:
+    Hive2Namespace(**URI, **{"storage.azure_endpoint": "http://127.0.0.1:10000/devstoreaccount1"}).close()
 
 
 @pytest.mark.parametrize(("text", "value"), [("TRUE", True), ("no", False), ("", True), ("0", False)])
@@ -80,7 +95,7 @@ def test_flags_are_read_in_any_case(text: str, value: bool) -> None:
         (None, False, False),
     ],
 )
-def test_credentials_go_out_as_asked_and_configured(
+def test_credentials_are_returned_as_requested_and_configured(
     configured: str | None, asked: bool | None, handed_out: bool
 ) -> None:
     values = {"storage.secret": "hush", **({"vend_credentials": configured} if configured else {})}
@@ -89,14 +104,14 @@ def test_credentials_go_out_as_asked_and_configured(
 
 
 @pytest.mark.parametrize("more", [{}, {"client.read-timeout": "7"}, {"vend_credentials": "false"}])
-def test_no_secret_is_in_what_a_namespace_says_of_itself(more: Mapping[str, str]) -> None:
+def test_a_namespaces_repr_and_id_show_no_secret(more: Mapping[str, str]) -> None:
     secret = {"storage.aws_secret_access_key": "hush"}
     namespace = Hive2Namespace(**URI, root="/lake", **secret, **more)
     for text in (namespace.namespace_id(), repr(namespace), str(vars(namespace)["_config"])):
         assert "hush" not in text
 
 
-def test_a_namespace_id_tells_servers_and_roots_apart_and_nothing_else() -> None:
+def test_a_namespace_id_depends_only_on_server_and_root() -> None:
     same = Hive2Namespace(**URI, root="/lake").namespace_id()
     assert Hive2Namespace(**URI, root="/lake", **{"storage.k": "v"}).namespace_id() == same
     assert Hive2Namespace(uri="localhost", root="/lake/").namespace_id() == same

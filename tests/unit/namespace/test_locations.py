@@ -1,4 +1,4 @@
-"""Locations as Lance takes them, and what can't be one."""
+"""Locations in Lance's notation, and invalid ones."""
 
 from pathlib import Path
 
@@ -27,12 +27,12 @@ from airflow_provider_lancens.namespace.locations import (
         ("gs://bucket/x", "gs://bucket/x"),
     ],
 )
-def test_a_location_is_given_as_lance_takes_it(given: str, expected: str) -> None:
+def test_a_location_is_returned_in_lances_notation(given: str, expected: str) -> None:
     assert normalize(given) == expected
 
 
 @pytest.mark.parametrize(("given", "local"), [("/x", True), ("file:/x", True), ("s3://b/x", False)])
-def test_local_is_what_lies_in_the_file_system(given: str, local: bool) -> None:
+def test_file_paths_and_file_uris_are_local(given: str, local: bool) -> None:
     assert is_local(given) is local
 
 
@@ -41,7 +41,7 @@ def test_a_local_path_is_sent_as_a_uri() -> None:
     assert as_uri("s3://b/x") == "s3://b/x"
 
 
-def test_joining_makes_no_double_slash() -> None:
+def test_joining_adds_no_double_slash() -> None:
     assert join("s3://b/x/", "y", "z") == "s3://b/x/y/z"
 
 
@@ -58,8 +58,25 @@ def test_a_root_with_a_password_is_refused_and_not_shown() -> None:
     assert "hush" not in str(refusal.value)
 
 
+@pytest.mark.parametrize("location", ["x/y", "./x", "file:x/y", "file:./x"])
+def test_a_relative_location_is_refused_with_its_reason(location: str) -> None:
+    with pytest.raises(InvalidInputError, match="relative"):
+        check_location(location)
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["s3://key:hush@bucket/t", "s3://key:hu/sh@bucket/t", "s3://bucket/t?X-Amz-Signature=hush", "k:hush@b/t"],
+)
+def test_a_location_with_credentials_is_refused_and_not_shown(location: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"contains credentials.*storage\.\*") as refusal:
+        check_location(location)
+    assert not {"hush", "hu/sh"} & set(str(refusal.value).split())
+    assert "bucket" not in str(refusal.value)
+
+
 @pytest.mark.parametrize("location", ["", " ", "x/y", "./x", "/x/../y", "s3://b/../x", "/x/\n", "/x/\ud893"])
-def test_what_cannot_be_a_location_is_refused(location: str) -> None:
+def test_an_invalid_location_is_refused(location: str) -> None:
     with pytest.raises(InvalidInputError, match="location"):
         check_location(location)
 
@@ -74,5 +91,5 @@ def test_what_cannot_be_a_location_is_refused(location: str) -> None:
         ("s3a://b/x", "s3a://b/x"),
     ],
 )
-def test_a_location_loses_the_slashes_that_servers_drop(given: str, expected: str) -> None:
+def test_a_location_is_normalized_as_servers_do(given: str, expected: str) -> None:
     assert check_location(given) == expected

@@ -1,4 +1,4 @@
-"""Pages are sorted, and their token survives what happens between them."""
+"""Pages are sorted, and their token is valid after changes between them."""
 
 import base64
 
@@ -12,13 +12,13 @@ from airflow_provider_lancens.namespace.paging import page_of
 NAMES = st.sets(st.text(min_size=1, max_size=8), max_size=30)
 
 
-def test_names_come_sorted_and_once() -> None:
+def test_names_are_sorted_and_unique() -> None:
     page = page_of(["b", "a", "b"], None, None)
     assert page.names == ["a", "b"]
     assert page.token is None
 
 
-def test_a_page_that_holds_the_rest_has_no_token() -> None:
+def test_the_last_page_has_no_token() -> None:
     assert page_of(["a", "b"], None, 2).token is None
 
 
@@ -27,7 +27,7 @@ def test_an_empty_token_means_the_first_page() -> None:
 
 
 @given(NAMES, st.integers(min_value=1, max_value=7))
-def test_the_pages_together_are_the_whole(names: set[str], limit: int) -> None:
+def test_all_pages_together_are_complete(names: set[str], limit: int) -> None:
     seen, token = [], None
     while True:
         page = page_of(names, token, limit)
@@ -40,7 +40,9 @@ def test_the_pages_together_are_the_whole(names: set[str], limit: int) -> None:
 
 
 @given(NAMES, NAMES, st.integers(min_value=1, max_value=7))
-def test_what_stayed_is_neither_skipped_nor_doubled(before: set[str], after: set[str], limit: int) -> None:
+def test_unchanged_names_are_neither_skipped_nor_repeated(
+    before: set[str], after: set[str], limit: int
+) -> None:
     first = page_of(before, None, limit)
     second = page_of(after, first.token, None) if first.token else page_of((), None, None)
     seen = first.names + second.names
@@ -56,6 +58,6 @@ def test_a_limit_below_one_is_refused(limit: int) -> None:
 
 
 @pytest.mark.parametrize("token", ["17", "a", "é", base64.urlsafe_b64encode(b"17").decode(), "/w=="])
-def test_a_token_of_somebody_else_is_refused(token: str) -> None:
+def test_a_foreign_page_token_is_refused(token: str) -> None:
     with pytest.raises(InvalidInputError, match="page_token"):
         page_of(["a"], token, 1)

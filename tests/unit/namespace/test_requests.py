@@ -1,4 +1,4 @@
-"""Requests come as models or as dicts, and every field is honored or refused."""
+"""Requests are models or dicts, and every field is applied or refused."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -8,15 +8,13 @@ from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
 from lance_namespace_urllib3_client import models
 
 from airflow_provider_lancens.namespace import requests
-from airflow_provider_lancens.namespace.hive.databases import Databases
+from airflow_provider_lancens.namespace.hive.databases import HiveDatabases
 
-TWO_LEVELS: Any = SimpleNamespace(
-    namespace_levels=1, check_name=lambda name: Databases.check_name(TWO_LEVELS, name)
-)
+TWO_LEVELS: Any = SimpleNamespace(namespace_levels=1, check_name=HiveDatabases.check_name)
 
 
 class RustDict(dict[str, Any]):
-    """What pylance's core passes: a dict of its own kind, without attributes."""
+    """The type that pylance's core passes: a subclass of dict without attributes."""
 
 
 @pytest.mark.parametrize(
@@ -43,7 +41,7 @@ def test_a_field_of_the_wrong_type_is_refused_by_name() -> None:
         requests.as_model(models.ListTablesRequest, {"limit": "ten"})
 
 
-def test_an_identity_of_its_own_is_refused() -> None:
+def test_a_request_with_an_identity_is_refused() -> None:
     with pytest.raises(UnsupportedOperationError, match="identity"):
         requests.as_model(models.DescribeTableRequest, {"id": ["db", "t"], "identity": {"api_key": "hush"}})
 
@@ -63,23 +61,23 @@ def test_an_unknown_mode_is_refused_with_what_is_allowed(word: str) -> None:
         requests.choice(word, ("create", "exist_ok"), "create", "mode")
 
 
-def test_no_id_is_the_root_of_namespaces_but_no_table() -> None:
+def test_a_missing_id_is_the_root_namespace_but_not_a_table() -> None:
     assert requests.namespace_id(None, TWO_LEVELS).is_root
-    with pytest.raises(InvalidInputError, match="id is missing"):
+    with pytest.raises(InvalidInputError, match="identifier is required"):
         requests.table_id(None, TWO_LEVELS)
 
 
 @pytest.mark.parametrize("parts", [["t"], ["a", "b", "t"]])
-def test_a_table_lies_at_a_fixed_depth(parts: list[str]) -> None:
-    with pytest.raises(InvalidInputError, match="needed here: 2"):
+def test_a_table_id_has_a_fixed_number_of_levels(parts: list[str]) -> None:
+    with pytest.raises(InvalidInputError, match="expected: 2"):
         requests.table_id(parts, TWO_LEVELS)
 
 
 @pytest.mark.parametrize("name", ["a$b", "", " ", "../x", "a*", "a|b", "a%", "@a#b", "a.b", "é", "x" * 129])
-def test_what_the_server_cannot_hold_is_refused_before_anything_is_sent(name: str) -> None:
+def test_names_the_server_cannot_store_are_refused_before_anything_is_sent(name: str) -> None:
     with pytest.raises(InvalidInputError):
         requests.table_id(["db", name], TWO_LEVELS)
 
 
-def test_capitals_mean_the_same_object() -> None:
+def test_ids_are_case_insensitive() -> None:
     assert requests.table_id(["DB", "T"], TWO_LEVELS) == requests.table_id(["db", "t"], TWO_LEVELS)

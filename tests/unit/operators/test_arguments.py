@@ -1,10 +1,9 @@
-"""A mistake in an operator's arguments shows when the DAG is parsed."""
+"""Invalid arguments of operators fail when the DAG is parsed."""
 
 from typing import Any
 
 import pytest
 
-from airflow_provider_lancens.operators.managed import LanceCompareTableOperator, LanceConvertTableOperator
 from airflow_provider_lancens.operators.namespaces import (
     LanceCreateNamespaceOperator,
     LanceDropNamespaceOperator,
@@ -14,6 +13,10 @@ from airflow_provider_lancens.operators.tables import (
     LanceDeregisterTableOperator,
     LanceDropTableOperator,
     LanceRegisterTableOperator,
+)
+from airflow_provider_lancens.operators.version_authority import (
+    LanceCompareTableOperator,
+    LanceConvertTableOperator,
 )
 from airflow_provider_lancens.operators.versions import (
     LanceAdvanceTableVersionOperator,
@@ -40,7 +43,7 @@ from airflow_provider_lancens.operators.versions import (
         (LanceReleaseVersionOperator, {"table": "a$b", "tag": "t", "if_missing": "x"}, "skip, fail"),
     ],
 )
-def test_a_word_that_is_no_choice_is_refused_with_those_that_are(
+def test_an_invalid_choice_is_refused_with_the_allowed_ones(
     operator: type[Any], arguments: dict[str, str], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
@@ -63,6 +66,6 @@ def test_a_word_that_is_no_choice_is_refused_with_those_that_are(
         LanceReleaseVersionOperator,
     ],
 )
-def test_what_names_things_is_templated(operator: type[Any]) -> None:
+def test_arguments_that_name_things_are_templated(operator: type[Any]) -> None:
     assert {"lance_conn_id"} < set(operator.template_fields)
     assert {"namespace", "table"} & set(operator.template_fields)

@@ -1,4 +1,4 @@
-"""Mappings and lists that come out of a template: what Airflow rendered is taken, or refused by name."""
+"""Mappings and lists rendered from a template: accepted, or refused by name."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,17 +8,17 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk import DAG, BaseOperator
 
 from airflow_provider_lancens.operators.delete_rows import LanceDeleteRowsOperator
+from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
+from airflow_provider_lancens.operators.maintenance import (
+    LanceCompactTableOperator,
+    LanceCreateIndexOperator,
+)
 from airflow_provider_lancens.operators.namespaces import (
     LanceCreateNamespaceOperator,
     LanceDropNamespaceOperator,
 )
-from airflow_provider_lancens.operators.spark_ingest import LanceSparkIngestOperator
-from airflow_provider_lancens.operators.spark_maintenance import (
-    LanceCompactTableOperator,
-    LanceCreateIndexOperator,
-)
 from airflow_provider_lancens.operators.tables import LanceDeclareTableOperator, LanceRegisterTableOperator
-from airflow_provider_lancens.sensors.table_version import LanceTableVersionSensor
+from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVersionSensor
 
 Rendered = Callable[..., BaseOperator]
 
@@ -58,7 +58,7 @@ MAPPINGS = [
 
 @pytest.fixture
 def rendered(connect: Callable[..., str]) -> Rendered:
-    """An operator whose argument is one template, as the worker has it once Airflow rendered it."""
+    """An operator whose argument is a template, after Airflow has rendered it."""
     lake = connect(host="metastore.invalid")
 
     def make(name: str, argument: str, value: str, *, native: bool = False) -> BaseOperator:
@@ -78,7 +78,7 @@ def execute(task: BaseOperator) -> Any:
 
 
 @pytest.mark.parametrize(("operator", "argument"), MAPPINGS)
-def test_a_mapping_that_a_template_made_text_of_fails_for_good(
+def test_a_mapping_rendered_as_text_fails_without_retry(
     rendered: Rendered, operator: str, argument: str
 ) -> None:
     with pytest.raises(
@@ -94,10 +94,10 @@ def test_a_mapping_that_a_template_made_text_of_fails_for_good(
     [
         ("number", "is of type int; allowed: a mapping of names to values"),
         ("list", "is of type list; allowed: a mapping of names to values"),
-        ("odd", "has 1 as a name, of type int; allowed: text"),
+        ("odd", "contains the name 1 of type int; allowed: text"),
     ],
 )
-def test_what_is_no_mapping_at_all_fails_for_good(
+def test_an_invalid_mapping_fails_without_retry(
     rendered: Rendered, operator: str, argument: str, value: str, message: str
 ) -> None:
     with pytest.raises(AirflowFailException, match=rf"^{argument}: {message}$"):
@@ -112,7 +112,7 @@ def test_what_is_no_mapping_at_all_fails_for_good(
         ("drop", "number", True, "is of type int; allowed: a list"),
     ],
 )
-def test_what_is_no_list_fails_for_good(
+def test_an_invalid_list_fails_without_retry(
     rendered: Rendered, operator: str, value: str, native: bool, message: str
 ) -> None:
     with pytest.raises(AirflowFailException, match=f"^foreign_tables: {message}"):
@@ -122,13 +122,13 @@ def test_what_is_no_list_fails_for_good(
 @pytest.mark.parametrize(
     ("value", "native", "message"),
     [
-        ("list", False, r"looking at table \"\['db\$a', .*letters, digits and '_' only"),
+        ("list", False, r"polling table \"\['db\$a', .*only letters, digits and '_'"),
         ("number", True, r"^table: is of type int; allowed: database\$table, or a list of these"),
         ("mapping", True, r"^table: is of type dict; allowed: database\$table, or a list of these"),
-        ("none", True, "^table=None: names no table"),
+        ("none", True, "^table=None: is not a table"),
     ],
 )
-def test_a_sensor_on_what_is_no_table_and_no_list_fails_for_good(
+def test_a_sensor_on_an_invalid_table_or_list_fails_without_retry(
     rendered: Rendered, value: str, native: bool, message: str
 ) -> None:
     with pytest.raises(AirflowFailException, match=message):
@@ -140,15 +140,13 @@ def test_sparks_configuration_is_a_mapping_in_every_operator(rendered: Rendered,
     with pytest.raises(
         AirflowFailException, match=r"^spark_conf: is of type str; allowed: a mapping.*; a template"
     ):
-        rendered(operator, "spark_conf", "mapping").spark_place()  # type: ignore[attr-defined]
+        rendered(operator, "spark_conf", "mapping").spark_deployment()  # type: ignore[attr-defined]
 
-    place = rendered(operator, "spark_conf", "mapping", native=True).spark_place()  # type: ignore[attr-defined]
-    assert place.conf == VALUES["mapping"]
+    deployment = rendered(operator, "spark_conf", "mapping", native=True).spark_deployment()  # type: ignore[attr-defined]
+    assert deployment.conf == VALUES["mapping"]
 
 
 @pytest.mark.parametrize("operator", ["ingest", "compact", "index"])
-def test_options_are_no_template_and_say_so_where_the_dag_is_parsed(
-    rendered: Rendered, operator: str
-) -> None:
+def test_templates_in_options_are_refused_when_the_dag_is_parsed(rendered: Rendered, operator: str) -> None:
     with pytest.raises(TypeError, match=r"^options: is of type str; allowed: a mapping of names to values$"):
         rendered(operator, "options", "mapping")

@@ -1,4 +1,4 @@
-"""Sensors defer as Airflow was told, and where nobody told it anything."""
+"""Whether sensors are deferrable, by Airflow's configuration and by default."""
 
 import json
 import os
@@ -10,13 +10,13 @@ import pytest
 
 ASK = """
 import json
-from airflow_provider_lancens.sensors.deferral import default_deferrable
+from airflow_provider_lancens.sensors.table_version_sensor import default_deferrable
 print(json.dumps(default_deferrable()))
 """
 
 
 def ask(home: Path, **environment: str) -> bool:
-    """Ask a fresh Python, since Airflow reads its configuration once."""
+    """Get the setting in a fresh Python, since Airflow reads its configuration once."""
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("AIRFLOW__")}
     done = subprocess.run(
         [sys.executable, "-c", ASK],
@@ -29,18 +29,18 @@ def ask(home: Path, **environment: str) -> bool:
 
 
 def written_by_airflow(home: Path) -> Path:
-    """The configuration file that Airflow's command line leaves in a home without one."""
+    """The configuration file that Airflow's command line creates in a new home."""
     command = [sys.executable, "-m", "airflow", "config", "get-value", "core", "executor"]
     subprocess.run(command, env={**os.environ, "AIRFLOW_HOME": str(home)}, check=True, capture_output=True)
     return home / "airflow.cfg"
 
 
-def test_they_defer_where_nobody_says_otherwise(tmp_path: Path) -> None:
+def test_sensors_are_deferrable_by_default(tmp_path: Path) -> None:
     assert ask(tmp_path)
 
 
 @pytest.mark.parametrize("value", ["true", "false"])
-def test_the_environment_decides(tmp_path: Path, value: str) -> None:
+def test_the_environment_variable_decides(tmp_path: Path, value: str) -> None:
     assert ask(tmp_path, AIRFLOW__OPERATORS__DEFAULT_DEFERRABLE=value) is (value == "true")
 
 
@@ -50,6 +50,6 @@ def test_a_configuration_file_decides(tmp_path: Path, value: str) -> None:
     assert ask(tmp_path) is (value == "true")
 
 
-def test_the_file_that_airflow_writes_itself_says_nothing(tmp_path: Path) -> None:
+def test_airflows_generated_configuration_file_does_not_count(tmp_path: Path) -> None:
     assert "default_deferrable = false" in written_by_airflow(tmp_path).read_text().lower()
     assert ask(tmp_path)

@@ -1,4 +1,4 @@
-"""Data sets on local files, and commits to them as the driver makes them, without Spark."""
+"""Data sets on local files, and commits as made by the driver, without Spark."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,25 +8,25 @@ import pytest
 from lance.fragment import write_fragments
 
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.spark.changes import KINDS, Change
-from airflow_provider_lancens.spark.commit import Committer, Outcome
-from airflow_provider_lancens.spark.dataset import DatasetRef
-from airflow_provider_lancens.spark.history import Counts
-from airflow_provider_lancens.spark.manifests import ManifestFolder
-from airflow_provider_lancens.spark.target import Target
+from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
+from airflow_provider_lancens.spark.commit.table_changes import KINDS, TableChange
+from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
+from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
+from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+from airflow_provider_lancens.spark.table.storage_versions import StorageVersions
 
 ROWS = pa.table({"n": [1, 2]})
 
 
 @pytest.fixture
-def target(tmp_path: Path) -> Target:
-    """A storage-managed table that nothing was written to yet."""
+def target(tmp_path: Path) -> ResolvedTable:
+    """A storage-managed table without data."""
     dataset = DatasetRef(str(tmp_path / "orders.lance"))
-    return Target(TableId.parse("db$orders"), dataset, ManifestFolder(dataset))
+    return ResolvedTable(TableId.parse("db$orders"), dataset, StorageVersions(dataset))
 
 
-def prepare(target: Target, mode: str, rows: pa.Table = ROWS) -> Change:
-    """What the executors do: write files, while the table is at its latest version."""
+def prepare(target: ResolvedTable, mode: str, rows: pa.Table = ROWS) -> TableChange:
+    """Write files as the executors do, with the table at its newest version."""
     base = target.open_latest()
     appends = mode == "append" and base is not None
     fragments = write_fragments(
@@ -36,10 +36,11 @@ def prepare(target: Target, mode: str, rows: pa.Table = ROWS) -> Change:
 
 
 @pytest.fixture
-def write(target: Target) -> Callable[..., Outcome]:
+def write(target: ResolvedTable) -> Callable[..., CommitOutcome]:
     """Write rows into the table and commit them under a key."""
 
-    def write(mode: str, key: str, rows: pa.Table = ROWS) -> Outcome:
-        return Committer(target, key, Counts(rows.num_rows, 1, 100)).commit(prepare(target, mode, rows))
+    def write(mode: str, key: str, rows: pa.Table = ROWS) -> CommitOutcome:
+        committer = Committer(target, KeyedWrite(key), Counts(rows.num_rows, 1, 100))
+        return committer.commit(prepare(target, mode, rows))
 
     return write

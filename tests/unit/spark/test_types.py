@@ -4,7 +4,7 @@ from lance_namespace.errors import InvalidInputError
 from pyspark.sql import types as spark
 
 from airflow_provider_lancens.spark.types import arrow_schema, arrow_type, spark_schema, spark_type
-from tests.sparks import has_calendar_intervals
+from tests.pyspark_versions import has_calendar_intervals
 
 BOTH_WAYS = [
     (spark.BooleanType(), pa.bool_()),
@@ -56,9 +56,7 @@ def test_a_type_maps_to_its_counterpart_and_back(in_spark: spark.DataType, in_ar
     ],
     ids=lambda value: str(value),
 )
-def test_what_other_writers_store_has_a_type_in_spark(
-    in_arrow: pa.DataType, in_spark: spark.DataType
-) -> None:
+def test_types_of_other_writers_map_to_spark_types(in_arrow: pa.DataType, in_spark: spark.DataType) -> None:
     assert spark_type(in_arrow, "c") == in_spark
 
 
@@ -69,7 +67,7 @@ def test_what_other_writers_store_has_a_type_in_spark(
         pytest.param("CalendarIntervalType", "day-time", marks=has_calendar_intervals),
     ],
 )
-def test_a_type_that_lance_lacks_is_refused_by_its_place_in_the_schema(name: str, advice: str) -> None:
+def test_a_type_unsupported_by_lance_is_refused_with_its_path_in_the_schema(name: str, advice: str) -> None:
     data_type: spark.DataType = getattr(spark, name)()
     nested = spark.StructType([spark.StructField("deep", spark.ArrayType(data_type))])
 
@@ -77,26 +75,26 @@ def test_a_type_that_lance_lacks_is_refused_by_its_place_in_the_schema(name: str
         arrow_schema(spark.StructType([spark.StructField("top", nested)]))
 
 
-def test_a_type_that_spark_lacks_is_refused_by_name() -> None:
+def test_a_type_unsupported_by_spark_is_refused_by_name() -> None:
     with pytest.raises(InvalidInputError, match=r"column wide: .*leave it out"):
         spark_schema(pa.schema([("wide", pa.decimal256(60, 2))]))
 
 
-def test_a_new_data_set_takes_nulls_in_every_column() -> None:
+def test_every_column_of_a_new_data_set_is_nullable() -> None:
     never_null = spark.StructType([spark.StructField("id", spark.LongType(), nullable=False)])
 
     assert arrow_schema(never_null).field("id").nullable
 
 
-@pytest.mark.parametrize("names", [["a", "a"], [""], ["a.b"]])
-def test_names_that_lance_cannot_hold_are_refused(names: list[str]) -> None:
-    schema = spark.StructType([spark.StructField(name, spark.LongType()) for name in names])
+def test_a_map_without_a_key_type_is_refused_with_its_path() -> None:
+    nothing = spark.MapType(spark.NullType(), spark.NullType())
+    schema = spark.StructType([spark.StructField("m", spark.ArrayType(nothing))])
 
-    with pytest.raises(InvalidInputError, match="rename"):
+    with pytest.raises(InvalidInputError, match=r"column m\[\]: an empty map such as map\(\) .*; cast it"):
         arrow_schema(schema)
 
 
-def test_a_vector_column_becomes_a_fixed_size_list_only_where_asked() -> None:
+def test_a_vector_column_is_a_fixed_size_list_only_on_request() -> None:
     array = spark.ArrayType(spark.FloatType())
     schema = spark.StructType([spark.StructField("v", array), spark.StructField("w", array)])
 

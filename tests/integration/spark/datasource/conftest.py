@@ -23,8 +23,8 @@ def managed_by(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def spec(metastore: MetastoreServer, tmp_path: Path, spark: SparkSession) -> NamespaceSpec:
-    """Hive Metastore, and ``format("lake")`` for its tables."""
-    from airflow_provider_lancens.spark import lance_data_source  # an older PySpark has none
+    """A namespace on Hive Metastore, and the data source ``format("lake")`` for its tables."""
+    from airflow_provider_lancens.spark import lance_data_source  # not available in an older PySpark
 
     hive = "airflow_provider_lancens.namespace.Hive2Namespace"
     spec = NamespaceSpec(hive, {"uri": metastore.uri, "root": str(tmp_path)})

@@ -1,4 +1,4 @@
-"""`format("lake")`: the guarantees of `write_table` and `read_table`, in the words of a data source."""
+"""`format("lake")`: the guarantees of `write_table` and `read_table`, as a data source."""
 # ruff: noqa: E402 an older PySpark is sorted out before what it can't import
 
 import itertools
@@ -14,29 +14,37 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.sparks import need_data_sources
+from tests.pyspark_versions import need_data_sources
 
 need_data_sources()
 
 from airflow_provider_lancens.spark import LanceDataSource, NamespaceSpec, find_write
 from tests.integration.spark.conftest import ATTEMPTS_OF_A_TASK
 from tests.integration.spark.datasource.conftest import Load, Save
-from tests.integration.spark.test_round_trip import SCHEMA, VALUES
+from tests.integration.spark.test_types import SCHEMA, VALUES
 
 SECRET = "not-to-be-shown"
 pytestmark = pytest.mark.slow
 only_managed = pytest.mark.parametrize("managed_by", ["impl"], indirect=True)
 only_stored = pytest.mark.parametrize("managed_by", ["storage"], indirect=True)
+mostly_managed = pytest.mark.parametrize(
+    "managed_by", ["impl", pytest.param("storage", marks=pytest.mark.long)], indirect=True
+)
+mostly_stored = pytest.mark.parametrize(
+    "managed_by", ["storage", pytest.param("impl", marks=pytest.mark.long)], indirect=True
+)
+"""Who decides the versions makes no difference above the commit, which `write_table` has in common."""
 
 
 def ids(df: DataFrame) -> list[int]:
     return sorted(row["id"] for row in df.select("id").collect())
 
 
-def marks(tmp_path: Path) -> list[Path]:
+def leases(tmp_path: Path) -> list[Path]:
     return list(tmp_path.glob("**/_lancens/writes/*"))
 
 
+@mostly_managed
 def test_rows_are_saved_once_and_read_at_their_version(
     spark: SparkSession, spec: NamespaceSpec, table: str, save: Save, load: Load, tmp_path: Path
 ) -> None:
@@ -49,13 +57,13 @@ def test_rows_are_saved_once_and_read_at_their_version(
     assert found is not None
     assert (found.version, found.rows, found.files) == (1, 9, 2)
     assert ids(load(version=1)) == list(range(9))
-    assert ids(newest) == list(range(9))  # as it was when it was asked for
+    assert ids(newest) == list(range(9))  # unchanged since it was requested
     assert ids(load(columns="id", filter="id > 7")) == [8, 9, 10, 11]
-    assert marks(tmp_path) == []
+    assert leases(tmp_path) == []
 
 
 @only_managed
-def test_a_task_that_is_run_again_doubles_nothing_and_a_job_that_fails_commits_nothing(
+def test_a_retried_task_duplicates_nothing_and_a_failed_job_commits_nothing(
     spark: SparkSession, save: Save, load: Load, tmp_path: Path
 ) -> None:
     def failing(attempts: int) -> Any:
@@ -72,10 +80,11 @@ def test_a_task_that_is_run_again_doubles_nothing_and_a_job_that_fails_commits_n
         save(spark.range(100, 200, 1, 1).mapInArrow(failing(ATTEMPTS_OF_A_TASK), "id long"))
 
     assert ids(load()) == list(range(100))
-    assert marks(tmp_path) == []
+    assert leases(tmp_path) == []
 
 
-def test_an_overwrite_is_refused_where_rows_came_in_between(
+@mostly_stored
+def test_an_overwrite_is_refused_after_a_concurrent_append(
     spark: SparkSession, spec: NamespaceSpec, table: str, save: Save, load: Load, tmp_path: Path
 ) -> None:
     def step(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -91,7 +100,7 @@ def test_an_overwrite_is_refused_where_rows_came_in_between(
         save(spark.range(9, 10, 1, 1).mapInArrow(step, "id long"), mode="overwrite")
 
     assert ids(load()) == [0, 1, 2, 77]
-    assert marks(tmp_path) == []
+    assert leases(tmp_path) == []
 
 
 @only_stored
@@ -118,7 +127,7 @@ def test_every_type_comes_back_equal(spark: SparkSession, save: Save, load: Load
 
 
 @only_stored
-def test_filters_go_to_lance_where_spark_is_told_to_hand_them_over(
+def test_filters_are_pushed_down_if_spark_is_configured_to(
     spark: SparkSession, save: Save, load: Load
 ) -> None:
     save(spark.sql("SELECT id, id / 2 AS half FROM range(10)"))
@@ -131,24 +140,26 @@ def test_filters_go_to_lance_where_spark_is_told_to_hand_them_over(
     finally:
         spark.conf.set(pushdown, "false")
 
-    assert "> 3" not in plan  # Spark has nothing left to do there
+    assert "> 3" not in plan  # Spark doesn't filter again
     assert "< 4" in plan
     assert ids(load().where("id > 3 AND half < 4")) == [4, 5, 6, 7]
 
 
 @only_stored
-def test_what_is_refused_says_why(spark: SparkSession, save: Save, load: Load, tmp_path: Path) -> None:
+def test_a_refused_option_is_reported_with_the_reason(
+    spark: SparkSession, save: Save, load: Load, tmp_path: Path
+) -> None:
     save(spark.range(3), idempotency_key="january", fingerprint="a")
 
-    with pytest.raises(PySparkException, match="other data"):
+    with pytest.raises(PySparkException, match="different data"):
         save(spark.range(3), idempotency_key="january", fingerprint="b")
-    with pytest.raises(PySparkException, match="columns: id is string, the table has int64"):
+    with pytest.raises(PySparkException, match="columns: id is string, but int64 in the table"):
         save(spark.sql("SELECT 'x' AS id"))
     with pytest.raises(PySparkException, match="has no version 9"):
         load(version=9)
-    with pytest.raises(PySparkException, match="a table has its own"):
+    with pytest.raises(PySparkException, match="a Lance table has its own"):
         spark.read.schema("id long").format("lake").option("table", "t").load().collect()
-    assert marks(tmp_path) == []
+    assert leases(tmp_path) == []
 
 
 def test_no_plan_shows_the_options(

@@ -1,4 +1,4 @@
-"""A data source that stops at a gate, in the processes where Spark plans and commits its writes."""
+"""A data source that waits at a gate in the processes where Spark plans and commits writes."""
 
 from dataclasses import dataclass
 
@@ -6,22 +6,22 @@ from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from airflow_provider_lancens.spark import LanceDataSource, NamespaceSpec, lance_data_source
-from airflow_provider_lancens.spark.datasource.writer import LanceWriter
-from tests.integration.spark.faults.gates import Gate
+from airflow_provider_lancens.spark.datasource.source_writer import LanceWriter
+from tests.integration.spark.faults.step_gates import Stop
 
 
 @dataclass(frozen=True)
 class GatedWriter(LanceWriter):
     """Commits with the gate closed."""
 
-    gate: Gate
+    gate: Stop
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         with self.gate.closed():
             super().commit(messages)
 
 
-def gated_data_source(spec: NamespaceSpec, name: str, gate: Gate) -> type[LanceDataSource]:
+def gated_data_source(spec: NamespaceSpec, name: str, gate: Stop) -> type[LanceDataSource]:
     """A data source whose writes are planned and committed with the gate closed."""
     bound = lance_data_source(spec, name)
 

@@ -1,4 +1,4 @@
-"""Drivers that race on a standalone cluster, a round each; in `test_drivers` they are in local mode."""
+"""Concurrent drivers on a standalone cluster, once each; those of `test_drivers` are in local mode."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import NamespaceSpec, write_table
-from tests.integration.spark.faults.drivers import Driver, race, running_driver
-from tests.integration.spark.faults.tables import DIR, HIVE_MANAGED, declare, spec_of
+from tests.integration.spark.faults.driver_processes import Driver, race, running_driver
+from tests.integration.spark.faults.table_kinds import DIR, HIVE_MANAGED, declare, spec_of
 from tests.servers.spark import SMALL
 
 pytestmark = pytest.mark.long
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(scope="module")
 def drivers(cluster: str) -> Iterator[tuple[Driver, Driver]]:
-    """Each has one of the cluster's workers."""
+    """Two drivers, each with one of the cluster's workers."""
     conf = {"spark.master": cluster, "spark.cores.max": "1", **SMALL}
     with running_driver(**conf) as one, running_driver(**conf) as other:
         assert [driver.answer() for driver in (one, other)] == [{"ready": True}] * 2
@@ -53,12 +53,12 @@ def test_rows_are_exact_after_a_race(
 ) -> None:
     write_table(spark.range(3), spec, table)
     one_key, rows = len(set(keys)) == 1, ((3, 8), (3, 8))
-    brought = [*range(3, 8)] if one_key or way == "upsert" else [*range(3, 8), *range(3, 8)]
+    written = [*range(3, 8)] if one_key or way == "upsert" else [*range(3, 8), *range(3, 8)]
 
     answers = race(drivers, spec, table, keys=keys, ids=rows, way=way)
 
     assert sorted(answer["version"] for answer in answers) == ([2, 2] if one_key else [2, 3])
     assert sum(answer["committed"] for answer in answers) == (1 if one_key else 2)
-    assert ids() == sorted([*range(3), *brought])
+    assert ids() == sorted([*range(3), *written])
     write_table(spark.range(8, 9), spec, table)
-    assert ids() == sorted([*range(3), *brought, 8])
+    assert ids() == sorted([*range(3), *written, 8])

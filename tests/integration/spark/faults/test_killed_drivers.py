@@ -1,4 +1,4 @@
-"""Spark drivers that are killed at any step of a write; in `test_frozen_drivers` they stand still."""
+"""Spark drivers killed at any step of a write; in `test_frozen_drivers` they are suspended."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,18 +8,19 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import NamespaceSpec, write_table
-from tests.integration.spark.faults.drivers import running_driver
-from tests.integration.spark.faults.leftovers import clean_up, files_needed, files_of, folder_of
-from tests.integration.spark.faults.steps import STEPS, steps_of
-from tests.integration.spark.faults.tables import DIR, HIVE_MANAGED, declare, spec_of
-from tests.integration.spark.faults.ways import WAYS
-from tests.sparks import has_data_sources
+from tests.integration.spark.faults.driver_processes import running_driver
+from tests.integration.spark.faults.table_files import clean_up, files_needed, files_of, folder_of
+from tests.integration.spark.faults.table_kinds import DIR, HIVE_MANAGED, declare, spec_of
+from tests.integration.spark.faults.write_steps import STEPS, steps_of
+from tests.integration.spark.faults.write_ways import WAYS
+from tests.pyspark_versions import has_data_sources
 
 pytestmark = pytest.mark.slow
 
 EVERYDAY = {
-    (HIVE_MANAGED, "when-its-manifest-is-recorded", "save"),
+    (HIVE_MANAGED, "when-its-manifest-is-recorded", "append"),
 }
+"""In the middle of a commit; in `test_frozen_drivers` a driver stops for good at each step."""
 
 
 def deaths() -> list[Any]:
@@ -45,7 +46,7 @@ def table(spec: NamespaceSpec, database: str, kind: str) -> str:
 
 
 @pytest.mark.parametrize(("kind", "step", "way"), deaths())
-def test_the_retry_leaves_exact_rows_and_a_clean_up_no_other_file(
+def test_the_retry_of_a_killed_driver_leaves_exact_rows_and_a_clean_up_removes_its_files(
     spark: SparkSession,
     spec: NamespaceSpec,
     table: str,

@@ -1,4 +1,4 @@
-"""Executors that are lost, tasks that fail and operations that are interrupted, wherever Spark runs."""
+"""Lost executors, failed tasks and interrupted operations, in each deployment."""
 
 import json
 import subprocess
@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_provider_lancens.spark import NamespaceSpec
-from airflow_provider_lancens.spark.target import described
-from tests.integration.spark.faults.leftovers import clean_up, files_needed, files_of, folder_of
-from tests.integration.spark.faults.tables import HIVE_MANAGED, declare, spec_of
+from airflow_provider_lancens.spark.table.resolved_table import resolved_table
+from tests.integration.spark.faults.table_files import clean_up, files_needed, files_of, folder_of
+from tests.integration.spark.faults.table_kinds import HIVE_MANAGED, declare, spec_of
 from tests.servers.spark import SMALL
 
 pytestmark = pytest.mark.slow
@@ -29,13 +29,13 @@ def spec(request: pytest.FixtureRequest, tmp_path: Path) -> NamespaceSpec:
 
 @pytest.fixture
 def tables(spec: NamespaceSpec, database: str) -> dict[str, str]:
-    """One for each way of writing."""
+    """A table for each way to write."""
     return {way: declare(spec, f"{database}_{way}", HIVE_MANAGED) for way in ("frame", "files")}
 
 
 @pytest.fixture
 def run(spec: NamespaceSpec, tables: dict[str, str], tmp_path: Path) -> Run:
-    """Write with some trouble; the answers of each way."""
+    """Write with a fault, and return the results of each way."""
     files = tmp_path / "files"
     files.mkdir()
     for first in range(0, 100, 25):
@@ -51,7 +51,7 @@ def run(spec: NamespaceSpec, tables: dict[str, str], tmp_path: Path) -> Run:
             "folder": str(tmp_path),
             "conf": conf,
         }
-        command = [sys.executable, "-m", "tests.integration.spark.faults.troubled", json.dumps(job)]
+        command = [sys.executable, "-m", "tests.integration.spark.faults.faulty_writes", json.dumps(job)]
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=280, cwd=Path(__file__).parents[4]
         )
@@ -61,13 +61,13 @@ def run(spec: NamespaceSpec, tables: dict[str, str], tmp_path: Path) -> Run:
     return run
 
 
-def told(answer: dict[str, Any] | None) -> tuple[Any, ...]:
+def summary(answer: dict[str, Any] | None) -> tuple[Any, ...]:
     return (answer["version"], answer["rows"], answer["committed"]) if answer else ()
 
 
 def check_rows_and_files(spec: NamespaceSpec, table: str) -> None:
-    """All rows are there once, and the lost attempt's file goes with a clean-up."""
-    with described(spec, table) as target:
+    """Check that each row exists once, and that a clean-up removes the lost attempt's file."""
+    with resolved_table(spec, table) as target:
         latest = target.open_latest()
         assert latest is not None
         assert sorted(latest.to_table()["id"].to_pylist()) == list(range(110))
@@ -81,7 +81,7 @@ def test_an_executor_is_lost_on_a_cluster(
     run: Run, spec: NamespaceSpec, tables: dict[str, str], cluster: str
 ) -> None:
     for answers in run("executor-killed", **{"spark.master": cluster, **SMALL}):
-        assert [told(answer) for answer in answers] == [(1, 100, True), (1, 100, False), (2, 10, True)]
+        assert [summary(answer) for answer in answers] == [(1, 100, True), (1, 100, False), (2, 10, True)]
     for table in tables.values():
         check_rows_and_files(spec, table)
 
@@ -94,6 +94,6 @@ def test_a_task_is_lost_through_spark_connect(
     run: Run, spec: NamespaceSpec, tables: dict[str, str], server: str, trouble: str, first: tuple[Any, ...]
 ) -> None:
     for answers in run(trouble, **{"spark.remote": f"sc://{server}"}):
-        assert [told(answer) for answer in answers] == [first, (1, 100, not first), (2, 10, True)]
+        assert [summary(answer) for answer in answers] == [first, (1, 100, not first), (2, 10, True)]
     for table in tables.values():
         check_rows_and_files(spec, table)

@@ -1,29 +1,32 @@
-"""Tables to maintain: one whose versions the storage decides, and one of each deciding metastore."""
+"""Tables to maintain: a storage-managed one, and a managed one on each kind of metastore."""
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import lance
 import pyarrow as pa
 import pytest
+from airflow.providers.common.compat.sdk import Asset
 from lance_namespace import DeclareTableRequest, DescribeTableRequest
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.spark import NamespaceSpec, read_table, write_table
 from tests.integration.managed.conftest import Lake, bucket_of, glue_lake, hive_lake
-from tests.integration.managed.table import ManagedTable
+from tests.integration.managed.managed_table import ManagedTable
 from tests.servers.glue_double import GlueDouble
 
 Meanwhile = Callable[[ModuleType, Callable[[], object]], None]
+Run = Callable[..., tuple[dict[str, Any], dict[str, Any]]]
 
 
 @dataclass(frozen=True)
 class Maintained:
-    """A table as a Spark job and as pylance have it."""
+    """A table for Spark jobs and for pylance."""
 
     spark: SparkSession
     spec: NamespaceSpec
@@ -37,7 +40,7 @@ class Maintained:
         return write_table(rows, self.spec, self.id, **arguments).version
 
     def write_small_files(self, count: int = 6) -> None:
-        """One commit, and a file for every ten rows."""
+        """Write one commit with a file for every ten rows."""
         self.write(rows(self.spark, 0, count * 10, count))
 
     def ids(self, version: int | None = None) -> list[int]:
@@ -63,8 +66,8 @@ class Maintained:
         options = self.described.storage_options or {}
         return ManagedTable(self.spec.connect(), (self.parts[0], self.parts[1]), options)
 
-    def append_by_path(self, first: int) -> None:
-        """As a writer does that knows nothing of the metastore."""
+    def append_directly(self, first: int) -> None:
+        """Append as a direct writer."""
         new = pa.table({"id": [first], "word": [f"word {first}"]})
         lance.write_dataset(
             new, self.described.location, mode="append", storage_options=self.described.storage_options
@@ -80,39 +83,58 @@ def managed_table(lake: Lake, spark: SparkSession, database: str) -> Maintained:
     return Maintained(spark, NamespaceSpec(lake.impl, lake.properties), f"{database}$t")
 
 
+def stored_table(spark: SparkSession, root: Path) -> Maintained:
+    """Create a storage-managed table."""
+    table = stored_in(spark, root)
+    table.spec.connect().declare_table(DeclareTableRequest(id=table.parts))
+    return table
+
+
+def stored_in(spark: SparkSession, root: Path) -> Maintained:
+    """The table of a folder that `stored_table` made."""
+    return Maintained(spark, NamespaceSpec("dir", {"root": str(root)}), "t")
+
+
 @pytest.fixture
 def stored(spark: SparkSession, tmp_path: Path) -> Maintained:
-    """For what doesn't depend on who decides the versions."""
-    spec = NamespaceSpec("dir", {"root": str(tmp_path)})
-    spec.connect().declare_table(DeclareTableRequest(id=["t"]))
-    return Maintained(spark, spec, "t")
+    """A storage-managed table, for tests that don't depend on the version authority."""
+    return stored_table(spark, tmp_path)
 
 
 @pytest.fixture
 def hive(metastore: MetastoreServer, spark: SparkSession, database: str, tmp_path: Path) -> Maintained:
-    """A table whose versions Hive Metastore 2.3.10 decides, on local files."""
+    """A managed table on Hive Metastore 2.3.10 and local files."""
     return managed_table(hive_lake(metastore, tmp_path), spark, database)
 
 
 @pytest.fixture
 def on_glue(glue: GlueDouble, spark: SparkSession, database: str) -> Maintained:
-    """A table whose versions Glue decides, on S3."""
+    """A managed table on Glue and S3."""
     return managed_table(glue_lake(glue, bucket_of(glue, database)), spark, database)
 
 
-@pytest.fixture(params=["stored", "hive", "on_glue"])
+def on(*everyday: str) -> pytest.MarkDecorator:
+    """Parametrize `table` by these kinds, in `long` runs by every kind; the kinds vary between tests."""
+    kinds = [
+        pytest.param(kind, marks=() if kind in everyday else pytest.mark.long)
+        for kind in ("stored", "hive", "on_glue")
+    ]
+    return pytest.mark.parametrize("table", kinds, indirect=True)
+
+
+@pytest.fixture
 def table(request: pytest.FixtureRequest) -> Maintained:
-    """Every kind."""
+    """A table of the kind selected by `on`."""
     made: Maintained = request.getfixturevalue(request.param)
     return made
 
 
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
-    """Do something when a module's executors are done, and before its driver commits."""
+    """Call a function after a module's executors have finished, and before its driver commits."""
 
     def arrange(module: ModuleType, action: Callable[[], object]) -> None:
-        genuine = module.side_by_side
+        genuine = module.run_in_parallel
 
         def with_interruption(*arguments: Any) -> list[Any]:
             answers: list[Any] = genuine(*arguments)
@@ -120,6 +142,28 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
             action()
             return answers
 
-        monkeypatch.setattr(module, "side_by_side", with_interruption)
+        monkeypatch.setattr(module, "run_in_parallel", with_interruption)
 
     return arrange
+
+
+@pytest.fixture
+def run(hive: Maintained, connect: Callable[..., str]) -> Run:
+    """Run an operator on the table as a worker does; return its XCom and its asset event's extra."""
+    lake = connect(host=hive.spec.properties["uri"], extra={"root": hive.spec.properties["root"]})
+    asset = Asset(uri=f"lance://{lake}/{hive.id.replace('$', '/')}")
+
+    def run(operator: type[Any], **arguments: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        events: dict[Any, Any] = defaultdict(lambda: SimpleNamespace(extra={}))
+        task = operator(
+            **{
+                "task_id": "maintain",
+                "table": hive.id,
+                "lance_conn_id": lake,
+                "outlets": [asset],
+                **arguments,
+            }
+        )
+        return task.execute({"outlet_events": events}), events[asset].extra
+
+    return run

@@ -1,12 +1,22 @@
+import os
+import shutil
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
+import lance
+import pyarrow as pa
 import pytest
-from lance_namespace.errors import InvalidInputError, InvalidTableStateError, TableVersionNotFoundError
+from lance_namespace.errors import (
+    InvalidInputError,
+    InvalidTableStateError,
+    TableVersionNotFoundError,
+    UnsupportedOperationError,
+)
 
-from airflow_provider_lancens.namespace.commits import Publication
+from airflow_provider_lancens.namespace.managed.publication import Publication
 from airflow_provider_lancens.spark.maintenance import CleanUpResult, clean_up_versions
-from tests.integration.spark.maintenance.conftest import Maintained, rows
+from tests.integration.spark.maintenance.conftest import Maintained, on, rows
 
 NOW = timedelta(0)
 
@@ -16,7 +26,7 @@ def clean_up(table: Maintained, **arguments: Any) -> CleanUpResult:
 
 
 def overwrite(table: Maintained, times: int) -> None:
-    """So many versions, each with rows of its own."""
+    """Commit this many versions, each with different rows."""
     for first in range(times):
         table.write(rows(table.spark, first, first + 10), mode="overwrite")
 
@@ -25,7 +35,8 @@ def versions(table: Maintained) -> list[int]:
     return sorted(reference["version"] for reference in table.by_path.version_refs())
 
 
-def test_old_versions_go_with_what_only_they_refer_to(table: Maintained) -> None:
+@on("hive", "on_glue")
+def test_old_versions_and_their_unreferenced_files_are_removed(table: Maintained) -> None:
     overwrite(table, 4)
 
     result = clean_up(table)
@@ -38,13 +49,37 @@ def test_old_versions_go_with_what_only_they_refer_to(table: Maintained) -> None
     assert (table.newest.version, table.newest.count_rows()) == (5, 11)
 
 
-def test_again_there_is_nothing_to_remove(stored: Maintained) -> None:
+def test_a_second_clean_up_removes_nothing(stored: Maintained) -> None:
     overwrite(stored, 3)
     clean_up(stored)
 
     again = clean_up(stored)
 
     assert (again.versions, again.files, again.bytes) == (0, 0, 0)
+
+
+def test_a_table_with_a_link_or_another_data_set_inside_is_not_cleaned_up(
+    stored: Maintained, tmp_path: Path
+) -> None:
+    overwrite(stored, 2)
+    root, others = Path(stored.by_path.uri), tmp_path / "others.lance"
+    lance.write_dataset(pa.table({"x": [1]}), str(others))
+    for file in (others / "data").iterdir():
+        os.utime(file, (0, 0))  # old enough for a clean-up to presume that its write failed
+
+    for stranger in (root / "data" / "link", root / "data" / "nested.lance"):
+        if stranger.name == "link":
+            stranger.symlink_to(others / "data")
+        else:
+            shutil.copytree(others, stranger)
+        with pytest.raises(
+            UnsupportedOperationError, match=f"{stranger} is a symbolic link or another data set"
+        ):
+            clean_up(stored)
+        assert lance.dataset(str(others)).to_table().num_rows == 1
+        stranger.unlink() if stranger.is_symlink() else shutil.rmtree(stranger)
+
+    assert clean_up(stored).versions == 1
 
 
 def test_a_tagged_version_stays_readable(hive: Maintained) -> None:
@@ -58,7 +93,7 @@ def test_a_tagged_version_stays_readable(hive: Maintained) -> None:
     assert hive.ids(2) == list(range(1, 11))
 
 
-def test_a_dry_run_says_the_same_and_removes_nothing(stored: Maintained) -> None:
+def test_a_dry_run_reports_the_same_and_removes_nothing(stored: Maintained) -> None:
     overwrite(stored, 4)
 
     said = clean_up(stored, dry_run=True)
@@ -83,7 +118,7 @@ def test_a_dry_run_says_the_same_and_removes_nothing(stored: Maintained) -> None
         ({"keep_versions": 9}, [1, 2, 3, 4]),
     ],
 )
-def test_a_version_goes_only_when_it_is_old_and_not_among_the_newest(
+def test_a_version_is_removed_only_if_old_and_not_among_the_newest(
     stored: Maintained, limits: dict[str, Any], left: list[int]
 ) -> None:
     overwrite(stored, 4)
@@ -93,13 +128,13 @@ def test_a_version_goes_only_when_it_is_old_and_not_among_the_newest(
     assert versions(stored) == left
 
 
-def test_a_commit_that_stopped_halfway_is_finished_before_anything_goes(
+def test_an_interrupted_commit_is_published_before_anything_is_removed(
     hive: Maintained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     overwrite(hive, 2)
 
-    def stops(publication: Publication) -> None:
-        raise OSError("the storage went away")
+    def stops(*_: object) -> None:
+        raise OSError("the storage is unreachable")
 
     with monkeypatch.context() as patch:
         patch.setattr(Publication, "finish", stops)
@@ -113,11 +148,13 @@ def test_a_commit_that_stopped_halfway_is_finished_before_anything_goes(
     assert hive.ids() == list(range(10))
 
 
-def test_where_metastore_and_storage_disagree_nothing_is_removed(hive: Maintained) -> None:
+def test_nothing_is_removed_if_metastore_and_storage_disagree(hive: Maintained) -> None:
     overwrite(hive, 2)
-    hive.append_by_path(100)
+    hive.append_directly(100)
 
-    with pytest.raises(InvalidTableStateError, match=r"version 3 lies on the storage, .* is at 2"):
+    with pytest.raises(
+        InvalidTableStateError, match="was bypassed: the storage has version 3, but the metastore is at 2"
+    ):
         clean_up(hive)
 
     assert versions(hive) == [1, 2, 3]
@@ -136,6 +173,6 @@ def test_a_wrong_argument_is_named(stored: Maintained, arguments: dict[str, Any]
         clean_up(stored, **arguments)
 
 
-def test_a_table_that_nothing_was_written_to_has_nothing_to_clean_up(stored: Maintained) -> None:
-    with pytest.raises(TableVersionNotFoundError, match="nothing was written"):
+def test_a_table_without_data_has_nothing_to_clean_up(stored: Maintained) -> None:
+    with pytest.raises(TableVersionNotFoundError, match="nothing has been written"):
         clean_up(stored)

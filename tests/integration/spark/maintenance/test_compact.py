@@ -7,13 +7,14 @@ from lance_namespace.errors import (
 )
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.namespace.commits import Publication
+from airflow_provider_lancens.namespace.managed.publication import Publication
 from airflow_provider_lancens.spark import WriteOptions
 from airflow_provider_lancens.spark.maintenance import CompactionOptions, compact, compact_table
-from tests.integration.spark.maintenance.conftest import Maintained, Meanwhile, rows
+from tests.integration.spark.maintenance.conftest import Maintained, Meanwhile, on, rows
 
 
-def test_small_fragments_become_one_and_rows_stay(table: Maintained) -> None:
+@on("stored")
+def test_small_fragments_are_merged_and_rows_unchanged(table: Maintained) -> None:
     table.write_small_files(6)
 
     result = compact_table(table.spark, table.spec, table.id)
@@ -25,7 +26,7 @@ def test_small_fragments_become_one_and_rows_stay(table: Maintained) -> None:
     assert table.ids() == table.ids(1) == list(range(60))
 
 
-def test_with_nothing_to_do_nothing_is_committed(hive: Maintained) -> None:
+def test_an_unneeded_compaction_commits_nothing(hive: Maintained) -> None:
     hive.write_small_files(3)
     first = compact_table(hive.spark, hive.spec, hive.id)
 
@@ -36,7 +37,8 @@ def test_with_nothing_to_do_nothing_is_committed(hive: Maintained) -> None:
     assert hive.newest.version == first.version
 
 
-def test_an_append_in_between_survives(table: Maintained, meanwhile: Meanwhile) -> None:
+@on("on_glue")
+def test_a_concurrent_append_is_kept(table: Maintained, meanwhile: Meanwhile) -> None:
     table.write_small_files(6)
     meanwhile(compact, lambda: table.write(rows(table.spark, 100, 110)))
 
@@ -47,7 +49,7 @@ def test_an_append_in_between_survives(table: Maintained, meanwhile: Meanwhile) 
     assert len(table.newest.get_fragments()) == 2
 
 
-def test_a_delete_from_the_same_fragments_in_between_is_not_undone(
+def test_a_concurrent_delete_from_the_same_fragments_is_not_undone(
     hive: Maintained, meanwhile: Meanwhile
 ) -> None:
     hive.write_small_files(6)
@@ -61,7 +63,7 @@ def test_a_delete_from_the_same_fragments_in_between_is_not_undone(
     assert hive.ids() == list(range(5, 60))
 
 
-def test_of_two_compactions_at_once_one_is_refused(hive: Maintained, meanwhile: Meanwhile) -> None:
+def test_one_of_two_concurrent_compactions_is_refused(hive: Maintained, meanwhile: Meanwhile) -> None:
     hive.write_small_files(6)
     meanwhile(compact, lambda: hive.newest.optimize.compact_files())
 
@@ -72,16 +74,16 @@ def test_of_two_compactions_at_once_one_is_refused(hive: Maintained, meanwhile: 
     assert compact_table(hive.spark, hive.spec, hive.id).committed is False
 
 
-def test_a_commit_that_fails_says_why_and_the_next_run_makes_it(
+def test_a_failed_commit_says_why_and_the_next_run_commits(
     hive: Maintained, meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hive.write_small_files(6)
 
-    def out_of_reach(publication: Publication) -> None:
-        raise ServiceUnavailableError("the storage went away")
+    def out_of_reach(*_: object) -> None:
+        raise ServiceUnavailableError("the storage is unreachable")
 
     meanwhile(compact, lambda: monkeypatch.setattr(Publication, "record", out_of_reach))
-    with pytest.raises(ServiceUnavailableError, match="the storage went away"):
+    with pytest.raises(ServiceUnavailableError, match="the storage is unreachable"):
         compact_table(hive.spark, hive.spec, hive.id)
     monkeypatch.undo()
 
@@ -89,7 +91,7 @@ def test_a_commit_that_fails_says_why_and_the_next_run_makes_it(
     assert compact_table(hive.spark, hive.spec, hive.id).fragments_removed == 6
 
 
-def test_many_fragments_are_shared_out_between_tasks(stored: Maintained) -> None:
+def test_many_fragments_are_distributed_over_tasks(stored: Maintained) -> None:
     stored.write_small_files(6)
 
     result = compact_table(
@@ -100,7 +102,7 @@ def test_many_fragments_are_shared_out_between_tasks(stored: Maintained) -> None
     assert [fragment.count_rows() for fragment in stored.newest.get_fragments()] == [20, 20, 20]
 
 
-def test_one_compaction_takes_no_more_than_it_may(stored: Maintained) -> None:
+def test_a_compaction_respects_its_limit(stored: Maintained) -> None:
     stored.write_small_files(6)
     few = CompactionOptions(target_rows_per_fragment=20, max_source_fragments=2)
 
@@ -111,7 +113,7 @@ def test_one_compaction_takes_no_more_than_it_may(stored: Maintained) -> None:
     assert removed == [2, 2, 2, 0]
 
 
-def test_deleted_rows_are_left_behind(stored: Maintained) -> None:
+def test_deleted_rows_are_removed_from_the_files(stored: Maintained) -> None:
     stored.write_small_files(1)
     stored.newest.delete("id < 5")
 
@@ -122,7 +124,7 @@ def test_deleted_rows_are_left_behind(stored: Maintained) -> None:
     assert stored.ids() == list(range(5, 10))
 
 
-def test_an_index_goes_on_answering_and_ingestion_goes_on(hive: Maintained) -> None:
+def test_an_index_and_ingestion_keep_working_after_compaction(hive: Maintained) -> None:
     hive.write(rows(hive.spark, 0, 60, 6), idempotency_key="january")
     hive.newest.create_scalar_index("id", "BTREE")
 
@@ -147,17 +149,17 @@ def test_a_table_keeps_its_format(stored: Maintained, version: str) -> None:
     assert f"{file.file_major_version}.{file.file_minor_version}" == version
 
 
-def test_where_a_writer_bypassed_the_metastore_nothing_is_committed(hive: Maintained) -> None:
+def test_nothing_is_committed_after_a_direct_write(hive: Maintained) -> None:
     hive.write_small_files(6)
-    hive.append_by_path(100)
+    hive.append_directly(100)
 
-    with pytest.raises(InvalidTableStateError, match="version 2 lies on the storage"):
+    with pytest.raises(InvalidTableStateError, match="was bypassed: the storage has version 2"):
         compact_table(hive.spark, hive.spec, hive.id)
 
     assert hive.described.version == 1
     assert (hive.ids(), hive.by_path.count_rows()) == (list(range(60)), 61)
 
 
-def test_a_table_that_nothing_was_written_to_is_named(spark: SparkSession, hive: Maintained) -> None:
-    with pytest.raises(TableVersionNotFoundError, match=r"db_\w+.t is declared, but nothing was written"):
+def test_a_table_without_data_is_named(spark: SparkSession, hive: Maintained) -> None:
+    with pytest.raises(TableVersionNotFoundError, match=r"db_\w+.t is declared, but nothing has been"):
         compact_table(spark, hive.spec, hive.id)

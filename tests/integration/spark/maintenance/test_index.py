@@ -1,3 +1,5 @@
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,12 +9,19 @@ from lance_namespace.errors import (
     TableColumnNotFoundError,
     TableIndexAlreadyExistsError,
 )
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.spark import WriteOptions
 from airflow_provider_lancens.spark.maintenance import IndexResult, build_index, index
-from airflow_provider_lancens.spark.maintenance.options import SCALAR_TYPES, VECTOR_TYPES
-from tests.integration.spark.maintenance.conftest import Maintained, Meanwhile, rows
+from airflow_provider_lancens.spark.maintenance.maintenance_options import SCALAR_TYPES, VECTOR_TYPES
+from tests.integration.spark.maintenance.conftest import (
+    Maintained,
+    Meanwhile,
+    on,
+    rows,
+    stored_in,
+    stored_table,
+)
 
 DIMENSION = 16
 COLUMN_OF = {"LABEL_LIST": "words", "NGRAM": "word"}
@@ -23,7 +32,7 @@ def build(table: Maintained, column: str, index_type: str, **arguments: Any) -> 
 
 
 def with_vectors(table: Maintained, count: int = 600) -> DataFrame:
-    """Vectors that go round in a circle: neighbors have neighboring ids."""
+    """Vectors on a circle: neighbors have neighboring ids."""
     coordinates = [f"float({f}(2 * pi() * id * {n} / {count}))" for n in range(1, 9) for f in ("sin", "cos")]
     return table.spark.range(0, count, 1, 3).selectExpr(
         "id",
@@ -33,12 +42,23 @@ def with_vectors(table: Maintained, count: int = 600) -> DataFrame:
     )
 
 
+@pytest.fixture(scope="module")
+def written_vectors(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a table with vectors, written once by Spark."""
+    folder = tmp_path_factory.mktemp("vectors")
+    table = stored_table(spark, folder)
+    table.write(with_vectors(table), options=WriteOptions(vector_columns={"v": DIMENSION}))
+    return folder
+
+
 @pytest.fixture
-def vectors(stored: Maintained) -> Maintained:
-    stored.write(with_vectors(stored), options=WriteOptions(vector_columns={"v": DIMENSION}))
-    return stored
+def vectors(spark: SparkSession, written_vectors: Path, tmp_path: Path) -> Maintained:
+    """A copy of it, for each test."""
+    shutil.copytree(written_vectors, tmp_path, dirs_exist_ok=True)
+    return stored_in(spark, tmp_path)
 
 
+@on("hive")
 def test_an_index_is_built_over_all_rows_and_committed_once(table: Maintained) -> None:
     table.write_small_files(6)
 
@@ -68,22 +88,21 @@ def test_the_nearest_neighbors_are_found_through_the_index(vectors: Maintained, 
     asked = vectors.newest.to_table(filter="id = 300")["v"][0].as_py()
 
     scanner = vectors.newest.scanner(
-        columns=["id"], nearest={"column": "v", "q": asked, "k": 5, "nprobes": 4}
+        columns=["id"], nearest={"column": "v", "q": asked, "k": 5, "nprobes": 4, "refine_factor": 10}
     )
 
     assert "ANNSubIndex" in scanner.explain_plan()
-    found = scanner.to_table()["id"].to_pylist()
-    assert 300 in found
-    assert all(abs(near - 300) <= 10 for near in found), found
+    # A quantizer is approximate: true distances decide between ten times as many candidates.
+    assert sorted(scanner.to_table()["id"].to_pylist()) == [298, 299, 300, 301, 302]
 
 
-def test_words_are_found_through_the_full_text_index(vectors: Maintained) -> None:
+def test_text_is_found_through_the_full_text_index(vectors: Maintained) -> None:
     build(vectors, "word", "INVERTED", options={"with_position": True})
 
     assert vectors.newest.to_table(full_text_query="42")["id"].to_pylist() == [42]
 
 
-def test_what_is_appended_meanwhile_is_found_beside_the_index(hive: Maintained, meanwhile: Meanwhile) -> None:
+def test_rows_appended_meanwhile_are_found_without_the_index(hive: Maintained, meanwhile: Meanwhile) -> None:
     hive.write_small_files(6)
     meanwhile(index, lambda: hive.write(rows(hive.spark, 100, 110)))
 
@@ -93,7 +112,7 @@ def test_what_is_appended_meanwhile_is_found_beside_the_index(hive: Maintained, 
     assert hive.newest.to_table(filter="id = 105")["word"].to_pylist() == ["word 105"]
 
 
-def test_an_index_over_fragments_that_are_gone_is_refused(hive: Maintained, meanwhile: Meanwhile) -> None:
+def test_an_index_over_removed_fragments_is_refused(hive: Maintained, meanwhile: Meanwhile) -> None:
     hive.write_small_files(6)
     meanwhile(index, lambda: hive.newest.optimize.compact_files())
 
@@ -103,7 +122,9 @@ def test_an_index_over_fragments_that_are_gone_is_refused(hive: Maintained, mean
     assert build(hive, "id", "BTREE").rows == 60
 
 
-def test_of_two_that_build_the_same_index_one_is_refused(stored: Maintained, meanwhile: Meanwhile) -> None:
+def test_one_of_two_concurrent_builds_of_an_index_is_refused(
+    stored: Maintained, meanwhile: Meanwhile
+) -> None:
     stored.write_small_files(2)
     meanwhile(index, lambda: stored.newest.create_scalar_index("id", "BTREE", name="id_idx"))
 
@@ -113,13 +134,13 @@ def test_of_two_that_build_the_same_index_one_is_refused(stored: Maintained, mea
     assert build(stored, "id", "BTREE").created is False
 
 
-def test_an_index_that_exists_is_left_replaced_or_refused(stored: Maintained) -> None:
+def test_an_existing_index_is_kept_replaced_or_refused_by_mode(stored: Maintained) -> None:
     stored.write_small_files(3)
     build(stored, "id", "BTREE")
     stored.write(rows(stored.spark, 100, 110))
 
     skipped = build(stored, "id", "BTREE")
-    with pytest.raises(TableIndexAlreadyExistsError, match="'id_idx' exists, BTree on id"):
+    with pytest.raises(TableIndexAlreadyExistsError, match="'id_idx' already exists as BTree on id"):
         build(stored, "id", "BTREE", if_exists="fail")
     replaced = build(stored, "id", "BITMAP", if_exists="replace")
 
@@ -129,7 +150,7 @@ def test_an_index_that_exists_is_left_replaced_or_refused(stored: Maintained) ->
 
 
 @pytest.mark.parametrize("if_exists", ["skip", "replace"])
-def test_an_index_of_that_name_on_another_column_stays(stored: Maintained, if_exists: Any) -> None:
+def test_an_index_of_the_same_name_on_another_column_is_kept(stored: Maintained, if_exists: Any) -> None:
     stored.write_small_files(1)
     build(stored, "id", "BTREE", name="mine")
 
@@ -140,10 +161,10 @@ def test_an_index_of_that_name_on_another_column_stays(stored: Maintained, if_ex
 @pytest.mark.parametrize(
     ("column", "index_type", "arguments", "error", "message"),
     [
-        ("nope", "BTREE", {}, TableColumnNotFoundError, "column='nope'; there are .*'words', 'v'"),
-        ("id", "INVERTED", {}, InvalidInputError, "column id is int64; .*'INVERTED' takes text"),
-        ("v", "BTREE", {}, InvalidInputError, "column v is fixed_size_list.*takes numbers"),
-        ("words", "IVF_PQ", {}, InvalidInputError, "takes vectors, such as WriteOptions"),
+        ("nope", "BTREE", {}, TableColumnNotFoundError, "'nope' does not exist; columns: .*'words', 'v'"),
+        ("id", "INVERTED", {}, InvalidInputError, "column id is int64; .*'INVERTED' requires text"),
+        ("v", "BTREE", {}, InvalidInputError, "column v is fixed_size_list.*requires numbers"),
+        ("words", "IVF_PQ", {}, InvalidInputError, "requires vectors, which WriteOptions"),
         ("v", "IVF_PQ", {"options": {"num_sub_vectors": 5}}, InvalidInputError, r"is 5.*\[1, 2, 4, 8, 16\]"),
         ("v", "IVF_FLAT", {"options": {"num_partitions": 301}}, InvalidInputError, "602 rows.*there are 600"),
         (
@@ -158,7 +179,7 @@ def test_an_index_of_that_name_on_another_column_stays(stored: Maintained, if_ex
         ("v", "IVF_FLAT", {"segments": 0}, InvalidInputError, "segments: .*at least 1"),
     ],
 )
-def test_what_cannot_be_indexed_is_said_and_nothing_is_committed(
+def test_an_impossible_index_is_reported_and_nothing_is_committed(
     vectors: Maintained, column: str, index_type: str, arguments: Any, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -167,10 +188,10 @@ def test_what_cannot_be_indexed_is_said_and_nothing_is_committed(
     assert vectors.newest.version == 1
 
 
-def test_too_few_rows_for_a_quantizer_are_told(stored: Maintained) -> None:
+def test_too_few_rows_for_a_quantizer_are_reported(stored: Maintained) -> None:
     stored.write(with_vectors(stored, 100), options=WriteOptions(vector_columns={"v": DIMENSION}))
 
-    with pytest.raises(InvalidInputError, match=r"needs at least 512 rows, and there are 100.*IVF_FLAT"):
+    with pytest.raises(InvalidInputError, match=r"requires at least 512 rows, but there are 100.*IVF_FLAT"):
         build(stored, "v", "IVF_PQ")
 
     assert build(stored, "v", "IVF_PQ", options={"num_bits": 4}).rows == 100

@@ -1,53 +1,23 @@
-"""Maintenance as Airflow tasks against a real metastore that decides the table's versions."""
+"""Maintenance as Airflow tasks, on a managed table of a real metastore."""
 
 import os
 import time
-from collections import defaultdict
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException, Asset
+from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_lancens.hooks.errors import LanceRetryableError
-from airflow_provider_lancens.operators.clean_up import (
+from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError
+from airflow_provider_lancens.operators import (
     LanceCleanUpVersionsOperator,
-    LanceRemoveOrphansOperator,
-)
-from airflow_provider_lancens.operators.spark_maintenance import (
     LanceCompactTableOperator,
     LanceCreateIndexOperator,
+    LanceRemoveOrphansOperator,
 )
-from airflow_provider_lancens.operators.spark_task import LanceSparkOperator
+from airflow_provider_lancens.operators._spark.spark_operator import LanceSparkOperator
 from airflow_provider_lancens.spark.maintenance import compact
-from tests.integration.spark.maintenance.conftest import Maintained, Meanwhile
-
-Run = Callable[..., tuple[dict[str, Any], dict[str, Any]]]
-
-
-@pytest.fixture
-def run(hive: Maintained, connect: Callable[..., str]) -> Run:
-    """Run an operator on the table as a worker does; answers its XCom and its asset event's extra."""
-    lake = connect(host=hive.spec.properties["uri"], extra={"root": hive.spec.properties["root"]})
-    asset = Asset(uri=f"lance://{lake}/{hive.id.replace('$', '/')}")
-
-    def run(operator: type[Any], **arguments: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        events: dict[Any, Any] = defaultdict(lambda: SimpleNamespace(extra={}))
-        task = operator(
-            **{
-                "task_id": "maintain",
-                "table": hive.id,
-                "lance_conn_id": lake,
-                "outlets": [asset],
-                **arguments,
-            }
-        )
-        return task.execute({"outlet_events": events}), events[asset].extra
-
-    return run
+from tests.integration.spark.maintenance.conftest import Maintained, Meanwhile, Run
 
 
 def test_a_table_is_compacted_indexed_and_cleaned_up_once(hive: Maintained, run: Run) -> None:
@@ -73,7 +43,7 @@ def test_a_table_is_compacted_indexed_and_cleaned_up_once(hive: Maintained, run:
     assert hive.ids() == list(range(60))
 
 
-def test_no_spark_is_started_where_there_is_nothing_to_do(
+def test_no_spark_is_started_if_there_is_nothing_to_do(
     hive: Maintained, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hive.write_small_files(1)
@@ -87,7 +57,7 @@ def test_no_spark_is_started_where_there_is_nothing_to_do(
     assert (compacted["committed"], indexed["created"]) == (False, False)
 
 
-def test_what_may_go_well_next_time_is_retried(hive: Maintained, run: Run, meanwhile: Meanwhile) -> None:
+def test_a_transient_failure_is_retried(hive: Maintained, run: Run, meanwhile: Meanwhile) -> None:
     hive.write_small_files(6)
     meanwhile(compact, lambda: hive.newest.delete("id < 5"))
 
@@ -95,14 +65,14 @@ def test_what_may_go_well_next_time_is_retried(hive: Maintained, run: Run, meanw
         run(LanceCompactTableOperator)
 
 
-def test_what_never_will_fails_for_good(hive: Maintained, run: Run) -> None:
+def test_a_permanent_failure_is_not_retried(hive: Maintained, run: Run) -> None:
     hive.write_small_files(1)
 
-    with pytest.raises(AirflowFailException, match=r"building BTREE on column 'nope'.*there are"):
+    with pytest.raises(AirflowFailException, match=r"building BTREE on column 'nope'.*does not exist"):
         run(LanceCreateIndexOperator, column="nope", index_type="BTREE")
 
 
-def test_only_what_no_version_needs_is_removed(hive: Maintained, run: Run) -> None:
+def test_only_files_that_no_version_needs_are_removed(hive: Maintained, run: Run) -> None:
     hive.write_small_files(2)
     left_behind = Path(hive.described.location) / "data" / "of_a_failed_write.lance"
     left_behind.write_bytes(b"0123456789")
@@ -118,6 +88,6 @@ def test_only_what_no_version_needs_is_removed(hive: Maintained, run: Run) -> No
     assert hive.ids() == list(range(20))
 
 
-def test_an_age_that_a_running_write_may_have_is_refused(hive: Maintained, run: Run) -> None:
+def test_a_minimum_age_shorter_than_a_running_write_is_refused(hive: Maintained, run: Run) -> None:
     with pytest.raises(AirflowFailException, match=r"older_than: expected at least 0:10:00, got 0:01:00"):
         run(LanceRemoveOrphansOperator, older_than=timedelta(minutes=1))

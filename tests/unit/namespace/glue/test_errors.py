@@ -1,11 +1,11 @@
-"""What the service's and the SDK's errors are in the specification's codes."""
+"""Conversion of the service's and the SDK's errors to the specification's codes."""
 
 import botocore.exceptions
 import pytest
 from botocore.parsers import ResponseParserError
 from lance_namespace.errors import ErrorCode, LanceNamespaceError
 
-from airflow_provider_lancens.namespace.glue.errors import OF_NEW_TABLE, OF_TABLE, glue_errors
+from airflow_provider_lancens.namespace.glue.errors import NEW_TABLE_ERRORS, TABLE_ERRORS, glue_errors
 
 CODES = {
     "AccessDeniedException": ErrorCode.PERMISSION_DENIED,
@@ -25,8 +25,8 @@ CODES = {
 }
 
 
-def translated(error: Exception, meanings: object = OF_TABLE) -> LanceNamespaceError:
-    with pytest.raises(LanceNamespaceError) as caught, glue_errors(meanings, "drop table d$t", "Glue"):  # type: ignore[arg-type]
+def translated(error: Exception, error_map: object = TABLE_ERRORS) -> LanceNamespaceError:
+    with pytest.raises(LanceNamespaceError) as caught, glue_errors(error_map, "drop table d$t", "Glue"):  # type: ignore[arg-type]
         raise error
     assert str(caught.value).startswith("cannot drop table d$t (Glue): ")
     assert caught.value.__cause__ is error
@@ -39,7 +39,7 @@ def refused(code: str, status: int = 400) -> botocore.exceptions.ClientError:
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_a_refusal_goes_by_its_code(code: str) -> None:
+def test_an_error_is_converted_by_its_code(code: str) -> None:
     error = translated(refused(code))
     assert error.code == CODES[code]
     assert f"{code}: why" in str(error)
@@ -56,12 +56,12 @@ def test_a_refusal_goes_by_its_code(code: str) -> None:
         (400, ErrorCode.INTERNAL),
     ],
 )
-def test_an_unknown_refusal_goes_by_its_status(status: int, code: ErrorCode) -> None:
+def test_an_error_with_an_unknown_code_is_converted_by_its_status(status: int, code: ErrorCode) -> None:
     assert translated(refused("NeverHeardOf", status)).code == code
 
 
-def test_what_is_not_found_by_a_create_is_its_database() -> None:
-    error = translated(refused("EntityNotFoundException"), OF_NEW_TABLE)
+def test_not_found_on_create_means_a_missing_database() -> None:
+    error = translated(refused("EntityNotFoundException"), NEW_TABLE_ERRORS)
     assert error.code == ErrorCode.NAMESPACE_NOT_FOUND
 
 
@@ -86,5 +86,5 @@ def test_what_is_not_found_by_a_create_is_its_database() -> None:
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
-def test_what_the_sdk_raises_by_itself_goes_by_its_kind(error: Exception, code: ErrorCode) -> None:
+def test_an_sdk_error_is_converted_by_its_class(error: Exception, code: ErrorCode) -> None:
     assert translated(error).code == code

@@ -1,4 +1,4 @@
-"""Which names Glue is asked for at all."""
+"""Names that are valid in Glue."""
 
 import pytest
 from lance_namespace.errors import InvalidInputError
@@ -10,7 +10,7 @@ METASTORE = GlueMetastore(GlueSettings())
 
 
 @pytest.mark.parametrize("name", ["t", "_t", "2024-01", "a.b", "two words", "é", "नमस्ते", "表", "x" * 255])
-def test_a_name_that_glue_holds_is_let_through(name: str) -> None:
+def test_a_valid_glue_name_is_accepted(name: str) -> None:
     METASTORE.check_name(name)
 
 
@@ -24,6 +24,6 @@ def test_a_name_is_measured_in_bytes(name: str) -> None:
     "name",
     ["a/b", "a\\b", "..", "a..b", "a*", "a|b", "a%", "a@b", "a#b", "a?", "a\tb", " a", "a ", "a\ud800"],
 )
-def test_what_means_something_else_in_a_path_or_a_pattern_is_refused(name: str) -> None:
+def test_names_with_path_or_pattern_characters_are_refused(name: str) -> None:
     with pytest.raises(InvalidInputError, match="allowed in Glue"):
         METASTORE.check_name(name)

@@ -1,4 +1,4 @@
-"""What a Glue namespace is told by its properties, and what it gives away of them."""
+"""Properties of a Glue namespace, and what its repr and id show of them."""
 
 import pickle
 import subprocess
@@ -19,7 +19,7 @@ def settings(**properties: str) -> GlueSettings:
 
 @pytest.mark.parametrize("given", [["access_key_id"], ["secret_access_key"], ["session_token"]])
 def test_half_a_pair_of_keys_is_refused(given: list[str]) -> None:
-    with pytest.raises(InvalidInputError, match="go together"):
+    with pytest.raises(InvalidInputError, match="must be set together"):
         GlueNamespace(**{name: KEYS[name] for name in given})
 
 
@@ -38,7 +38,7 @@ def test_no_keys_mean_the_default_chain() -> None:
     "endpoint",
     ["localhost:5000", "ftp://host", "http://", "http://host:x", "http://host:99999", "http://host?a=b"],
 )
-def test_what_is_no_endpoint_is_refused(endpoint: str) -> None:
+def test_an_invalid_endpoint_is_refused(endpoint: str) -> None:
     with pytest.raises(InvalidInputError, match="'endpoint'"):
         settings(endpoint=endpoint)
 
@@ -57,7 +57,7 @@ def test_a_misspelt_property_is_refused(misspelt: str) -> None:
 
 @pytest.mark.parametrize("name", ["client.connect-timeout", "client.read-timeout", "client.max-attempts"])
 @pytest.mark.parametrize("value", ["0", "-1", "soon"])
-def test_a_timeout_must_be_one(name: str, value: str) -> None:
+def test_an_invalid_timeout_is_refused(name: str, value: str) -> None:
     with pytest.raises(InvalidInputError, match=name):
         GlueNamespace(**{name: value})
 
@@ -70,8 +70,8 @@ def test_nothing_shows_a_secret(tmp_path: object) -> None:
         assert secret not in shown
 
 
-def test_an_id_is_the_same_for_the_same_properties_and_another_for_another_catalog() -> None:
-    places = [
+def test_a_namespace_id_depends_on_the_properties_and_the_catalog() -> None:
+    catalogs = [
         {},
         {"region": "eu-west-1"},
         {"catalog_id": "123456789012"},
@@ -79,12 +79,12 @@ def test_an_id_is_the_same_for_the_same_properties_and_another_for_another_catal
         {"access_key_id": "A", "secret_access_key": "x"},
         {"access_key_id": "B", "secret_access_key": "x"},
     ]
-    ids = [GlueNamespace(root="/lake", **place).namespace_id() for place in places]
+    ids = [GlueNamespace(root="/lake", **one).namespace_id() for one in catalogs]
     assert len(set(ids)) == len(ids)
-    assert ids == [GlueNamespace(root="/lake", **place).namespace_id() for place in places]
+    assert ids == [GlueNamespace(root="/lake", **one).namespace_id() for one in catalogs]
 
 
-def test_who_asks_is_no_part_of_a_catalogs_id_where_it_is_named() -> None:
+def test_credentials_are_not_part_of_a_namespace_id_with_an_explicit_catalog() -> None:
     named = {"catalog_id": "1", "root": "/lake"}
     assert GlueNamespace(**named, **KEYS).namespace_id() == GlueNamespace(**named).namespace_id()
 

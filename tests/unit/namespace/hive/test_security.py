@@ -1,4 +1,4 @@
-"""TLS and SASL: what their properties may be, beside which others."""
+"""Properties of TLS and SASL, and their valid combinations."""
 
 import sys
 from collections.abc import Mapping
@@ -7,6 +7,7 @@ import pytest
 from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
 
 from airflow_provider_lancens.namespace import Hive2Namespace
+from airflow_provider_lancens.namespace.hive.deadline import Deadline
 from airflow_provider_lancens.namespace.hive.settings import ClientSettings, hive_properties
 
 PLAIN = {"client.auth": "plain", "client.user": "ana", "client.password": "hush"}
@@ -16,13 +17,13 @@ def settings(properties: Mapping[str, str]) -> ClientSettings:
     return ClientSettings.parse(hive_properties({"uri": "thrift://localhost:9083", **properties}))
 
 
-def test_neither_is_on_unless_asked_for() -> None:
+def test_tls_and_kerberos_are_off_by_default() -> None:
     plain = settings({})
     assert plain.tls is None
     assert plain.authentication.kind == "none"
 
 
-def test_tls_verifies_the_host_unless_told_otherwise() -> None:
+def test_tls_verifies_the_host_by_default() -> None:
     tls = settings({"client.tls": "true"}).tls
     assert tls
     assert tls.verify_hostname
@@ -30,7 +31,7 @@ def test_tls_verifies_the_host_unless_told_otherwise() -> None:
 
 
 @pytest.mark.parametrize("word", ["Kerberos", "KERBEROS"])
-def test_kerberos_asks_for_the_service_hive_unless_told_otherwise(word: str) -> None:
+def test_the_default_kerberos_service_is_hive(word: str) -> None:
     assert settings({"client.auth": word}).authentication.service_name == "hive"
     named = settings({"client.auth": word, "client.kerberos.service-name": "metastore"})
     assert named.authentication.service_name == "metastore"
@@ -51,13 +52,13 @@ def test_kerberos_asks_for_the_service_hive_unless_told_otherwise(word: str) -> 
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_would_be_ignored_is_refused_by_name(properties: dict[str, str], named: str) -> None:
+def test_options_without_effect_are_refused_by_name(properties: dict[str, str], named: str) -> None:
     with pytest.raises(InvalidInputError, match=named) as refusal:
         settings(properties)
     assert "hush" not in str(refusal.value)
 
 
-def test_a_password_is_shown_nowhere() -> None:
+def test_a_password_is_not_shown() -> None:
     namespace = Hive2Namespace(uri="thrift://localhost:9083", root="/lake", **PLAIN)
     for text in (repr(settings(PLAIN)), str(settings(PLAIN)), repr(namespace), namespace.namespace_id()):
         assert "hush" not in text
@@ -73,4 +74,4 @@ def test_a_library_that_is_not_installed_is_named_with_its_extra(
 ) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(UnsupportedOperationError, match=rf"airflow-provider-lancens\[{extra}\]"):
-        settings(properties).authentication.authenticate(None, "localhost")
+        settings(properties).authentication.authenticate(None, "localhost", Deadline(5))

@@ -28,7 +28,7 @@ def test_an_address_is_printed_as_it_is_read() -> None:
     "text",
     [None, "", " , ", "http://a:1", "thrift://:1", "thrift://a:x", "thrift://a:99999", "thrift://a/db"],
 )
-def test_what_is_no_address_is_refused(text: str | None) -> None:
+def test_an_invalid_address_is_refused(text: str | None) -> None:
     with pytest.raises(InvalidInputError, match="'uri'"):
         parse_uris(text)
 

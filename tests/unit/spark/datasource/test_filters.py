@@ -1,4 +1,4 @@
-"""Filters of Spark's, worked off by Lance itself."""
+"""Spark's filters, applied by Lance."""
 # ruff: noqa: E402 an older PySpark is sorted out before what it can't import
 
 import datetime as dt
@@ -8,7 +8,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from tests.sparks import need_data_sources
+from tests.pyspark_versions import need_data_sources
 
 need_data_sources()
 
@@ -63,13 +63,13 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> lance.LanceDataset:
     ],
     ids=str,
 )
-def test_lance_finds_what_spark_would(
+def test_lance_filters_like_spark(
     dataset: lance.LanceDataset, condition: spark.Filter, rows: list[int]
 ) -> None:
-    words = condition_of(condition, ROWS.schema)
+    pushed = condition_of(condition, ROWS.schema)
 
-    assert words is not None
-    found = dataset.scanner(columns=[], filter=words, with_row_id=True).to_table()
+    assert pushed is not None
+    found = dataset.scanner(columns=[], filter=pushed, with_row_id=True).to_table()
     assert found["_rowid"].to_pylist() == rows
 
 
@@ -96,5 +96,5 @@ def test_lance_finds_what_spark_would(
     ],
     ids=str,
 )
-def test_what_could_mean_something_else_is_left_to_spark(condition: spark.Filter) -> None:
+def test_filters_with_another_meaning_in_lance_are_left_to_spark(condition: spark.Filter) -> None:
     assert condition_of(condition, ROWS.schema) is None

@@ -1,0 +1,53 @@
+"""An asset that is updated when its table advances, regardless of the writer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow.providers.common.compat.sdk import Asset
+
+from airflow_provider_lancens.assets.table import LanceTable
+
+if TYPE_CHECKING:
+    from airflow.sdk import Asset as SdkAsset
+
+
+def watched_table(
+    table: str,
+    lance_conn_id: str,
+    *,
+    poll_interval: float = 60.0,
+    after_version: int | None = None,
+    data_only: bool = False,
+) -> SdkAsset:
+    """Return the asset of a table that the triggerer updates whenever the table advances.
+
+    A DAG scheduled on it runs for each advance; see `LanceTableAdvancedTrigger` for the content of its events
+    and their guarantees. A task that writes to the table then needs no outlet, which would update the asset
+    a second time.
+
+    Args:
+        table: table identifier, ``database$table``.
+        lance_conn_id: the Airflow connection.
+        poll_interval: seconds between two polls.
+        after_version: when the watch begins, ignore versions up to this one.
+        data_only: ignore versions that compaction, indexing or configuration created, as for
+            `LanceTableVersionSensor`. The triggerer then reads the table's transactions from its storage.
+
+    Raises:
+        ValueError: the identifier is invalid, or an argument is a template.
+    """
+    from airflow.sdk import AssetWatcher
+
+    from airflow_provider_lancens.triggers.table_advanced_trigger import LanceTableAdvancedTrigger
+
+    named = LanceTable.of(lance_conn_id, table)
+    trigger = LanceTableAdvancedTrigger(
+        table=str(named.table),
+        lance_conn_id=lance_conn_id,
+        cursor=named.uri,
+        after_version=after_version,
+        poll_interval=poll_interval,
+        data_only=data_only,
+    )
+    return Asset(uri=named.uri, watchers=[AssetWatcher(name=named.uri, trigger=trigger)])

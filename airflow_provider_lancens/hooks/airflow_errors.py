@@ -1,0 +1,124 @@
+"""Errors of this provider, and which of them fail a task without retries.
+
+A namespace raises subclasses of ``LanceNamespaceError``, each with a code of the specification. Operators,
+sensors and hooks convert them to Airflow's exceptions by that code, and end the message with it: ``(code 17,
+SERVICE_UNAVAILABLE)``. An error that may pass becomes a ``LanceRetryableError``, so that the task is retried
+and a wait goes on; all others become an ``AirflowFailException``, which fails the task without retries::
+
+    class                                   code  in a task
+    Exception
+    ├── LanceNamespaceError                  18   fails
+    │   ├── UnsupportedOperationError         0   fails
+    │   ├── NamespaceNotFoundError            1   fails
+    │   ├── NamespaceAlreadyExistsError       2   fails
+    │   ├── NamespaceNotEmptyError            3   fails
+    │   ├── TableNotFoundError                4   fails
+    │   ├── TableAlreadyExistsError           5   fails
+    │   ├── TableIndexNotFoundError           6   fails
+    │   ├── TableIndexAlreadyExistsError      7   fails
+    │   ├── TableTagNotFoundError             8   fails
+    │   ├── TableTagAlreadyExistsError        9   fails
+    │   ├── TransactionNotFoundError         10   fails
+    │   ├── TableVersionNotFoundError        11   fails
+    │   ├── TableColumnNotFoundError         12   fails
+    │   ├── InvalidInputError                13   fails
+    │   ├── ConcurrentModificationError      14   retried: another writer was first
+    │   ├── PermissionDeniedError            15   fails
+    │   ├── UnauthenticatedError             16   fails
+    │   ├── ServiceUnavailableError          17   retried: nobody answered, or the storage is full
+    │   │   ├── LostReplyError               17   retried: it is unknown whether a change took effect
+    │   │   └── MissingBucketError           17   retried: the bucket may be created
+    │   ├── InternalError                    18   fails
+    │   ├── InvalidTableStateError           19   fails
+    │   ├── TableSchemaValidationError       20   fails
+    │   ├── ThrottlingError                  21   retried: too many requests
+    │   ├── TableBranchNotFoundError         22   fails
+    │   └── TableBranchAlreadyExistsError    23   fails
+    ├── AirflowException
+    │   ├── AirflowFailException                  fails
+    │   └── LanceRetryableError                   retried
+    ├── ValueError
+    │   └── InvalidIdentifierError                fails: a namespace raises InvalidInputError instead
+    ├── RuntimeError
+    │   └── EmbeddedMetastoreError                retried: raised by the embedded metastore alone
+    │       ├── JavaUnsuitableError               retried
+    │       ├── JarsMissingError                  retried
+    │       ├── FolderInUseError                  retried
+    │       └── MetastoreStartError               retried
+    ├── TException
+    │   └── UnreadableReplyError                  fails: a namespace raises InternalError instead
+    └── OSError
+        └── ConnectionError
+            └── OutOfStepError                    retried: a namespace raises LostReplyError instead
+    BaseException
+    └── TaskKilled                                ends the task that was killed
+
+The specification's classes are in ``lance_namespace.errors``, and Airflow's in
+``airflow.providers.common.compat.sdk``. Codes 6 to 10, 22 and 23 are part of the specification, and no
+operation of these namespaces raises them. An operator's argument decides whether an object that exists or is
+missing is an error at all: ``if_exists`` and ``if_missing``. Errors of other libraries are raised unchanged,
+and Airflow retries the task, unless their text contains a secret: then they become a ``LanceRetryableError``
+without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
+
+if TYPE_CHECKING:
+    from lance_namespace.errors import LanceNamespaceError
+
+_TRANSIENT_CODES = frozenset({14, 17, 21})
+"""Codes of transient errors: a lost compare-and-set, an unreachable server, throttling."""
+
+
+class LanceRetryableError(AirflowException):
+    """A transient error: Airflow retries the task, and a sensor or trigger keeps waiting."""
+
+
+def airflow_error(attempt: str, error: LanceNamespaceError) -> AirflowException:
+    """Return Airflow's error for a namespace's error, by its code.
+
+    Args:
+        attempt: the action, which the message begins with: ``creating namespace 'sales'``.
+        error: the namespace's error.
+
+    Returns:
+        A LanceRetryableError for codes 14, 17 and 21, else an AirflowFailException.
+    """
+    from airflow_provider_lancens.redaction import redact
+
+    kind = LanceRetryableError if error.code in _TRANSIENT_CODES else AirflowFailException
+    return kind(redact(f"{attempt}: {error} (code {int(error.code)}, {error.code.name})"))
+
+
+@contextmanager
+def airflow_errors(attempt: str) -> Iterator[None]:
+    """Convert a namespace's errors to Airflow's, and chain the cause if its text contains no secret.
+
+    Args:
+        attempt: the action, which messages begin with: ``creating namespace 'sales'``.
+
+    Raises:
+        LanceRetryableError: for codes 14, 17 and 21; or for a library's error whose text contained a secret,
+            without the secret. Other errors of libraries are raised unchanged.
+        AirflowFailException: for any other code; a retry would fail in the same way.
+    """
+    from lance_namespace.errors import LanceNamespaceError  # takes a second: only where a task runs
+
+    from airflow_provider_lancens.redaction import redact, shareable_cause
+
+    try:
+        yield
+    except LanceNamespaceError as error:
+        raise airflow_error(attempt, error) from shareable_cause(error)
+    except AirflowException:
+        raise
+    except Exception as error:  # whatever a library raises, Airflow logs its text and that of its causes
+        if shareable_cause(error) is error:
+            raise
+        raise LanceRetryableError(f"{attempt}: {type(error).__name__}: {redact(str(error))}") from None

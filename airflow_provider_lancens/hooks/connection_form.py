@@ -1,0 +1,139 @@
+"""A connection's form, read from the provider metadata so that it is described only once."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_lancens.provider_info import get_provider_info
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Connection
+
+HookClass = TypeVar("HookClass", bound=type[Any])
+
+
+def of_connection_type(conn_type: str) -> Callable[[HookClass], HookClass]:
+    """Set a hook class's names, default connection id and form from the provider metadata."""
+    card = connection_types()[conn_type]
+
+    def describe(hook_class: HookClass) -> HookClass:
+        hook_class.conn_type = conn_type
+        hook_class.hook_name = card["hook-name"]
+        hook_class.default_conn_name = f"{conn_type}_default"
+        # Airflow 3.1 looks these up on the class itself, not on a parent; later ones read the metadata.
+        hook_class.get_ui_field_behaviour = staticmethod(lambda: field_behaviour(conn_type))
+        hook_class.get_connection_form_widgets = staticmethod(lambda: form_widgets(conn_type))
+        return hook_class
+
+    return describe
+
+
+def connection_types() -> dict[str, Mapping[str, Any]]:
+    """Return the provider metadata of this provider's connection types, by name."""
+    return {entry["connection-type"]: entry for entry in get_provider_info()["connection-types"]}
+
+
+def extra_fields(conn_type: str) -> Mapping[str, Mapping[str, Any]]:
+    """Return the fields of a connection type that Airflow keeps in the connection's extra, by key."""
+    fields: Mapping[str, Mapping[str, Any]] = connection_types()[conn_type]["conn-fields"]
+    return fields
+
+
+def field_behaviour(conn_type: str) -> dict[str, Any]:
+    """Return the result of `get_ui_field_behaviour` in Airflow 3.1: the metadata in its older spelling."""
+    behaviour = connection_types()[conn_type]["ui-field-behaviour"]
+    return {key.replace("-", "_"): value for key, value in behaviour.items()}
+
+
+def form_widgets(conn_type: str) -> dict[str, Any]:
+    """Return the result of `get_connection_form_widgets` in Airflow 3.1: WTForms fields by extra field."""
+    return {key: _widget(field) for key, field in extra_fields(conn_type).items()}
+
+
+def _widget(field: Mapping[str, Any]) -> Any:
+    # Airflow 3.1 has WTForms, or mocks it during this call: it is no dependency of this package.
+    wtforms = importlib.import_module("wtforms")
+    schema = field["schema"]
+    name = {"integer": "IntegerField", "boolean": "BooleanField"}.get(schema["type"][0], "StringField")
+    if schema.get("format") == "password":
+        name = "PasswordField"
+    allowed = [_any_of(schema["enum"])] if "enum" in schema else []
+    return getattr(wtforms, name)(field["label"], validators=allowed, description=field["description"])
+
+
+def _any_of(choices: Sequence[str]) -> Any:
+    # Airflow 3.1 renders this as a dropdown.
+    return importlib.import_module("wtforms.validators").any_of(choices)
+
+
+_STORAGE_PREFIX = "storage."
+_ROOT = "root"
+
+
+def extra_properties(connection: Connection, conn_type: str) -> dict[str, str]:
+    """Return the properties in a connection's extra, without empty fields.
+
+    Args:
+        connection: any connection of that type.
+        conn_type: the connection type, whose fields, and ``storage.*``, are allowed.
+
+    Returns:
+        The namespace's properties as strings; the namespace parses them.
+
+    Raises:
+        AirflowFailException: an unknown key, a list or an object, or a relative ``root``.
+    """
+    extra = {key: value for key, value in read_extra(connection).items() if value not in (None, "")}
+    allowed = extra_fields(conn_type)
+    for key, value in extra.items():
+        if key not in allowed and not key.startswith(_STORAGE_PREFIX):
+            known = ", ".join((*allowed, f"{_STORAGE_PREFIX}<Lance storage option>"))
+            raise _refusal(connection, key, f"is unknown; allowed: {known}")
+        if not isinstance(value, str | int | float):
+            kind = type(value).__name__
+            raise _refusal(connection, key, f"is a {kind}; allowed: text, a number, true, false")
+    _check_root(connection, extra.get(_ROOT))
+    return {key: _text(value) for key, value in extra.items()}
+
+
+def read_extra(connection: Connection) -> Mapping[str, Any]:
+    """Parse a connection's extra.
+
+    Airflow's own ``extra_dejson`` returns an empty extra if it can't be parsed, and calls the supervisor,
+    which a trigger's thread must not do on Airflow 3.1.
+
+    Raises:
+        AirflowFailException: it isn't a JSON object.
+    """
+    try:
+        extra = json.loads(connection.extra or "{}")
+    except ValueError:
+        extra = None
+    if not isinstance(extra, dict):
+        # Neither the extra nor the parser's message is shown: both may contain a secret.
+        raise AirflowFailException(
+            f"connection {connection.conn_id!r}, field Extra: is not a JSON object; write it as "
+            '{"root": "/lake", …}'
+        )
+    return extra
+
+
+def _check_root(connection: Connection, root: object) -> None:
+    if root is not None and not (str(root).startswith("/") or "://" in str(root)):
+        reason = "is a relative path, which each worker would resolve differently"
+        raise _refusal(
+            connection, _ROOT, f"{reason}; allowed: an absolute path, or a URI such as s3://bucket/lake"
+        )
+
+
+def _text(value: str | float) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _refusal(connection: Connection, key: str, reason: str) -> AirflowFailException:
+    return AirflowFailException(f"connection {connection.conn_id!r}, extra {key!r}: {reason}")

@@ -1,0 +1,270 @@
+"""Base class of hooks to Lance namespaces; subclasses read the connection of their kind of metastore."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Collection, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self, cast
+from urllib.parse import urlsplit
+
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BaseHook, mask_secret
+
+from airflow_provider_lancens.hooks.airflow_errors import airflow_error, airflow_errors
+from airflow_provider_lancens.hooks.connection_form import connection_types, extra_properties, read_extra
+from airflow_provider_lancens.hooks.template_args import parse_table
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Connection
+
+    from airflow_provider_lancens.identifiers import TableId
+    from airflow_provider_lancens.namespace.base import MetastoreNamespace
+    from airflow_provider_lancens.namespace.table_status import TableStatus
+
+_STORAGE_PREFIX = "storage."
+_POLLING = "polling table {!r} through connection {!r}"
+_NAMES_IN_A_MESSAGE = 5
+
+
+class LanceHook(BaseHook):
+    """A Lance namespace from an Airflow connection, which is read and opened when first needed.
+
+    Args:
+        lance_conn_id: the connection; by default the class's ``default_conn_name``.
+    """
+
+    conn_name_attr = "lance_conn_id"
+    default_conn_name: str
+    conn_type: str
+    hook_name: str
+    namespace_impl: str
+    """The namespace's dotted path for `lance_namespace.connect`, here and on a Spark executor."""
+    reference_field: str
+    """The extra field that names another connection, which provides servers or credentials."""
+
+    def __init__(self, lance_conn_id: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.lance_conn_id = lance_conn_id or self.default_conn_name
+        self._namespace: MetastoreNamespace | None = None
+
+    @classmethod
+    def for_connection(cls, conn_id: str) -> LanceHook:
+        """Return the hook for a connection's type; not to be called from an event loop.
+
+        Raises:
+            AirflowFailException: the connection's type isn't one of this provider's.
+        """
+        return _hook_for(read_connection(conn_id))
+
+    @classmethod
+    async def afor_connection(cls, conn_id: str) -> LanceHook:
+        """Return the same from an event loop, where a trigger has to read its connection asynchronously."""
+        hook = _hook_for(await cls.aget_connection(conn_id))
+        await hook.aprepare()
+        return hook
+
+    @classmethod
+    def of(cls, connection: Connection) -> Self:
+        """Return the hook for a connection that has already been read."""
+        hook = cls(lance_conn_id=connection.conn_id)
+        hook.connection = connection
+        return hook
+
+    @cached_property
+    def connection(self) -> Connection:
+        """The Airflow connection, read once.
+
+        Raises:
+            AirflowNotFoundException: there is no such connection.
+        """
+        return read_connection(self.lance_conn_id)
+
+    async def aprepare(self) -> None:
+        """Read, from an event loop, the other Airflow connections that this one needs."""
+        raise NotImplementedError
+
+    @property
+    def reference(self) -> str | None:
+        """The id of the connection that this one's extra refers to, or None."""
+        return read_extra(self.connection).get(self.reference_field) or None
+
+    def namespace_properties(self) -> dict[str, str]:
+        """Return the namespace's properties, all strings, including the connection's secrets.
+
+        Raises:
+            AirflowFailException: a field of the connection is invalid; the message names it.
+        """
+        own = extra_properties(self.connection, self.conn_type)
+        own.pop(self.reference_field, None)
+        return {**self.endpoint_properties(), **self.credential_properties(), **own}
+
+    def endpoint_properties(self) -> dict[str, str]:
+        """Return the properties that identify the server, without secrets."""
+        raise NotImplementedError
+
+    def credential_properties(self) -> dict[str, str]:
+        """Return the properties with the connection's user and password, if it has them."""
+        raise NotImplementedError
+
+    def s3_properties(self) -> dict[str, str]:
+        """Return ``region`` and ``endpoint`` of the tables' S3 storage, if the connection specifies them."""
+        extra = read_extra(self.connection)
+        found = {
+            name: extra.get(f"{_STORAGE_PREFIX}{name}") or extra.get(f"{_STORAGE_PREFIX}aws_{name}")
+            for name in ("region", "endpoint")
+        }
+        return {name: str(value) for name, value in found.items() if value}
+
+    def storage_options(self) -> dict[str, str]:
+        """Return Lance's storage options among the namespace's properties, including secrets.
+
+        Raises:
+            AirflowFailException: a field of the connection is invalid; the message names it.
+        """
+        return {
+            key.removeprefix(_STORAGE_PREFIX): value
+            for key, value in self.namespace_properties().items()
+            if key.startswith(_STORAGE_PREFIX)
+        }
+
+    def get_conn(self) -> MetastoreNamespace:
+        """Return the namespace, a `lance_namespace.LanceNamespace`, which connects on its first call.
+
+        It is created once.
+
+        Raises:
+            AirflowFailException: the connection doesn't describe a namespace.
+        """
+        if self._namespace is None:
+            self._namespace = self._new_namespace(self.namespace_properties())
+        return self._namespace
+
+    def close(self) -> None:
+        """Close idle connections to the metastore; the next call opens new ones."""
+        if self._namespace is not None:
+            self._namespace.close()
+
+    def test_connection(self) -> tuple[bool, str]:
+        """Read the metastore's identity and a few namespaces, for Airflow's Test button.
+
+        Returns:
+            Whether the connection works, and a description of the metastore or of the error.
+        """
+        try:
+            with airflow_errors(f"connecting to {self.description}"):
+                server, names = self.get_conn().server_info(), self._some_namespaces()
+        except AirflowException as error:
+            return False, str(error)
+        return True, f"Connected to {self.description}: {server.summary}. Namespaces: {names}."
+
+    @property
+    def description(self) -> str:
+        """Describe the kind and the address of the metastore, without secrets."""
+        from airflow_provider_lancens.redaction import redact
+
+        where = ", ".join(f"{key}={redact(value)}" for key, value in self.endpoint_properties().items())
+        return f"{self.hook_name} at {where}"
+
+    def table_status(self, table: TableId | str) -> TableStatus:
+        """Poll a table: its newest version, from its version authority, and its location.
+
+        Args:
+            table: its identifier, parsed or as text, ``database$table``.
+
+        Returns:
+            Its status; the version is 0 if it has none, the location None if it doesn't exist.
+
+        Raises:
+            LanceRetryableError: the metastore or the storage is unavailable; the next poll may succeed.
+            AirflowFailException: a permanent error, such as an invalid name or denied access.
+        """
+        asked = parse_table(table) if isinstance(table, str) else table
+        with airflow_errors(_POLLING.format(str(asked), self.lance_conn_id)):
+            namespace = self.get_conn()
+            status = namespace.poll_tables([asked])[asked]
+            if isinstance(status, Exception):
+                raise status
+            return namespace.read_storage_version(status) if status.needs_listing else status
+
+    def poll_tables(self, tables: Collection[TableId]) -> dict[TableId, TableStatus | AirflowException]:
+        """Poll many catalog tables, with one call per database; a failing one doesn't affect the others.
+
+        Returns:
+            For each its status, or the error that `table_status` would raise. A status with
+            ``needs_listing`` is incomplete: `read_storage_version` completes it.
+        """
+        from lance_namespace.errors import LanceNamespaceError
+
+        found = self.get_conn().poll_tables(tables)
+        # An error gets no traceback and no cause: a wait keeps it for as long as an outage lasts.
+        return {
+            table: airflow_error(_POLLING.format(str(table), self.lance_conn_id), one)
+            if isinstance(one, LanceNamespaceError)
+            else one
+            for table, one in found.items()
+        }
+
+    def read_storage_version(self, status: TableStatus) -> TableStatus:
+        """Complete a status by listing the versions at the table's location; raises as `table_status`."""
+        from lance_namespace.errors import LanceNamespaceError
+
+        try:
+            return self.get_conn().read_storage_version(status)
+        except LanceNamespaceError as error:
+            raise airflow_error(_POLLING.format(str(status.table), self.lance_conn_id), error) from None
+
+    def _new_namespace(self, properties: dict[str, str]) -> MetastoreNamespace:
+        import lance_namespace
+
+        from airflow_provider_lancens.redaction import redact, shareable_cause
+
+        try:
+            made = lance_namespace.connect(self.namespace_impl, properties)
+        except ValueError as error:
+            raise AirflowFailException(
+                f"connection {self.lance_conn_id!r}: {redact(str(error))}"
+            ) from shareable_cause(error)
+        return cast("MetastoreNamespace", made)
+
+    def _some_namespaces(self) -> str:
+        from lance_namespace import ListNamespacesRequest
+
+        request = ListNamespacesRequest(id=[], limit=_NAMES_IN_A_MESSAGE)
+        response = self.get_conn().list_namespaces(request)
+        names = sorted(response.namespaces)
+        return ", ".join([*names, "…"] if response.page_token else names) or "none"
+
+
+def read_connection(conn_id: str) -> Connection:
+    """Read an Airflow connection and mask the secrets of its extra in logs; not from an event loop."""
+    connection = BaseHook.get_connection(conn_id)
+    extra = read_extra(connection)
+    mask_secret(dict(extra))
+    for key, value in extra.items():
+        for secret in _secrets_in(key, value):
+            mask_secret(secret)
+    return connection
+
+
+def _secrets_in(key: str, value: Any) -> Iterator[str]:
+    """Yield the secrets that Airflow's masker misses: those of storage options, and passwords in URLs."""
+    from airflow_provider_lancens.redaction import is_secret
+
+    if isinstance(value, str) and value:
+        if is_secret(key):
+            yield value
+        with contextlib.suppress(ValueError):  # no URL: then it has no password
+            yield from filter(None, [urlsplit(value).password])
+
+
+def _hook_for(connection: Connection) -> LanceHook:
+    types = connection_types()
+    if connection.conn_type not in types:
+        raise AirflowFailException(
+            f"connection {connection.conn_id!r}, field Connection Type: is "
+            f"{connection.conn_type!r}; allowed: {', '.join(types)}"
+        )
+    module, _, name = types[connection.conn_type]["hook-class-name"].rpartition(".")
+    hook_class: type[LanceHook] = getattr(importlib.import_module(module), name)
+    return hook_class.of(connection)

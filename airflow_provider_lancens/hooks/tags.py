@@ -1,0 +1,139 @@
+"""Tags and transactions of a table's data set. Lance is imported when first needed."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
+
+from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError, airflow_errors
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+    from airflow_provider_lancens.hooks.lance_hook import LanceHook
+    from airflow_provider_lancens.identifiers import TableId
+
+_LONGEST_TAG = 200
+_NOT_IN_A_TAG = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def tag_name(*parts: str) -> str:
+    """Return a valid tag name in Lance, the same for the same parts.
+
+    Args:
+        parts: such as the ids of a DAG, a run and a task; characters not allowed in tags become ``-``.
+    """
+    name = re.sub(r"\.+", ".", ".".join(_NOT_IN_A_TAG.sub("-", part) for part in parts)).strip(".")
+    if len(name) <= _LONGEST_TAG:
+        return name
+    return f"{hashlib.sha256(name.encode()).hexdigest()[:16]}-{name[-100:]}"
+
+
+def check_tag(tag: str) -> str:
+    """Return the tag name if it is valid.
+
+    Raises:
+        AirflowFailException: Lance doesn't allow the name.
+    """
+    dotted = ".." in tag or tag != tag.strip(".")
+    if not tag or tag == "None" or dotted or _NOT_IN_A_TAG.search(tag) or len(tag) > _LONGEST_TAG:
+        raise AirflowFailException(
+            f"tag={tag!r}: is not a valid tag name; allowed: up to {_LONGEST_TAG} letters, digits, "
+            "'-', '_' and single dots inside"
+        )
+    return tag
+
+
+def pin(hook: LanceHook, table: TableId, version: int, tag: str) -> None:
+    """Tag a version, which protects it from clean-up; an existing tag of that name is moved.
+
+    Args:
+        hook: hook to the table's namespace.
+        table: table identifier.
+        version: an existing version.
+        tag: name of the tag.
+
+    Raises:
+        AirflowFailException: there is no such version, or the tag's name is invalid.
+        LanceRetryableError: the storage or the metastore is unavailable.
+    """
+    check_tag(tag)
+    with _open_dataset(
+        hook, table, f"tagging version {version} of table {str(table)!r} as {tag!r}"
+    ) as dataset:
+        if tag in dataset.tags.list():
+            dataset.tags.update(tag, version)
+        else:
+            dataset.tags.create(tag, version)
+
+
+def release(hook: LanceHook, table: TableId, tag: str) -> bool:
+    """Delete a tag.
+
+    Returns:
+        False if there was no such tag.
+
+    Raises:
+        AirflowFailException: the tag's name is invalid, or there is no such table.
+        LanceRetryableError: the storage or the metastore is unavailable.
+    """
+    check_tag(tag)
+    with _open_dataset(hook, table, f"releasing tag {tag!r} of table {str(table)!r}") as dataset:
+        if tag not in dataset.tags.list():
+            return False
+        dataset.tags.delete(tag)
+        return True
+
+
+def data_changed(hook: LanceHook, table: TableId, since: int) -> bool:
+    """Return whether a version after this one changed data; compaction, indexing and configuration don't.
+
+    Args:
+        hook: hook to the table's namespace.
+        table: table identifier.
+        since: the last known version; 0 for none.
+
+    Returns:
+        True also if a clean-up removed the transactions to check: a change must not be missed.
+
+    Raises:
+        LanceRetryableError: the data set no longer exists, or the metastore or the storage is unavailable.
+        AirflowFailException: a permanent error, such as denied access.
+    """
+    from airflow_provider_lancens.spark.table import history
+
+    attempt = f"reading the versions of table {str(table)!r} after {since}"
+    with _open_dataset(hook, table, attempt, missing=LanceRetryableError) as dataset:
+        kept = {reference["version"] for reference in dataset.version_refs()}
+        if not kept.issuperset(range(since + 1, dataset.version + 1)):
+            return True
+        return history.data_changed(dataset, since)
+
+
+@contextmanager
+def _open_dataset(
+    hook: LanceHook, table: TableId, attempt: str, missing: type[AirflowException] = AirflowFailException
+) -> Iterator[LanceDataset]:
+    import lance
+
+    from airflow_provider_lancens.namespace.lance_errors import namespace_error
+    from airflow_provider_lancens.namespace.storage.storage_errors import is_storage_error, storage_error
+    from airflow_provider_lancens.redaction import redact, secret_values, shareable_cause
+
+    attempt = f"{attempt} through connection {hook.lance_conn_id!r}"
+    with airflow_errors(attempt):
+        try:
+            yield lance.dataset(namespace_client=hook.get_conn(), table_id=list(table.parts))
+        except (OSError, ValueError) as error:
+            secrets = secret_values(hook.storage_options())
+            if (refused := namespace_error(error, secrets)) is not None:
+                raise refused from None
+            if is_storage_error(error):
+                raise storage_error(error, f"the location of table {str(table)!r}", secrets) from None
+            # Lance's error for a missing version, tag or data set.
+            raise missing(f"{attempt}: {redact(str(error), secrets)}") from shareable_cause(error, secrets)

@@ -1,0 +1,176 @@
+"""Parses arguments of operators and sensors, which may be rendered from templates.
+
+A template renders every value as text, unless its DAG renders native objects, which makes numbers of digits.
+Ambiguous values are refused by argument name, before anything is done. Messages never contain the values of
+a mapping, which may be secrets.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_lancens.identifiers import InvalidIdentifierError, NamespaceId, TableId
+
+_NOTHING = (None, "", "None")
+_TEMPLATE_HINT = (
+    "a template renders it as text: pass another task's `.output`, or let the DAG render native "
+    "objects (render_template_as_native_obj=True)"
+)
+
+
+def parse_namespace(text: str) -> NamespaceId:
+    """Parse a namespace's identifier.
+
+    Raises:
+        AirflowFailException: it is invalid; the message names the argument.
+    """
+    try:
+        return NamespaceId.parse(text)
+    except InvalidIdentifierError as error:
+        raise AirflowFailException(f"namespace={text!r}: {error}; write it as database") from error
+
+
+def parse_table(text: str) -> TableId:
+    """Parse a table's identifier.
+
+    Raises:
+        AirflowFailException: it is invalid; the message names the argument.
+    """
+    try:
+        return TableId.parse(text)
+    except InvalidIdentifierError as error:
+        raise AirflowFailException(f"table={text!r}: {error}; write it as database$table") from error
+
+
+def parse_version(argument: str, value: Any) -> int | None:
+    """Parse a version, which a template may have rendered as text.
+
+    Args:
+        argument: its name, for the message.
+        value: an integer, its digits, or an empty value: None, ``"None"`` or ``""``.
+
+    Raises:
+        AirflowFailException: it is anything else; the message names the argument.
+    """
+    text = parse_text(value)
+    if text is None:
+        return None
+    if isinstance(value, bool) or not (text.isascii() and text.isdecimal()):
+        raise AirflowFailException(
+            f"{argument}={value!r}: not a version; allowed: a whole number of at least 0, or None"
+        )
+    return int(text)
+
+
+def parse_text(value: Any) -> str | None:
+    """Parse text, or a number that native rendering made of it; None if it is empty."""
+    text = "" if value is None else str(value).strip()
+    return None if text in _NOTHING else text
+
+
+def parse_number(value: Any) -> Any:
+    """Parse a number that a template may have rendered as text; whatever is none is returned unchanged."""
+    text = parse_text(value)
+    if text is None or not isinstance(value, str):
+        return None if text is None else value
+    for number in (int, float):
+        with contextlib.suppress(ValueError):
+            return number(text)
+    return value
+
+
+def is_template(value: Any) -> bool:
+    """Whether a value is known only once a task runs: text with a template, or the output of another task."""
+    return hasattr(value, "resolve") or (isinstance(value, str) and ("{{" in value or "{%" in value))
+
+
+def parse_mapping(argument: str, value: Any) -> dict[str, Any]:
+    """Parse a mapping of names to values, which may be empty.
+
+    Args:
+        argument: its name, for the message.
+        value: a mapping, or an empty value: None, ``"None"`` or ``""``.
+
+    Raises:
+        AirflowFailException: it is anything else; the message names the argument and the type.
+    """
+    try:
+        return check_mapping(argument, None if value in _NOTHING else value)
+    except TypeError as error:
+        raise _refusal(str(error), value) from error
+
+
+def parse_settings(argument: str, value: Any) -> dict[str, str]:
+    """Parse a mapping of names to text; numbers and booleans become text as in JSON.
+
+    Raises:
+        AirflowFailException: it is not a mapping, or contains other values.
+    """
+    settings = parse_mapping(argument, value)
+    for name, one in settings.items():
+        if not isinstance(one, str | int | float):
+            raise AirflowFailException(
+                f"{argument}[{name!r}]: is {_type(one)}; allowed: text, a number or a boolean"
+            )
+    return {name: one if isinstance(one, str) else json.dumps(one) for name, one in settings.items()}
+
+
+def parse_list(argument: str, value: Any, allowed: str) -> list[str]:
+    """Parse a list of text, which may be empty.
+
+    Args:
+        argument: its name, for the message.
+        value: a list of text, or an empty value: None, ``"None"`` or ``""``.
+        allowed: what it is a list of, for the message.
+
+    Raises:
+        AirflowFailException: it is anything else, such as text, which would be taken as a list of letters.
+    """
+    if value in _NOTHING:
+        return []
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+        raise _refusal(f"{argument}: is {_type(value)}; allowed: {allowed}", value)
+    for one in value:
+        if not isinstance(one, str):
+            raise AirflowFailException(f"{argument}: contains a value {_type(one)}; allowed: {allowed}")
+    return list(value)
+
+
+def check_mapping(argument: str, value: Any) -> dict[str, Any]:
+    """Check a mapping of names to values that is not a template; None becomes an empty one.
+
+    Raises:
+        TypeError: it is anything else. Raised while a DAG is parsed, so that it shows as an import error.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{argument}: is {_type(value)}; allowed: a mapping of names to values")
+    for name in value:
+        if not isinstance(name, str):
+            raise TypeError(f"{argument}: contains the name {name!r} {_type(name)}; allowed: text")
+    return dict(value)
+
+
+def check_choice(argument: str, value: str, allowed: tuple[str, ...]) -> str:
+    """Return the value if it is one of the allowed ones.
+
+    Raises:
+        ValueError: it is not. Raised while a DAG is parsed, so that it shows as an import error.
+    """
+    if value not in allowed:
+        raise ValueError(f"{argument}={value!r}; allowed: {', '.join(allowed)}")
+    return value
+
+
+def _refusal(message: str, value: Any) -> AirflowFailException:
+    return AirflowFailException(f"{message}; {_TEMPLATE_HINT}" if isinstance(value, str) else message)
+
+
+def _type(value: Any) -> str:
+    return f"of type {type(value).__name__}"

@@ -1,0 +1,104 @@
+"""Batched reads of catalog tables, in which a table that can't be read doesn't fail the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from lance_namespace.errors import (
+    LanceNamespaceError,
+    NamespaceNotFoundError,
+    ServiceUnavailableError,
+    ThrottlingError,
+    UnauthenticatedError,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_lancens.namespace.metastore_protocol import Table
+
+OF_THE_SERVER = (ServiceUnavailableError, ThrottlingError, UnauthenticatedError)
+"""Errors of the server rather than of a table: the next request would fail the same way."""
+_NONE_OF_SO_MANY = 5
+"""Number of failed tables, with none read successfully, after which the server is considered failing."""
+
+
+@dataclass(slots=True)
+class BatchRead:
+    """Result of reading some catalog tables."""
+
+    tables: list[Table] = field(default_factory=list)
+    failures: dict[str, LanceNamespaceError] = field(default_factory=dict)
+    """Error by name of each table that can't be read."""
+
+
+def read_each(
+    names: Sequence[str], read: Callable[[Sequence[str]], Sequence[Table]], *, server_answers: bool = False
+) -> BatchRead:
+    """Read a batch of catalog tables by one call; if that fails, bisect until the failing tables are found.
+
+    Args:
+        names: the tables to read.
+        read: reads some of them by one call, and omits those that don't exist.
+        server_answers: whether the server has already returned tables, so that it isn't failing.
+
+    Returns:
+        The tables that could be read, and the error of each one that couldn't.
+
+    Raises:
+        NamespaceNotFoundError: (1) the namespace doesn't exist.
+        UnauthenticatedError: (16) the server refused the credentials.
+        ServiceUnavailableError: (17) the server failed, or fails for one table after the other.
+        ThrottlingError: (21) the server throttles requests.
+    """
+    result = BatchRead()
+    batches = [names]
+    while batches:
+        batch = batches.pop()
+        try:
+            result.tables += read(batch)
+        except (NamespaceNotFoundError, *OF_THE_SERVER):
+            raise
+        except LanceNamespaceError as error:
+            if len(batch) > 1:
+                middle = len(batch) // 2
+                batches += [batch[middle:], batch[:middle]]
+                continue
+            result.failures[batch[0]] = error
+            if not (server_answers or result.tables):
+                _check_not_failing(len(result.failures), error)
+    return result
+
+
+def read_one_by_one(
+    names: Iterable[str], read: Callable[[str], Table | None], *, server_answers: bool = False
+) -> Iterator[BatchRead]:
+    """Read catalog tables lazily, each by a call of its own.
+
+    Args:
+        names: the tables to read.
+        read: reads one of them; None if it doesn't exist.
+        server_answers: as for `read_each`, which raises the same errors.
+    """
+    failed = 0
+    for name in names:
+        try:
+            table = read(name)
+        except (NamespaceNotFoundError, *OF_THE_SERVER):
+            raise
+        except LanceNamespaceError as error:
+            failed += 1
+            if not server_answers:
+                _check_not_failing(failed, error)
+            yield BatchRead(failures={name: error})
+        else:
+            server_answers = True
+            if table:
+                yield BatchRead([table])
+
+
+def _check_not_failing(failed: int, error: LanceNamespaceError) -> None:
+    if failed >= _NONE_OF_SO_MANY:
+        raise ServiceUnavailableError(
+            f"none of {failed} tables could be read; last error: {error}"
+        ) from error

@@ -1,0 +1,91 @@
+"""Extension to the specification: polls for the newest versions of many tables, as triggerers need them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from lance_namespace.errors import InvalidInputError, LanceNamespaceError, NamespaceNotFoundError
+
+from airflow_provider_lancens.identifiers import NamespaceId, TableId
+from airflow_provider_lancens.namespace import table_properties
+from airflow_provider_lancens.namespace.batch_reads import OF_THE_SERVER
+from airflow_provider_lancens.namespace.interface.core import NamespaceCore
+from airflow_provider_lancens.namespace.metastore_protocol import Table
+from airflow_provider_lancens.namespace.requests import table_id
+from airflow_provider_lancens.namespace.storage import object_store
+from airflow_provider_lancens.namespace.table_status import TableStatus
+
+StatusOrError = TableStatus | LanceNamespaceError
+
+
+class TablePolls(NamespaceCore):
+    """Polls of catalog tables, one batch per namespace, and of a table's storage."""
+
+    def poll_tables(self, tables: Collection[TableId]) -> dict[TableId, StatusOrError]:
+        """Poll many catalog tables; a failing one doesn't affect the others.
+
+        Args:
+            tables: their identifiers, in any namespaces.
+
+        Returns:
+            For each its status, or an error: the table's own, or the same for all tables that were not polled
+            any more: ServiceUnavailableError (17), ThrottlingError (21) or UnauthenticatedError (16).
+        """
+        found: dict[TableId, StatusOrError] = {}
+        by_namespace: dict[NamespaceId, dict[str, TableId]] = {}
+        for table in tables:
+            try:
+                valid = table_id(table.parts, self._metastore)
+                by_namespace.setdefault(valid.namespace, {})[valid.name] = table
+            except InvalidInputError as error:
+                found[table] = error
+        server_error: LanceNamespaceError | None = None
+        for namespace, named in by_namespace.items():
+            try:
+                found |= self._poll_namespace(namespace, named) if server_error is None else {}
+            except OF_THE_SERVER as error:
+                server_error = error
+            if server_error is not None:
+                found |= dict.fromkeys(named.values(), server_error)
+        return found
+
+    def read_storage_version(self, status: TableStatus) -> TableStatus:
+        """Return a status whose version was read from the storage, by one listing request.
+
+        Args:
+            status: one of `poll_tables` with ``needs_listing``.
+
+        Raises:
+            PermissionDeniedError: (15) access to the storage is denied.
+            UnauthenticatedError: (16) the storage refused the credentials.
+            ServiceUnavailableError: (17) the storage can't be reached or failed.
+        """
+        version = object_store.latest_version(str(status.location), self._config.storage_options)
+        return replace(status, version=version or 0, needs_listing=False)
+
+    def _poll_namespace(
+        self, namespace: NamespaceId, named: dict[str, TableId]
+    ) -> dict[TableId, StatusOrError]:
+        found: dict[TableId, StatusOrError] = {table: TableStatus(table) for table in named.values()}
+        try:
+            for read in self._metastore.get_tables(namespace, list(named)):
+                found |= {named[name]: error for name, error in read.failures.items()}
+                found |= {
+                    named[catalog_table.id.name]: _status(named[catalog_table.id.name], catalog_table)
+                    for catalog_table in read.tables
+                }
+        except NamespaceNotFoundError:
+            return found
+        return found
+
+
+def _status(table: TableId, catalog_table: Table) -> StatusOrError:
+    try:
+        table_properties.check_lance(catalog_table)
+        location = table_properties.location_of(catalog_table)
+        if not table_properties.is_managed(catalog_table):
+            return TableStatus(table, location, needs_listing=True)
+        return TableStatus(table, location, table_properties.managed_version(catalog_table))
+    except LanceNamespaceError as error:
+        return error

@@ -1,0 +1,33 @@
+"""The specification's errors that Lance's core converts to text.
+
+If a namespace raises an error while Lance's core opens a data set or commits through it, the core raises a
+ValueError such as ``Namespace error: Service unavailable: <message>, src/namespace.rs:1569:18``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from lance_namespace.errors import ErrorCode, LanceNamespaceError, from_error_code
+
+from airflow_provider_lancens.redaction import redact
+
+_NAMESPACE_ERROR = re.compile(
+    r"Namespace error: (\w[\w ]*?)(?: error)?: (.*?)(?:, \S+\.rs:\d+:\d+)?", re.DOTALL
+)
+_CODES = {code.name.removesuffix("_ERROR").replace("_", " ").capitalize(): code for code in ErrorCode}
+"""Each code by the words with which Lance's core shows it."""
+
+
+def namespace_error(error: BaseException, secrets: Collection[str] = ()) -> LanceNamespaceError | None:
+    """Return the error that a namespace raised to Lance's core; None if the core's error is another one.
+
+    Args:
+        error: what Lance raised.
+        secrets: values that must not appear in the message.
+    """
+    shown = _NAMESPACE_ERROR.fullmatch(str(error)) if isinstance(error, ValueError | OSError) else None
+    if shown is None or (code := _CODES.get(shown[1])) is None:
+        return None
+    return from_error_code(code, redact(shown[2], secrets))

@@ -1,0 +1,1 @@
+"""Implementation-managed tables: the metastore is the version authority."""

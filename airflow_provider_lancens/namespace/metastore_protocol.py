@@ -1,0 +1,290 @@
+"""Protocol that a metastore backend implements, and the data classes it uses.
+
+The operations of the specification are implemented once, in `operations`, over this protocol. A backend
+returns frozen views and has one method per kind of change, so the raw Thrift or Glue object never leaves the
+backend and no foreign field is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from airflow_provider_lancens.identifiers import NamespaceId, TableId
+
+if TYPE_CHECKING:
+    from lance_namespace.errors import LanceNamespaceError
+
+    from airflow_provider_lancens.namespace.batch_reads import BatchRead
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """Catalog or database as stored in the metastore."""
+
+    id: NamespaceId
+    location: str | None = field(default=None, repr=False)
+    description: str | None = None
+    owner: str | None = None
+    owner_type: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Custom properties only; what the metastore stores in dedicated fields is in the fields above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Catalog table as stored in the metastore, Lance or not.
+
+    The repr omits its location and parameters: any client may have written a secret there.
+    """
+
+    id: TableId
+    location: str | None = field(default=None, repr=False)
+    parameters: Mapping[str, str] = field(default_factory=dict, repr=False)
+    external: bool = True
+    """Whether the table is external, so that the metastore doesn't manage its files."""
+    created: int | None = field(default=None, compare=False)
+    """When the server created it, in seconds since 1970; differs for a later table of the same name.
+
+    Not compared, so that a table as it was sent equals the one that is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableLocation:
+    """Location of a catalog table, Lance or not."""
+
+    table: str
+    """Full identifier; in a catalog that this namespace can't address, it starts with that catalog."""
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """Description of a server, obtained by read-only calls."""
+
+    kind: str
+    """Display name, such as ``Hive Metastore``."""
+    api_version: str | None = None
+    """API version as the server reports it; None for a service without one."""
+    catalog: str | None = None
+    """Display name of the catalog in use; None where the server has no catalogs."""
+    compare_and_set: bool | None = None
+    """Whether the server supports compare-and-set; None where unknown, since only a probe can tell."""
+
+    @property
+    def summary(self) -> str:
+        """Human-readable summary."""
+        checks = {
+            None: "not probed yet (done for the first managed table)",
+            True: "yes",
+            False: "no, so tables with managed_by=impl are refused",
+        }
+        found = {
+            "API version": self.api_version,
+            "catalog": self.catalog,
+            "compare-and-set": checks[self.compare_and_set],
+        }
+        return ", ".join([self.kind, *(f"{name} {value}" for name, value in found.items() if value)])
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """Expected value of one parameter in a conditional update, checked by the server."""
+
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterChange:
+    """Atomic change of a catalog table's parameters."""
+
+    set: Mapping[str, str]
+    remove: Collection[str] = ()
+    expect: Expectation | None = None
+    """If given, the server applies the change only if this holds; otherwise a concurrent one may be lost."""
+
+    def applied_to(self, parameters: Mapping[str, str]) -> dict[str, str]:
+        """Return the parameters after the change; those that it doesn't name are kept."""
+        return {**{k: v for k, v in parameters.items() if k not in self.remove}, **self.set}
+
+
+@dataclass(frozen=True, slots=True)
+class TableUpdate:
+    """Result of an update of a catalog table."""
+
+    table: Table
+    """The catalog table after the update."""
+    changed: bool
+    """Whether it was changed: false if it was decided that no change is needed."""
+
+
+class Metastore(Protocol):
+    """Operations of a metastore. Every method is thread-safe and opens connections as needed.
+
+    Errors are `lance_namespace.errors`. Any method may raise the transport's: PermissionDeniedError (15),
+    UnauthenticatedError (16), ServiceUnavailableError (17), ThrottlingError (21).
+    """
+
+    @property
+    def namespace_levels(self) -> int:
+        """Number of namespace levels between the root and a table: 1 on Hive 2 and Glue, 2 on Hive 3."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of the server, without any secret: the same for the same properties."""
+
+    def server_info(self) -> ServerInfo:
+        """Describe the server by read-only calls; nothing is changed and nothing is probed."""
+
+    def check_name(self, name: str) -> None:
+        """Refuse a name that the server can't store, before anything is sent.
+
+        Raises:
+            InvalidInputError: (13) the name is invalid; the message says why.
+        """
+
+    def default_location(self, namespace: NamespaceId, root: str) -> str:
+        """Return the location of a namespace under `root` when none is given."""
+
+    def create_namespace(self, namespace: Namespace) -> None:
+        """Create a catalog or a database.
+
+        Raises:
+            NamespaceAlreadyExistsError: (2) it exists.
+            NamespaceNotFoundError: (1) its parent doesn't exist.
+        """
+
+    def get_namespace(self, namespace: NamespaceId) -> Namespace:
+        """Read a catalog or a database.
+
+        Raises:
+            NamespaceNotFoundError: (1) it doesn't exist.
+        """
+
+    def deletable_folders(self, database: NamespaceId) -> Sequence[str]:
+        """Return the folders that are deleted if a client drops the database, or its catalog, with all data.
+
+        The database's own location comes first; empty where it has no location.
+
+        Raises:
+            NamespaceNotFoundError: (1) the database doesn't exist.
+        """
+
+    def list_namespaces(self, parent: NamespaceId) -> Sequence[str]:
+        """List the names one level below, in any order.
+
+        Raises:
+            NamespaceNotFoundError: (1) the parent doesn't exist.
+        """
+
+    def check_droppable(self, namespace: NamespaceId) -> None:
+        """Refuse a namespace that the server never drops, before a cascade changes anything in it.
+
+        Raises:
+            InvalidInputError: (13) the server never drops it.
+        """
+
+    def drop_namespace(self, namespace: NamespaceId) -> None:
+        """Drop an empty namespace without deleting files.
+
+        Raises:
+            NamespaceNotEmptyError: (3) it isn't empty.
+        """
+
+    def create_table(self, table: Table) -> None:
+        """Create an external catalog table.
+
+        Raises:
+            TableAlreadyExistsError: (5) a table of that name exists.
+            NamespaceNotFoundError: (1) its parent doesn't exist.
+        """
+
+    def get_table(self, table: TableId) -> Table:
+        """Read a catalog table in one call.
+
+        Raises:
+            TableNotFoundError: (4) it doesn't exist.
+            NamespaceNotFoundError: (1) its namespace doesn't exist; some servers raise 4 for that, too.
+        """
+
+    def get_tables(self, namespace: NamespaceId, names: Collection[str]) -> Iterator[BatchRead]:
+        """Read many catalog tables of one namespace lazily, in batches; those that don't exist are omitted.
+
+        Raises:
+            NamespaceNotFoundError: (1) the namespace doesn't exist; on some servers all tables are omitted.
+        """
+
+    def scan_tables(self, namespace: NamespaceId, *, lance_only: bool = False) -> Iterator[BatchRead]:
+        """Read all tables and views of one namespace lazily, in batches, in any order.
+
+        Args:
+            namespace: the namespace.
+            lance_only: the caller needs only Lance tables, so others may be left out.
+
+        Raises:
+            NamespaceNotFoundError: (1) the namespace doesn't exist.
+        """
+
+    def list_tables(self, namespace: NamespaceId) -> Sequence[str]:
+        """List the names of all tables and views, Lance or not.
+
+        Raises:
+            NamespaceNotFoundError: (1) the namespace doesn't exist.
+        """
+
+    def list_lance_tables(self, namespace: NamespaceId) -> Sequence[str]:
+        """List the names of the Lance tables.
+
+        Raises:
+            NamespaceNotFoundError: (1) the namespace doesn't exist.
+        """
+
+    def table_locations(self) -> Iterator[TableLocation]:
+        """Iterate over the locations of all tables of the server, in every catalog, addressable or not."""
+
+    def update_table(self, table: TableId, decide: Callable[[Table], ParameterChange | None]) -> TableUpdate:
+        """Change parameters and leave everything else unchanged, including foreign fields.
+
+        Args:
+            table: the table to update.
+            decide: given the current catalog table, returns the change, or None for no change; called again
+                if the table was changed meanwhile. An exception it raises ends the update without a change.
+
+        Returns:
+            The catalog table after the update, and whether the decision that was applied changed it.
+
+        Raises:
+            ConcurrentModificationError: (14) the expectation didn't hold on the server.
+            UnsupportedOperationError: (0) the change has an expectation, and the server can't check it.
+        """
+
+    def require_compare_and_set(self, namespace: NamespaceId) -> None:
+        """Probe in this namespace whether the server supports compare-and-set, and refuse one that doesn't.
+
+        Raises:
+            UnsupportedOperationError: (0) the server doesn't check expectations.
+        """
+
+    def rename_table(self, table: TableId, to: TableId) -> None:
+        """Rename a catalog table, also into another namespace where the server supports that."""
+
+    def drop_table(self, table: TableId) -> None:
+        """Drop a catalog table without deleting files.
+
+        Raises:
+            TableNotFoundError: (4) it doesn't exist.
+        """
+
+    def drop_tables(
+        self, namespace: NamespaceId, names: Collection[str]
+    ) -> Mapping[str, LanceNamespaceError]:
+        """Drop many catalog tables without deleting files.
+
+        Returns:
+            The error of each table that couldn't be dropped, by name; a missing table counts as dropped.
+        """
+
+    def close(self) -> None:
+        """Close idle connections."""

@@ -1,0 +1,71 @@
+"""Which of many catalog tables have a data set, for lists that leave out those that are only declared."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from lance_namespace.errors import (
+    LanceNamespaceError,
+    PermissionDeniedError,
+    ServiceUnavailableError,
+    ThrottlingError,
+    UnauthenticatedError,
+)
+
+from airflow_provider_lancens.namespace.metastore_protocol import Table
+from airflow_provider_lancens.namespace.storage.storage_errors import MissingBucketError
+
+log = logging.getLogger(__name__)
+
+_UNKNOWN = (PermissionDeniedError, UnauthenticatedError, ServiceUnavailableError, ThrottlingError)
+"""The storage didn't say whether a data set is there."""
+
+
+class DataCheck:
+    """Asks for one table after the other, and asks a storage that didn't answer no second time.
+
+    A table that can't have a data set has none: its location or its bucket is missing, or is no storage
+    that Lance reads. A table whose storage doesn't answer, or denies access, counts as one
+    that has: a list that left it out would hide data that is only out of reach. Both are logged.
+    """
+
+    def __init__(self, is_only_declared: Callable[[Table], bool]) -> None:
+        """Take the question that is asked of each table."""
+        self._is_only_declared = is_only_declared
+        self._unavailable: dict[str, LanceNamespaceError] = {}
+
+    def has_data(self, table: Table) -> bool:
+        """Whether a data set lies at a table's location, or may lie there."""
+        try:
+            return not self._ask(table)
+        except LanceNamespaceError as error:
+            may_have_data = isinstance(error, _UNKNOWN) and not isinstance(error, MissingBucketError)
+            if may_have_data:
+                log.warning(
+                    "Table %s is listed, but whether it has data could not be checked: %s", table.id, error
+                )
+            else:
+                log.warning("Table %s is not listed, since it cannot have data: %s", table.id, error)
+            return may_have_data
+
+    def _ask(self, table: Table) -> bool:
+        storage = _storage_of(table.location or "")
+        if storage in self._unavailable:
+            raise self._unavailable[storage]
+        try:
+            return self._is_only_declared(table)
+        except ServiceUnavailableError as error:
+            # Each try takes until its timeout, and a database may have a thousand tables there.
+            self._unavailable[storage] = error
+            raise
+
+
+def _storage_of(location: str) -> str:
+    """The scheme and the bucket, or the host."""
+    try:
+        parts = urlsplit(location)
+    except ValueError:
+        return location
+    return f"{parts.scheme}://{parts.netloc}"

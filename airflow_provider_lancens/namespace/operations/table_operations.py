@@ -1,0 +1,281 @@
+"""Tables: declare, register, list, describe, rename, deregister, drop (specification: Basic Operations)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from lance_namespace.errors import (
+    InternalError,
+    InvalidInputError,
+    LanceNamespaceError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
+
+from airflow_provider_lancens.identifiers import NamespaceId, TableId
+from airflow_provider_lancens.namespace import default_layout, table_properties
+from airflow_provider_lancens.namespace.config import StorageConfig
+from airflow_provider_lancens.namespace.locations import as_uri, check_location, location_fault, normalize
+from airflow_provider_lancens.namespace.managed.managed_versions import ManagedVersions
+from airflow_provider_lancens.namespace.metastore_protocol import Metastore, Table
+from airflow_provider_lancens.namespace.operations.recent_listings import RecentListings
+from airflow_provider_lancens.namespace.operations.table_listing import TableListing
+from airflow_provider_lancens.namespace.paging import Page, PageRequest
+from airflow_provider_lancens.namespace.storage import object_store, purge
+from airflow_provider_lancens.namespace.storage.location_overlap import ResolvedLocation
+from airflow_provider_lancens.namespace.storage.manifests import Manifests
+from airflow_provider_lancens.redaction import redact
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TableOperations:
+    """Table operations of the specification over any metastore."""
+
+    metastore: Metastore
+    config: StorageConfig
+    listings: RecentListings = field(default_factory=RecentListings, repr=False, compare=False)
+
+    def declare(self, table: TableId, location: str | None, properties: Mapping[str, str]) -> Table:
+        """Create a catalog table without a data set.
+
+        Args:
+            table: its identifier.
+            location: its root; None for ``{table}.lance`` in a folder beside its database's, see
+                `default_layout`.
+            properties: the caller's parameters.
+
+        Raises:
+            NamespaceNotFoundError: (1) its namespace doesn't exist.
+            TableAlreadyExistsError: (5) a catalog table of that name exists, Lance or not.
+            InvalidInputError: (13) the location or a property is invalid.
+            UnsupportedOperationError: (0) it is to be managed by a metastore that can't compare-and-set.
+            InternalError: (18) the server failed, such as on creating the folder.
+        """
+        catalog_table = self._new_catalog_table(table, location, properties)
+        try:
+            self.metastore.create_table(catalog_table)
+        except InternalError as error:
+            if location is not None:
+                raise
+            raise InternalError(
+                f"{error}; if the metastore is not permitted to create the folder of "
+                f"{catalog_table.location} beside the database's, grant that, or give the table a location"
+            ) from error
+        return catalog_table
+
+    def register(
+        self, table: TableId, location: str | None, properties: Mapping[str, str], *, overwrite: bool
+    ) -> Table:
+        """Create a catalog table for an existing data set; a managed one starts at its newest version.
+
+        Args:
+            table: its identifier.
+            location: location of the data set.
+            properties: the caller's parameters.
+            overwrite: replace a catalog table of that name, if it is a Lance table, or was one before another
+                client dropped its ``table_type``. Its ``managed_by`` is kept if `properties` has none.
+
+        Raises:
+            InvalidInputError: (13) no location, or the catalog table to replace isn't Lance.
+            NamespaceNotFoundError: (1) as for `declare`.
+            TableAlreadyExistsError: (5) as for `declare`.
+        """
+        if not location:
+            raise InvalidInputError(f"table {table}: registering it requires the location of its data set")
+        replaced = self._replaceable(table, location) if overwrite else None
+        kept = _managed_by(replaced) if replaced else {}
+        catalog_table = self._new_catalog_table(table, location, {**kept, **properties})
+        if replaced:
+            self._drop_catalog_table(replaced)
+        if table_properties.is_managed(catalog_table):
+            newest = (
+                object_store.latest_version(
+                    table_properties.location_of(catalog_table), self.config.storage_options
+                )
+                or 0
+            )
+            catalog_table = replace(
+                catalog_table, parameters={**catalog_table.parameters, table_properties.VERSION: str(newest)}
+            )
+        self.metastore.create_table(catalog_table)
+        return catalog_table
+
+    def get(self, table: TableId) -> Table:
+        """Return the catalog table of a Lance table.
+
+        Raises:
+            TableNotFoundError: (4) no catalog table has that name.
+            InvalidInputError: (13) it isn't a Lance table.
+        """
+        catalog_table = self.metastore.get_table(table)
+        table_properties.check_lance(catalog_table)
+        return catalog_table
+
+    def is_only_declared(self, catalog_table: Table) -> bool:
+        """Whether no data set exists at the table's location yet."""
+        if table_properties.is_managed(catalog_table) and table_properties.managed_version(catalog_table):
+            return False
+        return (
+            object_store.latest_version(
+                table_properties.location_of(catalog_table), self.config.storage_options
+            )
+            is None
+        )
+
+    def list(self, namespace: NamespaceId, token: str | None, limit: int | None, *, declared: bool) -> Page:
+        """List the names of the Lance tables of a namespace, sorted and paginated.
+
+        Args:
+            namespace: the database.
+            token: the previous page's token.
+            limit: maximum number of names to return.
+            declared: whether to include tables without a data set. If false, a table whose storage doesn't
+                answer is included, and one that can't be read, or can have no data, is not: see `DataCheck`.
+        """
+        return self._listing.page(namespace, PageRequest.parse(token, limit), declared=declared)
+
+    def list_all(self, token: str | None, limit: int | None, *, declared: bool) -> Page:
+        """List the full identifiers of all Lance tables below the root, sorted and paginated."""
+        return self._listing.page_of_all(PageRequest.parse(token, limit), declared=declared)
+
+    def rename(self, table: TableId, to: TableId) -> None:
+        """Rename a Lance table; its data stays where it is.
+
+        Raises:
+            TableAlreadyExistsError: (5) the new name is taken.
+            UnsupportedOperationError: (0) the catalog table's type is MANAGED, or the metastore can't rename.
+        """
+        catalog_table = self.get(table)
+        if not catalog_table.external:
+            raise UnsupportedOperationError(
+                f"table {table}: its catalog table has type MANAGED, so the metastore would move "
+                f"its folder; deregister it and register it as {to}"
+            )
+        self.metastore.rename_table(table, to)
+
+    def deregister(self, table: TableId) -> Table:
+        """Drop the catalog table of a Lance table, whichever client created it; its data is kept."""
+        catalog_table = self.get(table)
+        self._drop_catalog_table(catalog_table)
+        return catalog_table
+
+    def drop(self, table: TableId) -> Table:
+        """Delete Lance's own files below a table's location, then its catalog table (promise 3).
+
+        The catalog table is dropped last, so that an interrupted drop can be rerun.
+
+        Raises:
+            InvalidInputError: (13) another catalog table, in any catalog, has the same location or an
+                overlapping one, or the location is a symbolic link; nothing is dropped.
+        """
+        catalog_table = self.get(table)
+        self._check_sole_owner(catalog_table)
+        self._finish_last_commit(catalog_table)
+        purge.remove(table_properties.location_of(catalog_table), self.config.storage_options)
+        self.metastore.drop_table(table)
+        return catalog_table
+
+    @property
+    def _listing(self) -> TableListing:
+        return TableListing(self.metastore, self.is_only_declared, self.listings)
+
+    def _new_catalog_table(
+        self, table: TableId, location: str | None, properties: Mapping[str, str]
+    ) -> Table:
+        parameters = table_properties.new_table_parameters(properties, self.config.managed_by)
+        if parameters[table_properties.MANAGED_BY] == table_properties.BY_IMPLEMENTATION:
+            self.metastore.require_compare_and_set(table.namespace)
+        given = None if location is None else check_location(location)
+        return Table(table, as_uri(self._choose_location(table, given)), parameters)
+
+    def _choose_location(self, table: TableId, given: str | None) -> str:
+        database = table.namespace
+        root = self.config.root
+        folders = self.metastore.deletable_folders(database)
+        folders = folders or [self.metastore.default_location(database, root)]
+        if not given and (fault := location_fault(folders[0])):
+            raise InvalidInputError(
+                f"table {table}: no location is given, and that of its namespace {str(database)!r} "
+                f"is invalid: {fault}; give a location"
+            )
+        chosen = given or default_layout.table_location(
+            table.name, self.metastore.default_location(database, ""), folders
+        )
+        around = default_layout.folder_around(chosen, folders)
+        if around:
+            log.warning(
+                "Table %s: its location %s is inside %s, which is deleted as a whole if any client "
+                "drops %s or its catalog with its data (DROP DATABASE ... CASCADE); store the "
+                "table elsewhere: %s",
+                *(table, chosen, redact(around), database),
+                "omit the location, or choose another" if given else "choose a location in another bucket",
+            )
+        return chosen
+
+    def _finish_last_commit(self, catalog_table: Table) -> None:
+        # Without the catalog table, an interrupted commit is indistinguishable from a refused one.
+        if (
+            not table_properties.is_managed(catalog_table)
+            or not catalog_table.location
+            or location_fault(catalog_table.location)
+        ):
+            return
+        try:
+            location = table_properties.location_of(catalog_table)
+            ManagedVersions(catalog_table, Manifests(location, self.config.storage_options)).finish()
+        except LanceNamespaceError as error:
+            log.warning(
+                "Table %s is removed from the catalog, although its last commit could not be finished: %s",
+                catalog_table.id,
+                error,
+            )
+
+    def _check_sole_owner(self, catalog_table: Table) -> None:
+        # Any database of any catalog may hold the other table, so all are checked: a drop is rare and final.
+        mine = ResolvedLocation(table_properties.location_of(catalog_table))
+        for other in self.metastore.table_locations():
+            if other.table != str(catalog_table.id) and ResolvedLocation(other.location).overlaps(mine):
+                raise InvalidInputError(
+                    f"table {catalog_table.id}: table {other.table} points to the same data: "
+                    f"{redact(other.location)}, and this one to {catalog_table.location}; deregister one of "
+                    "them instead"
+                )
+
+    def _drop_catalog_table(self, catalog_table: Table) -> None:
+        self._finish_last_commit(catalog_table)
+        self.metastore.drop_table(catalog_table.id)
+
+    def _replaceable(self, table: TableId, location: str) -> Table | None:
+        """Return the catalog table that a registration replaces; None if there is none.
+
+        Raises:
+            InvalidInputError: (13) it isn't a Lance table.
+        """
+        try:
+            catalog_table = self.metastore.get_table(table)
+        except TableNotFoundError:
+            return None
+        if not table_properties.lost_table_type(catalog_table) and not self._lost_all_parameters(
+            catalog_table, location
+        ):
+            table_properties.check_lance(catalog_table)
+        return catalog_table
+
+    def _lost_all_parameters(self, catalog_table: Table, location: str) -> bool:
+        """Whether only its location identifies a catalog table as that of the data set stored there."""
+        if catalog_table.parameters.get(table_properties.TABLE_TYPE) or not catalog_table.location:
+            return False
+        stored_at = table_properties.location_of(catalog_table)
+        if stored_at != normalize(check_location(location)):
+            return False
+        return object_store.latest_version(stored_at, self.config.storage_options) is not None
+
+
+def _managed_by(catalog_table: Table) -> dict[str, str]:
+    return {
+        key: value for key, value in catalog_table.parameters.items() if key == table_properties.MANAGED_BY
+    }

@@ -1,0 +1,157 @@
+"""Deletion of local files without following symbolic links.
+
+Every step uses the descriptor of an open directory, and no link is opened as one: if a link is put into the
+tree between the check and the deletion, at most that link is lost, and nothing behind it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import unquote
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+
+
+@contextlib.contextmanager
+def open_folder(folder: str | Path, parent: int | None = None) -> Iterator[int]:
+    """Open a folder and yield its descriptor.
+
+    Args:
+        folder: its path; links above its last part are followed.
+        parent: the descriptor of the folder that `folder` is relative to.
+
+    Raises:
+        FileNotFoundError: it doesn't exist.
+        NotADirectoryError: it is a link, or a file.
+    """
+    descriptor = os.open(folder, _FOLDER, dir_fd=parent)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def files_in(root: int, folder: str) -> list[str]:
+    """List the regular files directly in a folder of an open one; empty if it is a link or missing."""
+    with (
+        contextlib.suppress(FileNotFoundError, NotADirectoryError),
+        open_folder(folder, root) as descriptor,
+        os.scandir(descriptor) as entries,
+    ):
+        return [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+    return []
+
+
+def names_in(folder: Path) -> list[str]:
+    """List the names of all entries directly in a folder; empty if it is missing.
+
+    Unlike a listing by the object store, it doesn't read each file's attributes.
+    """
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        return os.listdir(folder)  # noqa: PTH208 names alone: there may be 100,000
+    return []
+
+
+def remove_below(root: int, folder: str, is_own: Callable[[str], bool]) -> int:
+    """Remove files at any depth of a folder, then the folders that are empty.
+
+    Args:
+        root: the descriptor of the folder above.
+        folder: its name in `root`.
+        is_own: given a regular file's path from `root`, whether to remove it.
+
+    Returns:
+        The number of removed files.
+    """
+    removed = 0
+    if not _is_folder(folder, root):
+        return removed
+    for path, folders, names, descriptor in os.fwalk(folder, topdown=False, onerror=_raise, dir_fd=root):
+        for name in names:
+            if is_own(f"{path}/{name}") and _is_file(name, descriptor):
+                removed += _unlink(name, descriptor)
+        for name in folders:
+            remove_if_empty(name, descriptor)
+    remove_if_empty(folder, root)
+    return removed
+
+
+def remove_file(root: Path, path: str) -> None:
+    """Remove a file below a folder, and the folders in between that are empty then.
+
+    A link, or a file behind one, is kept; a missing file is no error.
+    """
+    *folders, name = path.split("/")
+    with contextlib.ExitStack() as stack:
+        try:
+            parents = [stack.enter_context(open_folder(root.resolve()))]
+            for folder in folders:
+                parents.append(stack.enter_context(open_folder(folder, parents[-1])))
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        for spelling in dict.fromkeys((name, unquote(name))):  # obstore quotes what a URL can't contain
+            if _is_file(spelling, parents[-1]) and _unlink(spelling, parents[-1]):
+                break
+        for folder, parent in zip(reversed(folders), reversed(parents[:-1]), strict=True):
+            remove_if_empty(folder, parent)
+
+
+def links_in(folder: Path, root: Path) -> frozenset[str] | None:
+    """List the symbolic links directly in a folder; None if the folder itself is behind one.
+
+    Args:
+        folder: `root`, or a folder below it.
+        root: the top folder; links above it don't count.
+    """
+    between = folder.relative_to(root).parts
+    if any(root.joinpath(*between[: depth + 1]).is_symlink() for depth in range(len(between))):
+        return None
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
+        return frozenset(entry.name for entry in entries if entry.is_symlink())
+    return frozenset()
+
+
+def walk_entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+    """Iterate over all entries at any depth of a folder, without following links; empty if it is missing."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
+        for entry in entries:
+            yield entry
+            if entry.is_dir(follow_symlinks=False):
+                yield from walk_entries(Path(entry.path))
+
+
+def remove_if_empty(name: str | Path, parent: int | None = None) -> None:
+    """Remove a folder if it is empty."""
+    with contextlib.suppress(OSError):  # not empty, a link, gone, or no permission: nothing is lost by it
+        os.rmdir(name, dir_fd=parent)
+
+
+def _is_file(name: str, parent: int) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _is_folder(name: str, parent: int) -> bool:
+    try:
+        return stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _unlink(name: str, parent: int) -> bool:
+    try:
+        os.unlink(name, dir_fd=parent)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _raise(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):  # removed meanwhile by another drop of the same table
+        raise error

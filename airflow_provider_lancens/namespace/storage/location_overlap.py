@@ -1,0 +1,78 @@
+"""Overlap of two locations, however they are spelled.
+
+A location is compared in every form in which a server or a file system may interpret it, so that in doubt
+two count as one: ``file:/x``, ``file:///x`` and ``/x``; ``s3a://`` and ``s3://``; percent-encoded or not;
+with ``//``, ``.`` and ``..``; and local ones through symbolic links, other mounts, and names in another case.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from pathlib import Path
+from urllib.parse import unquote
+
+from airflow_provider_lancens.redaction import without_user
+
+_ALIASES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "wasb", "gcs": "gs"}
+_FILE = "file"
+_HDFS_PORT = ":8020"
+_Identity = tuple[int, int]
+"""Device and inode number of a folder."""
+
+
+class ResolvedLocation:
+    """Place that a location refers to, in all its interpretations."""
+
+    def __init__(self, location: str) -> None:
+        """Parse a location; links in a local one are resolved.
+
+        Args:
+            location: as stored in the catalog; a relative one refers to no place.
+        """
+        self._store, path = _split_location(location)
+        spellings = {text for text in (path, unquote(path)) if text.startswith("/")}
+        readings = {posixpath.normpath("/" + text.lstrip("/")) for text in spellings}
+        if self._store == _FILE:
+            readings |= {str(Path("/" + text.lstrip("/")).resolve()) for text in spellings}
+        self._paths = [tuple(part for part in reading.split("/") if part) for reading in readings]
+        chains = [_chain(reading) for reading in readings] if self._store == _FILE else []
+        self._own = {chain[0] for chain in chains} - {None}
+        self._chain = {identity for chain in chains for identity in chain} - {None}
+
+    def lies_in(self, other: ResolvedLocation) -> bool:
+        """Whether this is the other place or below it, in any interpretation of the two."""
+        if self._store != other._store:
+            return False
+        by_name = any(mine[: len(its)] == its for mine in self._paths for its in other._paths)
+        return by_name or not other._own.isdisjoint(self._chain)
+
+    def overlaps(self, other: ResolvedLocation) -> bool:
+        """Whether the two are equal, or one contains the other."""
+        return self.lies_in(other) or other.lies_in(self)
+
+
+def _split_location(location: str) -> tuple[str, str]:
+    """Split into the store, such as a scheme with a bucket, and the path in it."""
+    location = without_user(location)  # the place doesn't depend on the user who reads it
+    scheme, separator, rest = location.strip().partition(":")
+    scheme = scheme.lower()
+    if not separator or "/" in scheme:
+        return _FILE, location.strip()
+    if scheme == _FILE:
+        return _FILE, rest.removeprefix("//localhost")
+    host, _, path = rest.removeprefix("//").partition("/")
+    scheme = _ALIASES.get(scheme, scheme)
+    return f"{scheme}://{host.lower().removesuffix(_HDFS_PORT)}", f"/{path}"
+
+
+def _chain(path: str) -> list[_Identity | None]:
+    """Return the identities of the folders from a path upwards; None for one that doesn't exist."""
+    return [_identity(folder) for folder in (Path(path), *Path(path).parents)]
+
+
+def _identity(path: Path) -> _Identity | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -1,0 +1,101 @@
+"""Missing files of a data set: those that its versions refer to and the storage lacks.
+
+A version whose files were removed can be opened and described, and fails when its rows are read. Lance is
+imported only when a version is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from lance_namespace.errors import TableVersionNotFoundError
+
+from airflow_provider_lancens.namespace.storage.manifests import Manifests
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+_DATA, _INDICES = "data", "_indices"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVersions:
+    """Versions of a data set, read directly from the storage."""
+
+    location: str
+    storage_options: Mapping[str, str] = field(repr=False)
+
+    def missing_files(self, version: int) -> tuple[str, ...]:
+        """Return the missing files that a version refers to: relative to the location, sorted.
+
+        Raises:
+            TableVersionNotFoundError: (11) there is no such version.
+        """
+        import lance
+
+        options = dict(self.storage_options)
+        try:
+            dataset = lance.dataset(self.location, version=version, storage_options=options)
+        except ValueError as error:
+            if self._manifests.find(version) is not None:
+                raise
+            raise TableVersionNotFoundError(f"{self.location} has no version {version}") from error
+        return self.missing_files_of(dataset)
+
+    def missing_files_of(self, dataset: LanceDataset) -> tuple[str, ...]:
+        """Return the missing files of an open version."""
+        files = self._manifests
+        listed: set[str] = set()
+        wanted = referenced_files(dataset)
+        for folder in {path.rpartition("/")[0] for path in wanted}:
+            listed.update(file.path for file in files.below(folder))
+        # A listing may be older than a file that was just written: check each that isn't in it.
+        missing = [path for path in wanted - listed if files.look(path) is None]
+        missing += [folder for folder in _index_folders(dataset) if not files.below(folder)]
+        return tuple(sorted(missing))
+
+    def newest_whole(self, below: int) -> int | None:
+        """Return the newest version below another one without missing files; None if there is none."""
+        older = sorted((version for version in self._manifests.all() if version < below), reverse=True)
+        return next((version for version in older if self._is_whole(version)), None)
+
+    def _is_whole(self, version: int) -> bool:
+        try:
+            return not self.missing_files(version)
+        except TableVersionNotFoundError:  # cleaned up meanwhile
+            return False
+
+    @property
+    def _manifests(self) -> Manifests:
+        return Manifests(self.location, self.storage_options)
+
+
+def referenced_files(dataset: LanceDataset) -> set[str]:
+    """Return the data and deletion files that a version refers to below its own location."""
+    paths: set[str] = set()
+    for fragment in dataset.get_fragments():
+        metadata = fragment.metadata
+        # Older versions of Lance have no overlays, and no files at other locations.
+        overlays = [overlay.data_file for overlay in getattr(metadata, "overlays", ())]
+        files = [*metadata.files, *overlays]
+        paths |= {f"{_DATA}/{file.path}" for file in files if getattr(file, "base_id", None) is None}
+        if metadata.deletion_file is not None:
+            paths.add(metadata.deletion_file.path(metadata.id))
+    return paths
+
+
+def example_of(paths: Iterable[str]) -> str:
+    """Return the first of some files and the number of others, for a message."""
+    first, *others = sorted(paths)
+    return f"{first} and {len(others)} more" if others else first
+
+
+def _index_folders(dataset: LanceDataset) -> set[str]:
+    return {
+        f"{_INDICES}/{segment.uuid}"
+        for index in dataset.describe_indices()
+        for segment in index.segments
+        if getattr(segment, "base_id", None) is None
+    }

@@ -1,0 +1,243 @@
+"""Read access to a table's location through the object store, without importing Lance.
+
+`obstore` wraps the Rust library that Lance itself uses, so it takes Lance's own storage options, and reading
+a version this way costs a triggerer one listing request.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import obstore
+from obstore import exceptions
+from obstore.store import LocalStore, ObjectStore, from_url
+
+from airflow_provider_lancens.namespace.locations import is_local, normalize
+from airflow_provider_lancens.namespace.storage import local_folder
+from airflow_provider_lancens.namespace.storage.storage_errors import (
+    invalid_option,
+    invalid_url,
+    storage_error,
+)
+from airflow_provider_lancens.redaction import secret_values
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
+
+VERSIONS = "_versions"
+BRANCHES = "tree"
+"""Folder of a data set's branches, each of which is a data set below it."""
+RECORDED = "_lancens"
+"""This package's folder beside Lance's: manifests of unfinished commits, see `managed.publication`."""
+MANIFEST_SUFFIX = ".manifest"
+_V2_DIGITS = 20
+_V2_LENGTH = _V2_DIGITS + len(MANIFEST_SUFFIX)
+_V2_TOP = 2**64 - 1
+_PAGE = 1000
+_CLIENT_KEYS = frozenset(
+    {
+        *("allow_http", "allow_invalid_certificates", "connect_timeout", "default_content_type"),
+        *(
+            "http1_only",
+            "http2_keep_alive_interval",
+            "http2_keep_alive_timeout",
+            "http2_keep_alive_while_idle",
+        ),
+        *("http2_max_frame_size", "http2_only", "pool_idle_timeout", "pool_max_idle_per_host"),
+        *("proxy_ca_certificate", "proxy_excludes", "proxy_url", "randomize_addresses", "timeout"),
+        "user_agent",
+    }
+)
+_CLIENT_PREFIXES = ("aws_", "azure_", "google_")
+_TIMEOUTS = {"connect_timeout": timedelta(seconds=10), "timeout": timedelta(seconds=30)}
+_from_url: Callable[..., ObjectStore] = from_url  # its overloads require the kind of store to be known
+_RETRIES = {"max_retries": 3, "retry_timeout": timedelta(seconds=60)}
+
+
+def latest_version(location: str, storage_options: Mapping[str, str]) -> int | None:
+    """Return the newest version of the data set at a location.
+
+    Args:
+        location: the table's root, as `describe_table` returns it.
+        storage_options: Lance's storage options for it.
+
+    Returns:
+        The version; None if there is no data set yet.
+
+    Raises:
+        InvalidInputError: (13) the location is invalid on every storage that Lance supports.
+        PermissionDeniedError: (15) access is denied.
+        UnauthenticatedError: (16) the storage refused the credentials.
+        ServiceUnavailableError: (17) the storage can't be reached or returned an error, or the bucket does
+            not exist.
+    """
+    newest = newest_manifest(location, storage_options)
+    return None if newest is None else version_of(newest)
+
+
+def newest_manifest(location: str, storage_options: Mapping[str, str]) -> str | None:
+    """Return the path of the newest version's manifest, relative to the location; None if there is none.
+
+    It costs one listing request, of the newest thousand names where the data set has V2 names.
+
+    Args:
+        location: the table's root.
+        storage_options: Lance's storage options for it.
+
+    Raises:
+        LanceNamespaceError: as `latest_version`.
+    """
+    store = open_store(location, storage_options)
+    if store is None:
+        return None
+    with storage_errors(location, storage_options):
+        if isinstance(store, LocalStore):
+            return _newest_of(local_folder.names_in(Path(normalize(location), VERSIONS)))
+        return _newest_listed(store)
+
+
+def _newest_listed(store: ObjectStore) -> str | None:
+    newest: str | None = None
+    for page in obstore.list(store, prefix=VERSIONS, chunk_size=_PAGE):
+        newest = _newest_of([entry["path"].rpartition("/")[2] for entry in page], newest)
+        if newest and _lists_newest_first(page):
+            break
+    return newest
+
+
+def _newest_of(names: Sequence[str], before: str | None = None) -> str | None:
+    if not before and (newest := _newest_v2(names)):
+        return newest
+    found = [(version, f"{VERSIONS}/{name}") for name in names if (version := version_of(name)) is not None]
+    if before is not None:
+        found.append((version_of(before) or 0, before))
+    return max(found)[1] if found else None
+
+
+def _newest_v2(names: Sequence[str]) -> str | None:
+    """Return the newest version's path if all versions have V2 names; quick for very many.
+
+    They all have one length and count down, so none but the first by name needs to be parsed.
+    """
+    of_length = [name for name in names if len(name) == _V2_LENGTH]
+    newest = min(of_length, default="")
+    if version_of(newest) is None or any(len(name) < _V2_LENGTH and version_of(name) for name in names):
+        return None
+    return f"{VERSIONS}/{newest}"
+
+
+def manifest_names(version: int) -> tuple[str, str]:
+    """Return the file names of a version's manifest: the V2 naming scheme's, then V1's."""
+    return f"{_V2_TOP - version:020d}{MANIFEST_SUFFIX}", f"{version}{MANIFEST_SUFFIX}"
+
+
+def version_of(path: str) -> int | None:
+    """Return the version of a manifest's path; None for detached, staging and other files."""
+    name = path.rpartition("/")[2]
+    digits = name.removesuffix(MANIFEST_SUFFIX)
+    if digits == name or not digits.isdecimal():
+        return None
+    return _V2_TOP - int(digits) if len(digits) == _V2_DIGITS else int(digits)
+
+
+def open_store(location: str, storage_options: Mapping[str, str]) -> ObjectStore | None:
+    """Open the object store at a location; None if a local folder doesn't exist.
+
+    Raises:
+        InvalidInputError: (13) the location or a storage option is invalid.
+    """
+    if is_local(location):
+        path = Path(normalize(location))
+        return LocalStore(path, automatic_cleanup=True) if path.is_dir() else None
+    url = normalize(location)
+    client, config = _split_options(url.partition("://")[0], storage_options)
+    try:
+        return _remote_store(url, frozenset(config.items()), frozenset({**_TIMEOUTS, **client}.items()))
+    except (exceptions.BaseError, ValueError) as error:
+        # The library quotes the value of an option, which may be a misplaced secret.
+        for key, value in storage_options.items():
+            if expected := _allowed_value(url, key, value):
+                raise invalid_option(location, key, expected) from None
+        raise invalid_url(error, location, secret_values(storage_options)) from None
+
+
+@contextlib.contextmanager
+def storage_errors(
+    location: str,
+    storage_options: Mapping[str, str] | None = None,
+    passing: tuple[type[Exception], ...] = (),
+) -> Iterator[None]:
+    """Turn the errors of the object store and of the file system into the specification's.
+
+    Args:
+        location: the location that is read or written; the message names it.
+        storage_options: Lance's storage options; their values are not shown.
+        passing: exception types that the caller handles; they are re-raised unchanged.
+
+    Raises:
+        PermissionDeniedError: (15) access is denied, or the file system is read-only.
+        UnauthenticatedError: (16) the storage refused the credentials.
+        ServiceUnavailableError: (17) it can't be reached, is full, or failed.
+    """
+    try:
+        yield
+    except passing:
+        raise
+    except (exceptions.BaseError, OSError) as error:
+        # Not chained: the store's own text includes its request in detail, with credentials.
+        raise storage_error(error, location, secret_values(storage_options or {})) from None
+
+
+def _split_options(scheme: str, options: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Split Lance's options into those of the HTTP client and those of the store."""
+    client: dict[str, Any] = {}
+    config: dict[str, str] = {}
+    for key, value in options.items():
+        plain = next((key.removeprefix(p) for p in _CLIENT_PREFIXES if key.startswith(p)), key)
+        if plain in _CLIENT_KEYS:
+            client[plain] = value
+        elif _is_known_option(scheme, key):
+            config[key] = value
+    return client, config
+
+
+def _allowed_value(url: str, key: str, value: str) -> str | None:
+    """Return what the store expects of an option, as its message says; None if the value is valid."""
+    client, config = _split_options(url.partition("://")[0], {key: value})
+    try:
+        _from_url(url, config=config, client_options=client)
+    except exceptions.BaseError as error:
+        _, failed, expected = str(error).partition("\n")[0].rpartition('" as ')
+        return expected if failed else None
+    except ValueError:
+        return None  # the URL is to blame
+    return None
+
+
+def _lists_newest_first(page: Sequence[ObjectMeta]) -> bool:
+    # Object stores list by name, and V2 names count down.
+    name = page[0]["path"].rpartition("/")[2]
+    return len(name) == _V2_LENGTH
+
+
+@functools.lru_cache(maxsize=64)
+def _remote_store(url: str, config: frozenset[Any], client: frozenset[Any]) -> ObjectStore:
+    # Cached, since creating one reads the system's certificates, and a used one holds open connections.
+    return _from_url(url, config=dict(config), client_options=dict(client), retry_config=_RETRIES)
+
+
+@functools.cache
+def _is_known_option(scheme: str, key: str) -> bool:
+    # Lance's options also have keys of its own; the store refuses unknown ones.
+    try:
+        _from_url(f"{scheme}://probe", config={key: "1"})
+    except exceptions.UnknownConfigurationKeyError:
+        return False
+    except exceptions.BaseError:
+        return True
+    return True

@@ -1,0 +1,155 @@
+"""Deletion of a table's data: the only module of the package that deletes a whole data set (promise 3).
+
+Only files that Lance and this package write are deleted, identified by folder and name, below a location that
+has ``_versions``. No symbolic link is followed or removed; folders that aren't empty are kept. Files are
+deleted in the order of `LANCE_ENTRIES`, the manifests last: they mark the folder as Lance's, so an
+interrupted removal is recognized and finished by the next one.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import obstore
+from lance_namespace.errors import InvalidInputError
+
+from airflow_provider_lancens.namespace.locations import is_local, normalize
+from airflow_provider_lancens.namespace.storage import local_folder, object_store
+from airflow_provider_lancens.namespace.storage.object_store import BRANCHES, RECORDED, VERSIONS, version_of
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+log = logging.getLogger(__name__)
+
+_NAME = r"[^/]+"
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_UNFINISHED = r"\.tmp\w{6}"
+"""Temporary file of a local writer before it is renamed."""
+_FILES = {
+    "data": rf"{_NAME}\.lance|[^/.]+/{_NAME}\.blob|{_UNFINISHED}",
+    "_indices": rf"{_UUID}/.+",
+    "_mem_wal": rf"{_UUID}/.+",
+    "_deletions": rf"{_NAME}\.(?:arrow|bin)|{_UNFINISHED}",
+    "_transactions": rf"{_NAME}\.txn|{_UNFINISHED}",
+    "_refs": rf"(?:tags|branches)/{_NAME}\.json",
+    RECORDED: r".+",
+    VERSIONS: rf"{_NAME}\.manifest(?:-{_NAME})?|latest_version_hint\.json|{_UNFINISHED}",
+}
+"""File names in each of Lance's folders and in this package's."""
+_ANY_FILE = "|".join(f"{folder}/(?:{files})" for folder, files in _FILES.items())
+# A branch is a data set in a folder of `tree`. A local object store stages a file as name#1.
+_OWN = re.compile(rf"(?:{BRANCHES}/(?:{_NAME}/)+)?(?:{_ANY_FILE})(?:#\d+)?")
+LANCE_ENTRIES = (BRANCHES, *(folder for folder in _FILES if folder != VERSIONS), VERSIONS)
+_PAGE = 1000
+_NAMED = 10
+
+_RemoveBelow = Callable[[str, Callable[[str], bool]], int]
+
+
+def remove(location: str, storage_options: Mapping[str, str]) -> int:
+    """Remove Lance's and this package's files below a location; all others are kept and logged.
+
+    Args:
+        location: the table's root.
+        storage_options: Lance's storage options for it.
+
+    Returns:
+        The number of removed files; 0 if no ``_versions`` marks the location as Lance's.
+
+    Raises:
+        InvalidInputError: (13) the location or its ``_versions`` is a symbolic link.
+        PermissionDeniedError: (15) access is denied; rerun it once granted.
+        ServiceUnavailableError: (17) the storage failed; rerun it.
+    """
+    with object_store.storage_errors(location, storage_options):
+        if is_local(location):
+            return _remove_local(Path(normalize(location)))
+        return _remove_remote(location, storage_options)
+
+
+def first_foreign_path(location: str) -> str | None:
+    """Return the first symbolic link among Lance's own files, or data set inside them; None if there is none.
+
+    Args:
+        location: the table's root; only a local one is searched.
+    """
+    if not is_local(location):
+        return None
+    for folder in LANCE_ENTRIES:
+        path = Path(normalize(location), folder)
+        if path.is_symlink():
+            return str(path)
+        for entry in local_folder.walk_entries(path):
+            if entry.is_symlink():
+                return entry.path
+            if entry.name == VERSIONS and folder != BRANCHES:
+                return str(Path(entry.path).parent)
+    return None
+
+
+def _remove_local(root: Path) -> int:
+    for path in (root, root / VERSIONS):
+        if path.is_symlink():
+            raise InvalidInputError(
+                f"{path} is a symbolic link, which a drop does not follow: deregister the table, "
+                "then delete the target of the link yourself"
+            )
+    if not root.is_dir():
+        return 0
+    with local_folder.open_folder(root) as open_folder:
+        names = local_folder.files_in(open_folder, VERSIONS)
+        if not any(version_of(name) is not None for name in names):
+            return 0
+        removed = _remove_all(lambda folder, is_own: local_folder.remove_below(open_folder, folder, is_own))
+    local_folder.remove_if_empty(root)
+    if root.is_dir():
+        _log_left(str(root), sorted(path.name for path in root.iterdir()))
+    return removed
+
+
+def _remove_remote(location: str, storage_options: Mapping[str, str]) -> int:
+    store = object_store.open_store(location, storage_options)
+    if store is None or object_store.latest_version(location, storage_options) is None:
+        return 0
+    removed = _remove_all(lambda folder, is_own: _remove_objects(store, folder, is_own))
+    left = obstore.list_with_delimiter(store)
+    _log_left(location, sorted([*left["common_prefixes"], *(entry["path"] for entry in left["objects"])]))
+    return removed
+
+
+def _remove_all(remove_below: _RemoveBelow) -> int:
+    removed = sum(remove_below(folder, _is_removed_first) for folder in LANCE_ENTRIES)
+    return removed + remove_below(VERSIONS, _is_own)
+
+
+def _remove_objects(store: ObjectStore, folder: str, is_own: Callable[[str], bool]) -> int:
+    removed = 0
+    for page in obstore.list(store, prefix=folder, chunk_size=_PAGE):
+        paths = [entry["path"] for entry in page if is_own(entry["path"])]
+        if paths:
+            obstore.delete(store, paths)
+        removed += len(paths)
+    return removed
+
+
+def _is_own(path: str) -> bool:
+    return _OWN.fullmatch(path) is not None
+
+
+def _is_removed_first(path: str) -> bool:
+    return _is_own(path) and not (path.startswith(f"{VERSIONS}/") and version_of(path) is not None)
+
+
+def _log_left(location: str, names: Sequence[str]) -> None:
+    if names:
+        log.warning(
+            "%s is kept, since it contains files or links that are not Lance's: %s%s",
+            location,
+            ", ".join(names[:_NAMED]),
+            ", …" if len(names) > _NAMED else "",
+        )

@@ -1,0 +1,111 @@
+"""Mapping of storage errors to the specification's: the object store's, Lance's, the file system's.
+
+They have no common base class, and Lance keeps only the text of the operating system's error. No message
+contains a secret, whatever the library quoted.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Collection
+
+from lance_namespace.errors import (
+    InvalidInputError,
+    LanceNamespaceError,
+    PermissionDeniedError,
+    ServiceUnavailableError,
+    UnauthenticatedError,
+)
+
+from airflow_provider_lancens.redaction import redact
+
+_OS_ERROR = re.compile(r"\(os error (\d+)\)")
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_DENIED = frozenset({errno.EACCES, errno.EPERM})
+_DENIED_KINDS = ("PermissionDeniedError", "PermissionError")
+_DENIED_WORDS = "lacked the necessary privileges"
+_UNAUTHENTICATED_KINDS = ("UnauthenticatedError",)
+_UNAUTHENTICATED_WORDS = "lacked valid authentication credentials"
+_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
+"""What S3, Azure and Google answer where the bucket itself is missing; the library has no kind for it."""
+_LANCE_IO = "LanceError(IO)"
+_SOURCE_LINE = re.compile(r",? ?(?:/\S*|[A-Za-z]:\\\S*)\.rs:\d+:\d+")
+"""Source position in Lance's own code: a path of the machine that built it."""
+
+
+class MissingBucketError(ServiceUnavailableError):
+    """The bucket or container of a location does not exist (17)."""
+
+
+def storage_error(error: BaseException, location: str, secrets: Collection[str] = ()) -> LanceNamespaceError:
+    """Return the specification's error for a storage error, with advice what to do.
+
+    Args:
+        error: an error of the object store or of Lance, or an OSError.
+        location: the location that was read or written.
+        secrets: values that must not be shown, see `redaction.redact`.
+
+    Returns:
+        A PermissionDeniedError (15) where access is denied or the file system read-only, an
+        UnauthenticatedError (16) where the storage refused the credentials, a MissingBucketError (17)
+        where there is no such bucket, else a ServiceUnavailableError (17): the storage is full, unreachable,
+        or failed.
+    """
+    where, reason, number = f"storage at {redact(location, secrets)}", _reason(error, secrets), _errno(error)
+    kind = type(error).__name__
+    if number in _FULL:
+        return ServiceUnavailableError(
+            f"{where} is full: {reason}; free up space there, or raise its quota, and run it again"
+        )
+    if number == errno.EROFS:
+        return PermissionDeniedError(f"{where} is read-only: {reason}; mount it writable, or write elsewhere")
+    if number in _DENIED:
+        return PermissionDeniedError(
+            f"{where}: access denied: {reason}; grant it to the user that workers and executors run as"
+        )
+    if kind in _DENIED_KINDS or _DENIED_WORDS in reason:
+        return PermissionDeniedError(f"{where}: access denied; check the storage.* properties")
+    if kind in _UNAUTHENTICATED_KINDS or _UNAUTHENTICATED_WORDS in reason:
+        return UnauthenticatedError(f"{where}: not authenticated; check the storage.* properties")
+    if any(said in str(error) for said in _NO_BUCKET):
+        return MissingBucketError(f"{where}: its bucket does not exist; create it, or correct the location")
+    return ServiceUnavailableError(f"{where} returned an unexpected response: {reason}")
+
+
+def is_storage_error(error: BaseException) -> bool:
+    """Whether an error is the storage's: Lance raises a ValueError for some."""
+    return isinstance(error, OSError) or (isinstance(error, ValueError) and _LANCE_IO in str(error))
+
+
+def invalid_option(location: str, key: str, expected: str) -> InvalidInputError:
+    """Return the error for an option with an invalid value, which is not shown."""
+    return InvalidInputError(
+        f"storage at {redact(location)}: property 'storage.{key}' is invalid; expected: {expected}"
+    )
+
+
+def invalid_url(error: Exception, location: str, secrets: Collection[str] = ()) -> InvalidInputError:
+    """Return the error for a location that the store can't open."""
+    return InvalidInputError(
+        f"storage at {redact(location, secrets)} cannot be opened: {_reason(error, secrets)}; check "
+        "the location's scheme and host, and the storage.* properties"
+    )
+
+
+def _errno(error: BaseException) -> int | None:
+    number = getattr(error, "errno", None)
+    if isinstance(number, int):
+        return number
+    said = _OS_ERROR.search(str(error))
+    return int(said[1]) if said else None
+
+
+def _reason(error: BaseException, secrets: Collection[str]) -> str:
+    number = _errno(error)
+    first = _SOURCE_LINE.sub("", str(error).partition("\n")[0]).strip()
+    if number is not None:
+        # The rest names temporary files of Lance's, which is of no use to the user.
+        return os.strerror(number)
+    return redact(first, secrets) or type(error).__name__

@@ -1,0 +1,155 @@
+"""Files at a table's location, whichever client wrote them, with the storage's timestamps.
+
+Paths are relative to that location. Errors are PermissionDeniedError (15), UnauthenticatedError (16) and
+ServiceUnavailableError (17) of the storage.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import obstore
+from obstore import exceptions
+
+from airflow_provider_lancens.namespace.locations import is_local, normalize
+from airflow_provider_lancens.namespace.storage import local_folder, object_store
+
+if TYPE_CHECKING:
+    from obstore import ListResult, ObjectMeta
+    from obstore.store import ObjectStore
+
+_MISSING = (exceptions.NotFoundError, FileNotFoundError)
+_PAGE = 1000
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """File at a table's location."""
+
+    path: str
+    size: int
+    """Bytes."""
+    modified: datetime
+    """In UTC, by the storage's clock."""
+    e_tag: str | None = None
+    linked: bool = False
+    """Whether it is a symbolic link, or behind one below the location, and so not part of the table."""
+
+
+class TableFiles:
+    """List, read, write and remove files at a location, which need not exist yet. Picklable."""
+
+    def __init__(self, location: str, storage_options: Mapping[str, str]) -> None:
+        """Take the location; nothing is open_folder.
+
+        Args:
+            location: the table's root, as Lance expects it.
+            storage_options: Lance's storage options for it.
+        """
+        self.location = location
+        self._storage_options = storage_options
+
+    def below(self, folder: str) -> list[StoredFile]:
+        """List the files directly in a folder, by one request."""
+        files = [_stored(file) for file in self._listing(folder)["objects"]]
+        if not files or not is_local(self.location):
+            return files
+        root = Path(normalize(self.location))
+        links = local_folder.links_in(root / folder, root)
+        return [
+            replace(file, linked=links is None or file.path.rpartition("/")[2] in links) for file in files
+        ]
+
+    def all_below(self, folder: str) -> Iterator[list[StoredFile]]:
+        """List the files at any depth of a folder, a page of at most a thousand at a time."""
+        store = self._store()
+        if store is None:
+            return
+        with (
+            contextlib.suppress(*_MISSING),
+            object_store.storage_errors(self.location, self._storage_options, passing=_MISSING),
+        ):
+            for page in obstore.list(store, prefix=folder, chunk_size=_PAGE):
+                yield [_stored(file) for file in page]
+
+    def folders(self, folder: str) -> list[str]:
+        """List the folders directly in a folder."""
+        return list(self._listing(folder)["common_prefixes"])
+
+    def look(self, path: str) -> StoredFile | None:
+        """Return a file's attributes; None if it doesn't exist."""
+        return self._found(lambda store: _stored(obstore.head(store, path)))
+
+    def read(self, path: str) -> bytes | None:
+        """Return the content of a file; None if it doesn't exist."""
+        return self._found(lambda store: bytes(obstore.get(store, path).bytes()))
+
+    def create(self, path: str, content: bytes) -> bool:
+        """Create a file unless it exists.
+
+        Returns:
+            Whether the file has this content: false if another writer created it first.
+        """
+        store = self._store()
+        try:
+            with object_store.storage_errors(
+                self.location, self._storage_options, passing=(exceptions.AlreadyExistsError,)
+            ):
+                # One request, which the store refuses if the name is taken: only one writer can succeed.
+                obstore.put(store, path, content, mode="create", use_multipart=False)  # type: ignore[arg-type]
+        except exceptions.AlreadyExistsError:
+            # A retried request may find its own success; no two writers write the same content.
+            return self.read(path) == content
+        return True
+
+    def put(self, path: str, content: bytes) -> None:
+        """Write a small file, overwriting an existing one."""
+        store = self._store()
+        with object_store.storage_errors(self.location, self._storage_options):
+            obstore.put(store, path, content, use_multipart=False)  # type: ignore[arg-type]
+
+    def remove(self, *paths: str) -> None:
+        """Remove files, on S3 by one request; missing files are no error, and links are kept."""
+        if is_local(self.location):
+            with object_store.storage_errors(self.location):
+                for path in paths:
+                    local_folder.remove_file(Path(normalize(self.location)), path)
+            return
+        store = self._store()
+        if store is None:
+            return
+        with (
+            contextlib.suppress(*_MISSING),
+            object_store.storage_errors(self.location, self._storage_options, passing=_MISSING),
+        ):
+            obstore.delete(store, list(paths))
+
+    def _found(self, take: Callable[[ObjectStore], _Answer]) -> _Answer | None:
+        store = self._store()
+        if store is None:
+            return None
+        try:
+            with object_store.storage_errors(self.location, self._storage_options, passing=_MISSING):
+                return take(store)
+        except _MISSING:
+            return None
+
+    def _listing(self, folder: str) -> ListResult[Sequence[ObjectMeta]]:
+        store = self._store()
+        if store is None:
+            return {"common_prefixes": [], "objects": []}
+        with object_store.storage_errors(self.location, self._storage_options):
+            return obstore.list_with_delimiter(store, prefix=folder)
+
+    def _store(self) -> ObjectStore | None:
+        return object_store.open_store(self.location, self._storage_options)
+
+
+def _stored(file: ObjectMeta) -> StoredFile:
+    return StoredFile(file["path"], file["size"], file["last_modified"], file["e_tag"])

@@ -1,0 +1,158 @@
+"""Parameters that identify a catalog table as a Lance table (specification: Lance Table Identification).
+
+Both the table's type and the parameter ``table_type`` are written; on reading only ``table_type`` counts,
+case-insensitively, since other writers leave the type null or MANAGED.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lance_namespace.errors import InvalidInputError, InvalidTableStateError
+
+from airflow_provider_lancens.namespace.locations import location_fault, normalize
+from airflow_provider_lancens.namespace.metastore_protocol import Table
+
+TABLE_TYPE = "table_type"
+LANCE = "lance"
+EXTERNAL = "EXTERNAL"
+MANAGED_BY = "managed_by"
+BY_STORAGE = "storage"
+BY_IMPLEMENTATION = "impl"
+VERSION = "version"
+EMPTY = "0"
+"""Version of a table that is declared and has no data set yet."""
+COMMIT = "lancens.commit"
+"""Commit record of a managed table's version: see `managed.publication`."""
+WRITES = "lancens.writes"
+"""Idempotency keys of the newest writes, from before they had records beside the data."""
+_OURS = (MANAGED_BY, COMMIT, WRITES)
+"""Parameters that only Lance tables have."""
+_LONGEST_VERSION = 20
+"""Digits of 2^64, the limit of Lance's versions."""
+PURGE = "external.table.purge"
+EXTERNAL_TABLE = "EXTERNAL_TABLE"
+# With text formats an INSERT from Spark writes junk files into the table's folder, and succeeds. With
+# Lance's own and no SerDe, an engine that lacks them fails with a clear message and writes nothing.
+INPUT_FORMAT = "org.lance.mapred.LanceInputFormat"
+OUTPUT_FORMAT = "org.lance.mapred.LanceOutputFormat"
+
+
+def is_lance(table: Table) -> bool:
+    """Whether a catalog table is a Lance table."""
+    return table.parameters.get(TABLE_TYPE, "").strip().lower() == LANCE
+
+
+def lost_table_type(table: Table) -> bool:
+    """Whether a table was a Lance table: ``table_type`` is gone, but other Lance parameters remain."""
+    return not table.parameters.get(TABLE_TYPE) and any(key in table.parameters for key in _OURS)
+
+
+def check_lance(table: Table) -> None:
+    """Check that a catalog table is a Lance table.
+
+    Raises:
+        InvalidInputError: (13) it isn't; the message says what it is instead.
+    """
+    if is_lance(table):
+        return
+    repair = "; another client removed it: register the table again with mode overwrite"
+    raise InvalidInputError(
+        f"table {table.id} is not a Lance table: its parameter {TABLE_TYPE!r} is "
+        f"{table.parameters.get(TABLE_TYPE)!r}, expected: "
+        f"{LANCE!r}{repair if lost_table_type(table) else ''}"
+    )
+
+
+def check_managed(table: Table) -> None:
+    """Check that the metastore is a table's version authority.
+
+    Raises:
+        InvalidInputError: (13) the storage is, or it is not a Lance table.
+    """
+    check_lance(table)
+    if not is_managed(table):
+        raise InvalidInputError(
+            f"table {table.id} has {MANAGED_BY}={BY_STORAGE}, so the storage is its version "
+            "authority; convert it first"
+        )
+
+
+def is_managed(table: Table) -> bool:
+    """Whether the metastore is the table's version authority (``managed_by=impl``)."""
+    return table.parameters.get(MANAGED_BY, "").strip().lower() == BY_IMPLEMENTATION
+
+
+def has_version(table: Table) -> bool:
+    """Whether a table's ``version`` is a number; other writers may have removed or overwritten it."""
+    text = table.parameters.get(VERSION, "").strip()
+    return text.isdecimal() and len(text) <= _LONGEST_VERSION
+
+
+def managed_version(table: Table) -> int:
+    """Return the version of an implementation-managed table: 0 while it is declared and still empty.
+
+    Raises:
+        InvalidTableStateError: (19) its parameter isn't a number.
+    """
+    if VERSION not in table.parameters:
+        return int(EMPTY)
+    if not has_version(table):
+        raise InvalidTableStateError(
+            f"table {table.id}: its parameter {VERSION!r} is {table.parameters[VERSION][:50]!r}, "
+            "not a whole number; adopt the storage's newest version, or correct the parameter "
+            "yourself"
+        )
+    return int(table.parameters[VERSION])
+
+
+def location_of(catalog_table: Table) -> str:
+    """Return a catalog table's location as Lance expects it.
+
+    Raises:
+        InvalidInputError: (13) the catalog table, which any client may have written, has no location, a
+            relative one, or one that contains credentials.
+    """
+    if not catalog_table.location:
+        raise InvalidInputError(
+            f"table {catalog_table.id}: its catalog table has no location; deregister and register it"
+        )
+    if fault := location_fault(catalog_table.location):
+        raise InvalidInputError(
+            f"table {catalog_table.id}: the location in its catalog table is invalid: {fault}; deregister "
+            "the table, and register it with a valid location"
+        )
+    return normalize(catalog_table.location)
+
+
+def new_table_parameters(properties: Mapping[str, str], managed_by: str = BY_STORAGE) -> dict[str, str]:
+    """Return the parameters of a new catalog table: the caller's properties and the Lance identification.
+
+    Args:
+        properties: the caller's properties.
+        managed_by: ``storage`` or ``impl``, the default if the properties have none.
+
+    Raises:
+        InvalidInputError: (13) a property contradicts the identification, or ``managed_by`` is invalid.
+    """
+    _check_fixed(properties, TABLE_TYPE, LANCE)
+    _check_fixed(properties, EXTERNAL, "true")
+    _check_fixed(properties, PURGE, "false")
+    manager = properties.get(MANAGED_BY, managed_by).strip().lower()
+    if manager not in (BY_STORAGE, BY_IMPLEMENTATION):
+        raise InvalidInputError(
+            f"property {MANAGED_BY!r}: expected {BY_STORAGE!r} or {BY_IMPLEMENTATION!r}, "
+            f"got {properties[MANAGED_BY]!r}"
+        )
+    version = {VERSION: EMPTY} if manager == BY_IMPLEMENTATION else {}
+    # Another table's commit record and keys don't apply to this one.
+    own = {key: value for key, value in properties.items() if key not in (COMMIT, WRITES)}
+    return {**own, **version, TABLE_TYPE: LANCE, EXTERNAL: "TRUE", MANAGED_BY: manager}
+
+
+def _check_fixed(properties: Mapping[str, str], key: str, only: str) -> None:
+    for given, value in properties.items():
+        if given.lower() == key.lower() and (given != key or value.strip().lower() != only):
+            raise InvalidInputError(
+                f"property {given!r}: a Lance table always has {key}={only}, got {value!r}; leave it out"
+            )

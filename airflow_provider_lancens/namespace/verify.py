@@ -1,0 +1,25 @@
+"""Verification that a change took effect on the server, after a lost reply or an ambiguous retry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow_provider_lancens.namespace.locations import normalize
+from airflow_provider_lancens.namespace.metastore_protocol import ParameterChange, Table
+
+
+def table_matches(found: Table, wanted: Table) -> bool:
+    """Whether a catalog table has everything that was requested, so that its creation took effect."""
+    same_place = normalize(found.location or "") == normalize(wanted.location or "")
+    return same_place and contains(found.parameters, wanted.parameters)
+
+
+def contains(parameters: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    """Whether the parameters contain all of `wanted`."""
+    return wanted.items() <= parameters.items()
+
+
+def change_applied(parameters: Mapping[str, str], change: ParameterChange) -> bool:
+    """Whether a change of parameters took effect."""
+    gone = all(key not in parameters for key in change.remove if key not in change.set)
+    return gone and contains(parameters, change.set)

@@ -1,0 +1,1 @@
+"""Shared code of the operators that run on Spark."""

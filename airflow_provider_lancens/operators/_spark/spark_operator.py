@@ -1,0 +1,164 @@
+"""Base class of operators that use Spark: where it runs, and how it ends with its task."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError
+from airflow_provider_lancens.operators.lance_operator import LanceOperator
+
+if TYPE_CHECKING:
+    from airflow_provider_lancens.hooks.spark_connection import SparkDeployment
+    from airflow_provider_lancens.spark.options import WriteResult
+    from airflow_provider_lancens.spark.submit.job_script import Job
+
+
+class LanceSparkOperator(LanceOperator):
+    """Base class of operators that run Spark as a connection describes, and stop it when the task is killed.
+
+    Args:
+        spark_conn_id: a connection of type ``spark`` or ``spark_connect``, as defined by the Spark provider
+            (which need not be installed); None runs Spark in the task's process. Templated.
+        spark_conf: Spark configuration, which overrides the connection's; by default ``local[*]`` without a
+            web UI, in UTC. Templated.
+        lance_conn_id: a connection of any of this provider's types. Templated.
+    """
+
+    template_fields: Sequence[str] = ("spark_conn_id", "spark_conf", *LanceOperator.template_fields)
+    template_fields_renderers = {"spark_conf": "json"}
+
+    _work: CancellableSparkWork | None = None
+
+    def __init__(
+        self, *, spark_conn_id: str | None = None, spark_conf: Mapping[str, str] | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.spark_conn_id = spark_conn_id
+        self.spark_conf = spark_conf or {}
+
+    def spark_deployment(self) -> SparkDeployment:
+        """Return where Spark runs, and with which configuration.
+
+        Raises:
+            AirflowFailException: the connection is invalid, or `spark_conf` is not a mapping.
+        """
+        from airflow_provider_lancens.hooks.spark_connection import SparkDeployment
+
+        return SparkDeployment.of(self.spark_conn_id, self.spark_conf)
+
+    @contextmanager
+    def spark(self, deployment: SparkDeployment) -> Iterator[Any]:
+        """Open a session in the task's process for the block.
+
+        Raises:
+            AirflowFailException: the deployment runs the driver on the cluster.
+            LanceRetryableError: the task was killed; Spark's work has ended.
+        """
+        deployment.check_driver_here()
+        with self._killable() as work:
+            name = f"{self.dag_id}.{self.task_id}"
+            with work.session(name, deployment.conf) as spark:
+                yield spark
+
+    @contextmanager
+    def spark_when_needed(self) -> Iterator[Callable[[], Any]]:
+        """Provide a function that opens one session where the connection says; it ends with the block.
+
+        Raises:
+            AirflowFailException: the connection is invalid, or `spark_conf` is not a mapping.
+        """
+        deployment = self.spark_deployment()
+        with ExitStack() as used:
+            yield cache(lambda: used.enter_context(self.spark(deployment)))
+
+    def submit(self, deployment: SparkDeployment, job: Job) -> WriteResult:
+        """Run a job by spark-submit, and return what it committed.
+
+        Raises:
+            AirflowFailException: the job can't be submitted.
+            LanceRetryableError: it failed, or the task was killed, and spark-submit and the driver with it.
+        """
+        from airflow_provider_lancens.operators._spark.submission import run_job, submitting
+        from airflow_provider_lancens.spark.session.sigalrm import before_sigalrm
+
+        conf = {**deployment.conf, "spark.app.name": f"{self.dag_id}.{self.task_id}"}
+        with self._killable() as work, submitting(job, deployment, conf) as submission:
+            work.abort = submission.kill
+            with before_sigalrm(submission.kill):
+                return run_job(job, self.hook, submission, self.log)
+
+    @contextmanager
+    def _killable(self) -> Iterator[CancellableSparkWork]:
+        try:
+            with killable() as self._work:
+                yield self._work
+        finally:
+            self._work = None
+
+    def on_kill(self) -> None:
+        """Stop the task's work on Spark, and end the task."""
+        if self._work is not None:
+            self._work.kill()
+
+
+_log = logging.getLogger(__name__)
+
+
+class TaskKilled(BaseException):
+    """Raised to leave the task's work; a BaseException, so that no `except Exception` catches it."""
+
+
+class CancellableSparkWork:
+    """Work on Spark that can be cancelled when its task is killed."""
+
+    def __init__(self) -> None:
+        self.abort: Callable[[], None] | None = None
+        """Stops the work; None until it has started."""
+        self.killed = False
+
+    def kill(self) -> None:
+        """Stop the work, and leave the block that waits for it; called by Airflow in a signal handler.
+
+        Airflow itself would continue the task afterwards.
+
+        Raises:
+            TaskKilled: always.
+        """
+        self.killed = True
+        _log.warning("The task is being killed: canceling its Spark jobs")
+        if self.abort is not None:
+            self.abort()
+        raise TaskKilled
+
+    @contextmanager
+    def session(self, app_name: str, conf: Mapping[str, str]) -> Iterator[Any]:
+        """Open a session in the task's process, and log its progress."""
+        from airflow_provider_lancens.spark.session.local_jvm import quiet_py4j
+        from airflow_provider_lancens.spark.session.progress import progress_logged
+        from airflow_provider_lancens.spark.session.spark_session import opened_session
+
+        quiet_py4j()
+        with opened_session(app_name, conf) as opened:
+            self.abort = opened.abort
+            with progress_logged(opened.spark):
+                yield opened.spark
+
+
+@contextmanager
+def killable() -> Iterator[CancellableSparkWork]:
+    """Make Spark work cancellable within the block.
+
+    Raises:
+        LanceRetryableError: the task was killed.
+    """
+    work = CancellableSparkWork()
+    try:
+        yield work
+    except BaseException as error:
+        if work.killed:
+            raise LanceRetryableError("the task was killed, and its Spark jobs were canceled") from error
+        raise

@@ -1,0 +1,76 @@
+"""Idempotency keys and fingerprints of writes: the same for the same data in any run or try."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_lancens.hooks.template_args import parse_text
+from airflow_provider_lancens.spark.options import ON_EXISTING_KEY, OnExistingKey
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+ON_EXISTING_KEY_CONF = "lance_on_existing_key"
+"""Key of a run's configuration."""
+
+
+def idempotency_key(given: Any, context: Context) -> str:
+    """Return the rendered key that a task was given, or the default key if it is empty."""
+    return parse_text(given) or default_idempotency_key(context)
+
+
+def default_idempotency_key(context: Context) -> str:
+    """Return the default key of a task instance: the same for all its tries, clears and reruns."""
+    instance = context["ti"]
+    parts = [instance.dag_id, instance.task_id]
+    if instance.map_index is not None and instance.map_index >= 0:
+        parts.append(f"[{instance.map_index}]")
+    start, end = context.get("data_interval_start"), context.get("data_interval_end")
+    if start is None or end is None:
+        return "/".join([*parts, str(context["run_id"])])
+    return "/".join([*parts, start.isoformat(), end.isoformat()])
+
+
+def asked_policy(given: OnExistingKey, context: Context) -> OnExistingKey:
+    """Return what to do if the key was committed before: the run's configuration wins over the argument.
+
+    Raises:
+        AirflowFailException: the configuration has something else than one of the choices.
+    """
+    conf = getattr(context.get("dag_run"), "conf", None) or {}
+    asked = conf.get(ON_EXISTING_KEY_CONF)
+    if isinstance(asked, Mapping):
+        asked = asked.get(context["ti"].task_id)
+    if asked is None:
+        return given
+    if asked not in ON_EXISTING_KEY:
+        raise AirflowFailException(
+            f"{ON_EXISTING_KEY_CONF} in the run's configuration: expected one of "
+            f"{', '.join(ON_EXISTING_KEY)}, or a mapping of task ids to them, got {asked!r}"
+        )
+    return cast("OnExistingKey", asked)
+
+
+def occasion_of(context: Context) -> str:
+    """Return an id of a repetition: the same for all its retries, another one once the task is cleared."""
+    instance = context["ti"]
+    return f"{context['run_id']}/{instance.map_index}/{instance.max_tries}"
+
+
+def fingerprint_of(*parts: Mapping[str, Any]) -> str:
+    """Return text that differs if any value differs; values without a repr are named by their type."""
+    return json.dumps(parts, sort_keys=True, default=_plain_value)
+
+
+def _plain_value(value: Any) -> Any:
+    if isinstance(value, set | frozenset):
+        return sorted(map(str, value))
+    if callable(value) or getattr(type(value), "__repr__", None) is object.__repr__:
+        # Its text would contain an address, which differs between processes.
+        return getattr(value, "__qualname__", type(value).__qualname__)
+    return str(value)

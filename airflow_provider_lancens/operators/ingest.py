@@ -1,0 +1,206 @@
+"""Operator that ingests a PySpark DataFrame or files into a table, exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_lancens.hooks.template_args import check_mapping, parse_table, parse_text
+from airflow_provider_lancens.links import LanceGlueTableLink
+from airflow_provider_lancens.operators._spark.spark_operator import LanceSparkOperator
+from airflow_provider_lancens.operators._spark.write_naming import asked_policy, idempotency_key, occasion_of
+from airflow_provider_lancens.spark.options import (
+    Mode,
+    OnExistingKey,
+    WriteOptions,
+    WriteRequest,
+)
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+    from lance_namespace import LanceNamespace
+
+    from airflow_provider_lancens.operators._spark.ingest_sources import IngestSource, Source
+    from airflow_provider_lancens.spark.file_source import FileSource
+    from airflow_provider_lancens.spark.keys import KeyLookup
+    from airflow_provider_lancens.spark.options import WriteResult
+    from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+
+
+class LanceSparkIngestOperator(LanceSparkOperator):
+    """Write the DataFrame of a PySpark function, or files, into a declared table, exactly once.
+
+    The task may be retried, cleared, or run twice at the same time: for one idempotency key the rows are
+    committed once, and a repeated task returns that commit without starting Spark. An existing Spark session
+    is used and not stopped. A session that the task opens ends with it, also if the task is killed, and so
+    does a driver that runs on a cluster.
+
+    Its XCom is ``{"table": str, "version": int, "previous_version": int | None, "rows": int,
+    "files": int, "bytes": int, "seconds": float, "committed": bool}``, and can be passed as another
+    ingestion's input. ``committed`` is false if an earlier run made the commit, or if there were no rows to
+    append. If an outlet is the table's asset or an asset alias, the extra of its event contains the table and
+    both versions.
+
+    Args:
+        table: table identifier, ``database$table``. Templated.
+        source: a function, called as ``source(spark, **inputs, **op_kwargs)``, that returns the DataFrame to
+            write. Or files that executors read directly: an `airflow_provider_lancens.spark.FileSource` or a
+            mapping of its fields, templated, without ``storage_options``, which come from the connection.
+        inputs: tables that `source` reads, by argument name: ``{"table": ..., "version": ...}``, such as the
+            XCom of a sensor or of another ingestion. Each is passed as a DataFrame of exactly that version.
+            Templated.
+        op_kwargs: further arguments of `source`. Templated.
+        mode: ``append`` creates the data set if there is none; ``overwrite`` replaces the rows; ``create``
+            fails if there is a data set; ``upsert`` replaces rows by key.
+        on: the key columns of an ``upsert``.
+        overwrite_schema: whether an ``overwrite`` also replaces the schema; by default the rows must match
+            it.
+        idempotency_key: identifies this write. By default the DAG, the task, the map index and the data
+            interval, or the run if there is no interval: a cleared or repeated task changes nothing.
+            Templated.
+        fingerprint: identifies the content written under the key. With the default key, the default is the
+            pinned inputs and `op_kwargs`, or the files' paths, sizes and times. With an explicit key there is
+            no default, and a write without a fingerprint matches any. Templated.
+        on_existing_key: what to do if the key was committed before: ``skip`` (and fail on another
+            fingerprint), ``replace_if_changed``, ``replace`` or ``write_again``, as described for
+            `airflow_provider_lancens.spark.write_table`. ``lance_on_existing_key`` in the run's
+            configuration overrides it, for all tasks or by task id.
+        options: fields of `airflow_provider_lancens.spark.WriteOptions`, such as ``max_rows_per_file``.
+        spark_conn_id: where Spark runs: a connection of type ``spark`` or ``spark_connect``; None runs it in
+            the task's process. Templated.
+        spark_conf: Spark configuration, which overrides the connection's; by default ``local[*]`` without a
+            web UI, in UTC. Templated.
+        lance_conn_id: a connection of any of this provider's types. Templated.
+    """
+
+    template_fields: Sequence[str] = (
+        "table",
+        "files",
+        "inputs",
+        "op_kwargs",
+        "idempotency_key",
+        "fingerprint",
+        *LanceSparkOperator.template_fields,
+    )
+    operator_extra_links = (LanceGlueTableLink(),)
+    template_fields_renderers = {
+        "files": "json",
+        "inputs": "json",
+        "op_kwargs": "json",
+        **LanceSparkOperator.template_fields_renderers,
+    }
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        source: Source | FileSource | Mapping[str, Any],
+        inputs: Mapping[str, Any] | None = None,
+        op_kwargs: Mapping[str, Any] | None = None,
+        mode: Mode = "append",
+        on: Sequence[str] | None = None,
+        overwrite_schema: bool = False,
+        idempotency_key: str | None = None,
+        fingerprint: str | None = None,
+        on_existing_key: OnExistingKey = "skip",
+        options: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.table = table
+        self.source = source
+        self.files = {} if callable(source) else _template_of(source)
+        if self.files and (inputs or op_kwargs):
+            raise ValueError(
+                "inputs, op_kwargs: not allowed with files as source; they are the arguments of a function"
+            )
+        self.inputs = inputs or {}
+        self.op_kwargs = op_kwargs or {}
+        self.idempotency_key = idempotency_key
+        self.fingerprint = fingerprint
+        layout = check_mapping("options", options)
+        self._request = _write_request(mode, on, overwrite_schema, on_existing_key, layout)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Return the commit of an earlier run, or write and commit the rows.
+
+        Raises:
+            AirflowFailException: an argument is invalid, or the rows don't match the table.
+            LanceRetryableError: the metastore or the storage is unavailable, or the commit conflicted.
+        """
+        from airflow_provider_lancens.spark.keys import look_up
+        from airflow_provider_lancens.spark.table.resolved_table import resolved_table
+        from airflow_provider_lancens.spark.write.pipeline import skipped_write
+
+        table = parse_table(self.table)
+        source = self._parsed_source()
+        key = idempotency_key(self.idempotency_key, context)
+        self.log.info("Ingesting into table %s (%s) under key %r", table, self._request.mode, key)
+        with self.connected(f"ingesting into table {str(table)!r}") as namespace:
+            with resolved_table(namespace, table) as target:
+                request = self._keyed(key, source, target, context)
+                lookup = look_up(target, request)
+            if lookup.earlier is not None:
+                result = skipped_write(lookup, lookup.earlier)
+            else:
+                result = self._written(source, namespace, lookup)
+        self.note_version(context, table, result.version, result.previous_version)
+        return result.as_dict()
+
+    def _keyed(self, key: str, source: IngestSource, target: ResolvedTable, context: Context) -> WriteRequest:
+        fingerprint = parse_text(self.fingerprint)
+        if fingerprint is None and parse_text(self.idempotency_key) is None:
+            fingerprint = source.fingerprint(target)
+        return replace(
+            self._request,
+            idempotency_key=key,
+            fingerprint=fingerprint,
+            on_existing_key=asked_policy(self._request.on_existing_key, context),
+            occasion=occasion_of(context),
+        )
+
+    def _parsed_source(self) -> IngestSource:
+        from airflow_provider_lancens.operators._spark.ingest_sources import FilesOfTask, FunctionOfTask
+
+        if callable(self.source):
+            return FunctionOfTask.parse(self.source, self.inputs, self.op_kwargs)
+        return FilesOfTask.parse(self.files)
+
+    def _written(self, source: IngestSource, namespace: LanceNamespace, lookup: KeyLookup) -> WriteResult:
+        from airflow_provider_lancens.spark.write.pipeline import write_rows
+
+        deployment = self.spark_deployment()
+        if deployment.deploy_mode == "cluster":
+            from airflow_provider_lancens.operators._spark.submission import make_job
+
+            return self.submit(deployment, make_job(self.hook, source, lookup.target.id, lookup.request))
+        with self.spark(deployment) as spark:
+            rows = source.rows(spark, namespace)
+            return write_rows(rows, lookup.at_newest())
+
+
+def _template_of(files: FileSource | Mapping[str, Any]) -> dict[str, Any]:
+    # Imported only for a DAG that has such a source: each imported module slows down parsing all other DAGs.
+    from airflow_provider_lancens.operators._spark.ingest_sources import FilesOfTask
+
+    return FilesOfTask.template_of(files)
+
+
+def _write_request(
+    mode: Mode,
+    on: Sequence[str] | None,
+    overwrite_schema: bool,
+    on_existing_key: OnExistingKey,
+    layout: Mapping[str, Any],
+) -> WriteRequest:
+    try:
+        options = WriteOptions(**layout)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"options: {error}") from error
+    try:
+        return WriteRequest(
+            mode, on_existing_key=on_existing_key, on=on, overwrite_schema=overwrite_schema, options=options
+        )
+    except Exception as error:  # an InvalidInputError: importing its class would slow down parsing all DAGs
+        raise ValueError(str(error)) from error

@@ -1,0 +1,74 @@
+"""Base class of the operators on a Lance namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow.providers.common.compat.sdk import BaseOperator
+
+from airflow_provider_lancens.assets.table import LanceTable, note_version
+from airflow_provider_lancens.hooks.airflow_errors import airflow_errors
+from airflow_provider_lancens.hooks.lance_hook import LanceHook
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_provider_lancens.identifiers import TableId
+    from airflow_provider_lancens.namespace.base import MetastoreNamespace
+
+IfExists = Literal["skip", "fail"]
+IfMissing = Literal["skip", "fail"]
+SKIP = "skip"
+SKIP_OR_FAIL = ("skip", "fail")
+
+DEFAULT_CONNECTION = "lance_hive2_default"
+
+
+class LanceOperator(BaseOperator):
+    """Base class of operators on a Lance namespace; their XCom is a small dictionary of plain values.
+
+    Each key is also pushed as a separate XCom: ``declare.output["location"]``.
+
+    Args:
+        lance_conn_id: a connection of any of this provider's types. Templated.
+    """
+
+    template_fields: Sequence[str] = ("lance_conn_id",)
+
+    def __init__(self, *, lance_conn_id: str = DEFAULT_CONNECTION, **kwargs: Any) -> None:
+        kwargs.setdefault("multiple_outputs", True)
+        super().__init__(**kwargs)
+        self.lance_conn_id = lance_conn_id
+
+    @cached_property
+    def hook(self) -> LanceHook:
+        """The hook for the connection's type."""
+        return LanceHook.for_connection(self.lance_conn_id)
+
+    @contextmanager
+    def connected(self, attempt: str) -> Iterator[MetastoreNamespace]:
+        """Open the namespace for the block, close it afterwards, and convert its errors to Airflow's.
+
+        Args:
+            attempt: the action, which error messages begin with: ``creating namespace 'sales'``.
+        """
+        attempt = f"{attempt} through connection {self.lance_conn_id!r}"
+        with airflow_errors(attempt), closing(self.hook) as hook:
+            yield hook.get_conn()
+
+    def note_version(
+        self, context: Context, table: TableId, version: int, previous_version: int | None
+    ) -> None:
+        """Attach a table's version to the asset events of the task's outlets.
+
+        Args:
+            context: the task's context.
+            table: identifier of the table that was changed.
+            version: its version now.
+            previous_version: the version before, or None.
+        """
+        changed = LanceTable.of(self.lance_conn_id, str(table))
+        note_version(context, self.outlets, changed, version, previous_version)

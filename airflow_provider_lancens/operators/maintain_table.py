@@ -1,0 +1,156 @@
+"""Operator that does all maintenance of a table, each step only when it pays, for a DAG that runs hourly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_lancens.hooks.template_args import check_mapping, parse_table
+from airflow_provider_lancens.links import LanceGlueTableLink
+from airflow_provider_lancens.operators._spark.maintenance_args import (
+    check_thresholds,
+    compaction_options,
+    index_specs,
+    parse_thresholds,
+)
+from airflow_provider_lancens.operators._spark.spark_operator import LanceSparkOperator
+from airflow_provider_lancens.spark.maintenance.maintenance_options import (
+    DEFAULT_AGE,
+    DEFAULT_MAX_DELETED_SHARE,
+    DEFAULT_MAX_REMOVAL_DELAY,
+    DEFAULT_MAX_UNINDEXED_SHARE,
+    DEFAULT_MIN_REMOVABLE_VERSIONS,
+    DEFAULT_MIN_SMALL_FRAGMENTS,
+    DEFAULT_SEGMENTS,
+    check_index_names,
+    check_positive,
+    check_retention,
+)
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_provider_lancens.spark.maintenance.maintenance_plan import MaintenancePlan
+
+_THRESHOLDS = (
+    *("min_small_fragments", "max_deleted_share", "max_unindexed_share"),
+    *("min_removable_versions", "max_removal_delay"),
+)
+
+
+class LanceMaintainTableOperator(LanceSparkOperator):
+    """Compact a table, extend its indices and remove its old versions, in this order, where that pays.
+
+    The thresholds are compared with the metadata of one version, in the task's process. Only if a compaction
+    or an index is due, Spark is started, once for both. The log says of each step what was found and why it
+    is done or not. A repeated task decides anew, and does what is left. If a step fails, what the earlier
+    ones committed stays, and the error names the step.
+
+    Its XCom is ``{"table": str, "version": int, "previous_version": int, "compacted": bool,
+    "indexed": list[str], "cleaned_up": bool, "compaction": dict, "indices": list[dict], "clean_up": dict,
+    "orphans": {"files": int, "bytes": int} | None, "seconds": float}``. ``indexed`` has the names of the
+    indices that were built or extended; ``compaction``, ``indices`` and ``clean_up`` are as the XComs of the
+    operators for these steps, with a ``reason`` each. If it committed a version and an outlet is the table's
+    asset or an asset alias, the extra of its event contains the table and both versions.
+
+    Args:
+        table: table identifier, ``database$table``. Templated.
+        compaction: fields of `airflow_provider_lancens.spark.maintenance.CompactionOptions`, such as
+            ``target_rows_per_fragment``.
+        indices: the indices that the table shall have, each a mapping of ``column`` and ``index_type``, and
+            optionally ``index_name`` and ``options``, as of `LanceCreateIndexOperator`. They are built if
+            they are missing, and extended by rows that they don't cover; others are left alone.
+        segments: maximum number of segments that an index is built with.
+        older_than: minimum age of versions to remove; a reader without a tag has this much time.
+        keep_versions: number of newest versions to keep regardless of age.
+        keep_keys: age at which an idempotency key expires, so that a write under it is refused; by default
+            keys are kept as long as the table.
+        orphans_older_than: also remove files of failed writes of this age, at least ten minutes, in the runs
+            that clean up; by default they are left to the clean-up, which removes them after a week.
+        min_small_fragments: compact if at least as many small fragments can be merged. Templated.
+        max_deleted_share: compact if a greater share of the rows is deleted, 0 to 1. Templated.
+        max_unindexed_share: extend an index if it doesn't cover a greater share of the rows, 0 to 1. After a
+            compaction all rows are covered, except by vector indices, which are rebuilt. Templated.
+        min_removable_versions: clean up if at least as many versions can be removed. Templated.
+        max_removal_delay: clean up if a version could have been removed for that long. Templated.
+        spark_conn_id: where Spark runs: a connection of type ``spark`` or ``spark_connect``; None runs it in
+            the task's process. Templated.
+        spark_conf: Spark configuration, which overrides the connection's; by default ``local[*]`` without a
+            web UI, in UTC. Templated.
+        lance_conn_id: a connection of any of this provider's types. Templated.
+    """
+
+    template_fields: Sequence[str] = ("table", *_THRESHOLDS, *LanceSparkOperator.template_fields)
+    operator_extra_links = (LanceGlueTableLink(),)
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        compaction: Mapping[str, Any] | None = None,
+        indices: Iterable[Mapping[str, Any]] = (),
+        segments: int = DEFAULT_SEGMENTS,
+        older_than: timedelta = DEFAULT_AGE,
+        keep_versions: int = 1,
+        keep_keys: timedelta | None = None,
+        orphans_older_than: timedelta | None = None,
+        min_small_fragments: int | str | None = DEFAULT_MIN_SMALL_FRAGMENTS,
+        max_deleted_share: float | str | None = DEFAULT_MAX_DELETED_SHARE,
+        max_unindexed_share: float | str | None = DEFAULT_MAX_UNINDEXED_SHARE,
+        min_removable_versions: int | str | None = DEFAULT_MIN_REMOVABLE_VERSIONS,
+        max_removal_delay: timedelta | str | None = DEFAULT_MAX_REMOVAL_DELAY,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.table = table
+        self.min_small_fragments = min_small_fragments
+        self.max_deleted_share = max_deleted_share
+        self.max_unindexed_share = max_unindexed_share
+        self.min_removable_versions = min_removable_versions
+        self.max_removal_delay = max_removal_delay
+        check_thresholds(**{name: getattr(self, name) for name in _THRESHOLDS})
+        self.compaction = compaction_options("compaction", check_mapping("compaction", compaction))
+        self.indices = index_specs("indices", indices)
+        check_index_names(self.indices)
+        check_positive("segments", segments)
+        check_retention(older_than, keep_versions, keep_keys=keep_keys, orphans_older_than=orphans_older_than)
+        self.segments = segments
+        self.older_than = older_than
+        self.keep_versions = keep_versions
+        self.keep_keys = keep_keys
+        self.orphans_older_than = orphans_older_than
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Decide which steps pay, and do them.
+
+        Raises:
+            AirflowFailException: there is no such table, a direct (uncoordinated) writer bypassed its
+                metastore, a column can't have such an index, or a threshold is invalid.
+            LanceRetryableError: the metastore or the storage is unavailable, or the same rows were changed
+                concurrently.
+        """
+        from airflow_provider_lancens.spark.maintenance.maintain import maintain_table
+
+        table = parse_table(self.table)
+        plan = self._plan()
+        attempt = f"maintaining table {str(table)!r}"
+        with self.connected(attempt) as namespace, self.spark_when_needed() as spark:
+            result = maintain_table(spark, namespace, table, plan)
+        if result.version != result.previous_version:
+            self.note_version(context, table, result.version, result.previous_version)
+        return result.as_dict()
+
+    def _plan(self) -> MaintenancePlan:
+        from airflow_provider_lancens.spark.maintenance.maintenance_plan import MaintenancePlan
+
+        return MaintenancePlan(
+            compaction=self.compaction,
+            indices=self.indices,
+            segments=self.segments,
+            older_than=self.older_than,
+            keep_versions=self.keep_versions,
+            keep_keys=self.keep_keys,
+            orphans_older_than=self.orphans_older_than,
+            thresholds=parse_thresholds(self, *_THRESHOLDS),
+        )

@@ -1,0 +1,149 @@
+"""Operators that remove what a table no longer needs: old versions, and files of failed writes. No Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_lancens.hooks.template_args import parse_table
+from airflow_provider_lancens.links import LanceGlueTableLink
+from airflow_provider_lancens.operators._spark.maintenance_args import check_thresholds, parse_thresholds
+from airflow_provider_lancens.operators.lance_operator import LanceOperator
+from airflow_provider_lancens.spark.maintenance.maintenance_options import (
+    DEFAULT_AGE,
+    check_age,
+    check_retention,
+)
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class LanceCleanUpVersionsOperator(LanceOperator):
+    """Remove old versions of a table and the files that only they reference; tagged versions are kept.
+
+    Its XCom is ``{"table": str, "version": int, "versions": int, "files": int, "bytes": int, "tagged": int,
+    "seconds": float, "dry_run": bool, "expired_keys": int, "cleaned_up": bool, "reason": str}``: how many
+    were removed, how many older ones a tag protects, and how many idempotency keys expired. The table's
+    version advances only if a write is considered dead: an empty commit then prevents that write from
+    committing.
+
+    Args:
+        table: table identifier, ``database$table``. Templated.
+        older_than: minimum age of versions to remove; a reader without a tag has this much time.
+        keep_versions: number of newest versions to keep regardless of age.
+        keep_keys: age at which an idempotency key expires, so that a write under it is refused; by default
+            keys are kept as long as the table.
+        dry_run: only report what would be removed.
+        min_removable_versions: clean up only if at least as many versions can be removed; by default always.
+            One listing of the versions decides. Templated.
+        max_removal_delay: clean up only if a version could have been removed for that long; with both, one
+            of them suffices. Templated.
+        lance_conn_id: a connection of any of this provider's types. Templated.
+    """
+
+    template_fields: Sequence[str] = (
+        *("table", "min_removable_versions", "max_removal_delay"),
+        *LanceOperator.template_fields,
+    )
+    operator_extra_links = (LanceGlueTableLink(),)
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        older_than: timedelta = DEFAULT_AGE,
+        keep_versions: int = 1,
+        keep_keys: timedelta | None = None,
+        dry_run: bool = False,
+        min_removable_versions: int | str | None = None,
+        max_removal_delay: timedelta | str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        check_thresholds(min_removable_versions=min_removable_versions, max_removal_delay=max_removal_delay)
+        check_retention(older_than, keep_versions, keep_keys=keep_keys)
+        self.table = table
+        self.older_than = older_than
+        self.keep_versions = keep_versions
+        self.keep_keys = keep_keys
+        self.only_look = dry_run  # `dry_run` is a method of every operator
+        self.min_removable_versions = min_removable_versions
+        self.max_removal_delay = max_removal_delay
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Remove the versions.
+
+        Raises:
+            AirflowFailException: there is no such table, or metastore and storage disagree on its version.
+            LanceRetryableError: the metastore or the storage is unavailable, or a write has been running for
+                about a week.
+        """
+        from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
+
+        table = parse_table(self.table)
+        thresholds = parse_thresholds(self, "min_removable_versions", "max_removal_delay")
+        with self.connected(f"cleaning up old versions of table {str(table)!r}") as namespace:
+            result = clean_up_versions(
+                namespace,
+                table,
+                older_than=self.older_than,
+                keep_versions=self.keep_versions,
+                keep_keys=self.keep_keys,
+                dry_run=self.only_look,
+                thresholds=thresholds,
+            )
+        return result.as_dict()
+
+
+class LanceRemoveOrphansOperator(LanceOperator):
+    """Remove files left by failed writes: those that no version references and no running write needs.
+
+    Its XCom is ``{"table": str, "files": int, "bytes": int, "dry_run": bool}``: what was or would be removed.
+
+    Args:
+        table: table identifier, ``database$table``. Templated.
+        older_than: minimum age of files to remove, at least ten minutes. Writes of this package hold a lease
+            while they run; if there are other writers, choose it longer than any of their jobs.
+        dry_run: only report what would be removed.
+        lance_conn_id: a connection of any of this provider's types. Templated.
+    """
+
+    template_fields: Sequence[str] = ("table", *LanceOperator.template_fields)
+    operator_extra_links = (LanceGlueTableLink(),)
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        older_than: timedelta = timedelta(days=7),
+        dry_run: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        check_age("older_than", older_than)
+        self.table = table
+        self.older_than = older_than
+        self.only_look = dry_run  # `dry_run` is a method of every operator
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Remove the files.
+
+        Raises:
+            AirflowFailException: there is no such table, it has branches or detached versions,
+                ``older_than`` is too short, or a write is considered dead while metastore and storage
+                disagree.
+            LanceRetryableError: the metastore or the storage is unavailable.
+        """
+        from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
+
+        table = parse_table(self.table)
+        with self.connected(f"removing files that failed writes left in table {str(table)!r}") as namespace:
+            found = remove_orphans(namespace, table, older_than=self.older_than, dry_run=self.only_look)
+        return {
+            "table": str(table),
+            "files": len(found.paths),
+            "bytes": found.bytes,
+            "dry_run": self.only_look,
+        }

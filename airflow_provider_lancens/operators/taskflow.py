@@ -1,0 +1,203 @@
+"""Spark and Lance tables in TaskFlow tasks: pinned reads and exactly-once writes in any `@task`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_lancens.assets.table import LanceTable, note_version
+from airflow_provider_lancens.hooks.airflow_errors import airflow_errors
+from airflow_provider_lancens.hooks.lance_hook import LanceHook
+from airflow_provider_lancens.hooks.template_args import parse_mapping, parse_table
+from airflow_provider_lancens.operators._spark.ingest_sources import PinnedTable
+from airflow_provider_lancens.operators._spark.spark_operator import CancellableSparkWork, killable
+from airflow_provider_lancens.operators._spark.write_naming import (
+    asked_policy,
+    default_idempotency_key,
+    fingerprint_of,
+    occasion_of,
+)
+from airflow_provider_lancens.operators.lance_operator import DEFAULT_CONNECTION
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_provider_lancens.spark.options import Mode, OnExistingKey, WriteOptions
+
+
+class SparkLake:
+    """A Spark session and the Lance tables of a connection; created by `lance_spark`."""
+
+    def __init__(self, spark: Any, hook: LanceHook, context: Context) -> None:
+        self.spark = spark
+        self._hook = hook
+        self._context = context
+        self._read: dict[str, list[int | None]] = {}
+        self._writes: Counter[str] = Counter()
+
+    def read(
+        self,
+        table: str | Mapping[str, Any],
+        version: int | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: str | None = None,  # noqa: A002 what Lance's own readers call it
+    ) -> Any:
+        """Read a table at exactly one version as a DataFrame.
+
+        Args:
+            table: its identifier, ``database$table``, or a mapping with table and version: the XCom of a
+                sensor or of an ingestion.
+            version: the version; by default the one given by `table`, else the current newest one.
+            columns: the columns to read; by default all.
+            filter: a condition in Lance's SQL, evaluated on the executors.
+
+        Raises:
+            AirflowFailException: `table` is invalid, or there is no such table, version or column.
+        """
+        from airflow_provider_lancens.spark.read.table_reader import read_table
+
+        if isinstance(table, Mapping):
+            pinned = PinnedTable.parse("table", table)
+            identifier, version = pinned.table, pinned.version if version is None else version
+        else:
+            identifier = parse_table(table)
+        name = str(identifier)
+        self._read.setdefault(name, []).append(version)
+        with airflow_errors(f"reading table {name!r} through connection {self._hook.lance_conn_id!r}"):
+            return read_table(
+                self.spark, self._hook.get_conn(), identifier, version=version, columns=columns, filter=filter
+            )
+
+    def write(
+        self,
+        df: Any,
+        table: str,
+        *,
+        mode: Mode = "append",
+        on: Sequence[str] | None = None,
+        overwrite_schema: bool = False,
+        idempotency_key: str | None = None,
+        fingerprint: str | None = None,
+        on_existing_key: OnExistingKey = "skip",
+        options: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Write a DataFrame into a declared table, exactly once, and update an outlet that is its asset.
+
+        Args:
+            df: the rows.
+            table: table identifier, ``database$table``.
+            mode: ``append``, ``overwrite``, ``create`` or ``upsert``.
+            on: the key columns of an ``upsert``.
+            overwrite_schema: whether an ``overwrite`` also replaces the schema; by default the rows must
+                match it.
+            idempotency_key: identifies this write; by default the task, its data interval or run, the table,
+                and the number of the task's write to it.
+            fingerprint: identifies the content written under the key; with the default key, the default is
+                the versions that were read before.
+            on_existing_key: what to do if the key was committed before: ``skip`` (and fail on another
+                fingerprint), ``replace_if_changed``, ``replace`` or ``write_again``, as described for
+                `airflow_provider_lancens.spark.write_table`. ``lance_on_existing_key`` in the run's
+                configuration overrides it, for all tasks or by task id.
+            options: fields of `airflow_provider_lancens.spark.WriteOptions`.
+
+        Returns:
+            The same dictionary as the XCom of `LanceSparkIngestOperator`, which `read` accepts as `table`.
+
+        Raises:
+            AirflowFailException: an argument is invalid, or the rows don't match the table.
+            LanceRetryableError: the metastore or the storage is unavailable, or the commit conflicted.
+        """
+        from airflow_provider_lancens.spark.keys import look_up
+        from airflow_provider_lancens.spark.options import WriteRequest
+        from airflow_provider_lancens.spark.table.resolved_table import resolved_table
+        from airflow_provider_lancens.spark.write.pipeline import write_rows
+        from airflow_provider_lancens.spark.write.row_sources import FrameRows
+
+        identifier = parse_table(table)
+        name, layout = str(identifier), _write_options(options)
+        if not idempotency_key:
+            idempotency_key = self._default_key(name)
+            fingerprint = fingerprint or fingerprint_of(self._read)
+        with airflow_errors(f"writing table {name!r} through connection {self._hook.lance_conn_id!r}"):
+            policy, occasion = asked_policy(on_existing_key, self._context), occasion_of(self._context)
+            request = WriteRequest(
+                *(mode, idempotency_key, fingerprint, policy, on, overwrite_schema, layout), occasion=occasion
+            )
+            with resolved_table(self._hook.get_conn(), identifier) as target:
+                result = write_rows(FrameRows(df), look_up(target, request))
+        self._writes[name] += 1
+        written = LanceTable.of(self._hook.lance_conn_id, name)
+        outlets = self._context["task"].outlets
+        note_version(self._context, outlets, written, result.version, result.previous_version)
+        return result.as_dict()
+
+    def _default_key(self, table: str) -> str:
+        key = f"{default_idempotency_key(self._context)}/{table}"
+        # A second write to the table is another one; one that failed and is repeated is the same.
+        return f"{key}/{self._writes[table] + 1}" if self._writes[table] else key
+
+
+@contextmanager
+def lance_spark(
+    *,
+    lance_conn_id: str = DEFAULT_CONNECTION,
+    spark_conn_id: str | None = None,
+    spark_conf: Mapping[str, str] | None = None,
+) -> Iterator[SparkLake]:
+    """Open Spark and the Lance tables of a connection for the running task; Spark ends with the task.
+
+    It also ends if the task is killed. An existing session, such as that of ``@task.pyspark``, is used and
+    not stopped.
+
+    Args:
+        lance_conn_id: a connection of any of this provider's types.
+        spark_conn_id: where Spark runs: a connection of type ``spark`` or ``spark_connect``; None runs it in
+            the task's process.
+        spark_conf: Spark configuration, which overrides the connection's.
+
+    Raises:
+        LanceRetryableError: the task was killed.
+        AirflowFailException: a connection is invalid, or runs the driver on the cluster.
+    """
+    from airflow.sdk import get_current_context
+
+    from airflow_provider_lancens.hooks.spark_connection import SparkDeployment
+
+    context = get_current_context()
+    deployment = SparkDeployment.of(spark_conn_id, spark_conf)
+    deployment.check_driver_here()
+    name = f"{context['ti'].dag_id}.{context['ti'].task_id}"
+    with (
+        closing(LanceHook.for_connection(lance_conn_id)) as hook,
+        _ends_with(context["task"]) as work,
+        work.session(name, deployment.conf) as spark,
+    ):
+        yield SparkLake(spark, hook, context)
+
+
+@contextmanager
+def _ends_with(task: Any) -> Iterator[CancellableSparkWork]:
+    """Provide Spark work that is stopped when the task is killed, with any operator."""
+    with killable() as work:
+        outer = vars(task).get("on_kill")
+        task.on_kill = work.kill
+        try:
+            yield work
+        finally:
+            del task.on_kill
+            if outer is not None:  # that of a block around this one
+                task.on_kill = outer
+
+
+def _write_options(options: Mapping[str, Any] | None) -> WriteOptions:
+    from airflow_provider_lancens.spark.options import WriteOptions
+
+    try:
+        return WriteOptions(**parse_mapping("options", options))
+    except (TypeError, ValueError) as error:
+        raise AirflowFailException(f"options: {error}") from error

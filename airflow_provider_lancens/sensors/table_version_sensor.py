@@ -1,0 +1,294 @@
+"""Sensor that waits until a table's version advances."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from configparser import ConfigParser
+from contextlib import closing
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import pendulum
+from airflow.providers.common.compat.sdk import (
+    AirflowFailException,
+    AirflowSensorTimeout,
+    BaseSensorOperator,
+    PokeReturnValue,
+    conf,
+)
+
+from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError
+from airflow_provider_lancens.hooks.lance_hook import LanceHook
+from airflow_provider_lancens.hooks.tags import data_changed, pin, tag_name
+from airflow_provider_lancens.hooks.template_args import check_choice
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.links import LanceGlueTableLink, LanceS3Link
+from airflow_provider_lancens.namespace.table_status import TableStatus
+from airflow_provider_lancens.sensors.version_bounds import (
+    AwaitedVersion,
+    Bound,
+    read_seen,
+    read_tables,
+    read_wanted,
+)
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+_ALL, _ANY = "all", "any"
+Answer = TypeVar("Answer")
+Statuses = Mapping[TableId, TableStatus]
+"""Result of a poll."""
+
+
+class LanceTableVersionSensor(BaseSensorOperator):
+    """Wait until one or several tables reach a version.
+
+    With neither `after_version` nor `min_version`, wait for a version other than the one that the same task
+    returned in the previous run, by logical date; in the first run, for any version.
+
+    Poke, reschedule and deferrable mode have the same outcomes. The sensor waits while a table doesn't exist
+    or has no data set yet, and while the metastore is unavailable; `timeout` limits the wait. Errors that
+    waiting can't resolve, such as denied access or an invalid table name, fail the task without retries, or
+    skip it with ``soft_fail``.
+
+    Its XCom is ``{"table": str, "version": int, "previous_version": int | None, "location": str}``, and
+    with `pin` also ``"tag": str``: the newest version when the wait ended, and the version that it follows.
+    Each key is also pushed as a separate XCom, so that another sensor can use
+    ``after_version=wait.output["version"]``. For a list of tables, it contains such a dictionary for each
+    table that has a version, by the table's identifier.
+
+    Args:
+        table: table identifier, ``database$table``, or a list of these. Templated.
+        after_version: the version must be greater than this one. Templated: digits, ``None`` and ``""`` are
+            accepted, so that another task's XCom can be used. For a list of tables, it can also be a
+            dictionary by table.
+        min_version: the version must be this one or greater. Templated in the same way.
+        wait_for: for a list, whether to wait for ``all`` tables or for ``any``. With ``any``, a table that
+            can never be polled, such as one that isn't a Lance table, is logged as a warning, and the wait
+            goes on for the others; the task fails if none is left.
+        data_only: ignore versions that compaction, indexing or configuration created.
+        pin: tag the returned version in Lance, which protects it from clean-up until
+            `LanceReleaseVersionOperator` deletes the tag.
+        lance_conn_id: a connection of any of this provider's types. Templated.
+        deferrable: wait in the triggerer, after a first poll in the worker; by default the value of
+            Airflow's ``operators.default_deferrable``, or true if it is not set.
+    """
+
+    template_fields: Sequence[str] = ("table", "after_version", "min_version", "lance_conn_id")
+    operator_extra_links = (LanceGlueTableLink(), LanceS3Link())
+
+    def __init__(
+        self,
+        *,
+        table: str | Sequence[str],
+        after_version: Bound = None,
+        min_version: Bound = None,
+        wait_for: Literal["all", "any"] = "all",
+        data_only: bool = False,
+        pin: bool = False,
+        lance_conn_id: str = "lance_hive2_default",
+        deferrable: bool | None = None,
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("multiple_outputs", True)
+        super().__init__(**kwargs)
+        self.table = table
+        self.after_version = after_version
+        self.min_version = min_version
+        self.wait_for = check_choice("wait_for", wait_for, (_ALL, _ANY))
+        self.data_only = data_only
+        self.pin = pin
+        self.lance_conn_id = lance_conn_id
+        self.deferrable = default_deferrable() if deferrable is None else deferrable
+        self._reported: set[str] = set()
+
+    def poke(self, context: Context) -> PokeReturnValue | bool:
+        """Poll once. A deferrable sensor that has to wait defers from here.
+
+        Deferring inside the base class's loop leaves ``soft_fail`` and similar options to the base class, so
+        that they mean the same in every mode.
+
+        Raises:
+            AirflowFailException: an argument is invalid, or polling can never succeed.
+        """
+        result = self._poll_once(context, self._deadline_from_now())
+        return False if result is None else PokeReturnValue(is_done=True, xcom_value=result)
+
+    def execute_complete(
+        self, context: Context, event: Mapping[str, Any], deadline: str | None = None
+    ) -> dict[str, Any] | None:
+        """Poll again after the trigger fired, and decide as `poke` does: the task may have to defer again.
+
+        Args:
+            context: the task's context.
+            event: the trigger's event.
+            deadline: when the wait times out, in ISO 8601; None from ``dag.test()``, which resumes a task
+                without its keyword arguments, and then the timeout starts again.
+
+        Raises:
+            AirflowFailException: the wait can never succeed.
+            AirflowSensorTimeout: the task would have to wait longer, and has timed out.
+        """
+        if event["status"] != "success":
+            raise AirflowFailException(event["message"])
+        return self._poll_once(
+            context, datetime.fromisoformat(deadline) if deadline else self._deadline_from_now()
+        )
+
+    def _deadline_from_now(self) -> datetime:
+        return pendulum.now("UTC") + timedelta(seconds=self.timeout)
+
+    @cached_property
+    def hook(self) -> LanceHook:
+        """The hook for the connection's type."""
+        return LanceHook.for_connection(self.lance_conn_id)
+
+    def _poll_once(self, context: Context, deadline: datetime) -> dict[str, Any] | None:
+        wanted = read_wanted(
+            read_tables(self.table), self.after_version, self.min_version, lambda: self._seen_before(context)
+        )
+        # Until the next poke, an idle connection would occupy a thread of the metastore for nothing.
+        with closing(self.hook):
+            statuses, waiting = self._poll(wanted)
+            wanted = [one for one in wanted if one.table in statuses]
+            if not waiting or (self.wait_for == _ANY and len(waiting) < len(wanted)):
+                result = self._retryable(self._result, wanted, statuses, context)
+                if result is not None:
+                    return result
+        for one in waiting:
+            found = _version_text(statuses[one.table])
+            self.log.info("Table %s is at %s; waiting for %s", one.table, found, one.condition)
+        if self.deferrable:
+            self._defer(self._waits(waiting or wanted, statuses), deadline)
+        return None
+
+    def _poll(self, wanted: Sequence[AwaitedVersion]) -> tuple[Statuses, list[AwaitedVersion]]:
+        """Return the status of each table, for ``any`` of those that can be polled, and what to wait for."""
+        statuses: dict[TableId, TableStatus] = {}
+        waiting: list[AwaitedVersion] = []
+        errors: dict[str, None] = {}
+        for one in wanted:
+            try:
+                status = self._retryable(self.hook.table_status, one.table) or TableStatus(one.table)
+                if not self._is_fulfilled(one, status):
+                    waiting.append(one)
+                statuses[one.table] = status
+            except AirflowFailException as error:
+                if self.wait_for == _ALL:
+                    raise
+                errors[str(error)] = None
+        if not statuses:
+            raise AirflowFailException("; ".join(errors))
+        for message in errors.keys() - self._reported:
+            self.log.warning("%s; still waiting for the other tables", message)
+        self._reported.update(errors)
+        return statuses, waiting
+
+    def _seen_before(self, context: Context) -> dict[TableId, int]:
+        # Airflow clears a task's own XCom when it starts: this one is from an earlier run.
+        task = context["ti"]
+        xcom = task.xcom_pull(
+            task_ids=self.task_id, include_prior_dates=True, map_indexes=getattr(task, "map_index", None)
+        )
+        return read_seen(xcom)
+
+    def _is_fulfilled(self, wanted: AwaitedVersion, status: TableStatus) -> bool:
+        if not wanted.condition.holds(status):
+            return False
+        if not self.data_only:
+            return True
+        since = wanted.data_since(status)
+        return bool(self._retryable(data_changed, self.hook, wanted.table, since))
+
+    def _result(
+        self, wanted: Sequence[AwaitedVersion], statuses: Statuses, context: Context
+    ) -> dict[str, Any]:
+        results: dict[str, Any] = {}
+        for one in wanted:
+            if statuses[one.table].version:
+                result = results[str(one.table)] = one.result(statuses[one.table])
+                if self.pin:
+                    result["tag"] = _tag(context)
+                    pin(self.hook, one.table, result["version"], result["tag"])
+                self.log.info("Table %s is at version %d", one.table, result["version"])
+        return results[str(wanted[0].table)] if isinstance(self.table, str) else results
+
+    def _retryable(self, call: Callable[..., Answer], *arguments: Any) -> Answer | None:
+        """Return what a call returns; None after an error that may pass, which is logged."""
+        try:
+            return call(*arguments)
+        except LanceRetryableError as error:
+            self.log.warning("%s; still waiting", error)
+            return None
+
+    def _waits(self, waiting: Sequence[AwaitedVersion], statuses: Statuses) -> list[dict[str, Any]]:
+        # For "all", waiting for the first table is enough: after that, the task polls all of them again.
+        worth = waiting if self.wait_for == _ANY else waiting[:1]
+        return [
+            {
+                "table": str(one.table),
+                "lance_conn_id": self.lance_conn_id,
+                **asdict(one.after(statuses[one.table])),
+                "poll_interval": self.poke_interval,
+            }
+            for one in worth
+        ]
+
+    def _defer(self, waits: list[dict[str, Any]], deadline: datetime) -> None:
+        from airflow_provider_lancens.triggers.table_version_trigger import (
+            LanceAnyTableTrigger,
+            LanceTableVersionTrigger,
+        )
+
+        # A plain timedelta: the worker can't report pendulum's Interval, a difference of its times.
+        left = timedelta(seconds=(deadline - pendulum.now("UTC")).total_seconds())
+        if left <= timedelta():
+            raise AirflowSensorTimeout(f"Sensor has timed out: it waited longer than {self.timeout} seconds.")
+        self.defer(
+            trigger=LanceTableVersionTrigger(**waits[0])
+            if len(waits) == 1
+            else LanceAnyTableTrigger(waits=waits),
+            method_name="execute_complete",
+            kwargs={"deadline": deadline.isoformat()},
+            timeout=left,
+        )
+
+
+def _tag(context: Context) -> str:
+    task = context["ti"]
+    index = getattr(task, "map_index", None)
+    mapped = [] if index in (None, -1) else [str(index)]
+    return tag_name(task.dag_id, task.run_id, task.task_id, *mapped)
+
+
+def _version_text(status: TableStatus) -> str:
+    return f"version {status.version}" if status.version else "no version yet"
+
+
+_SECTION = "operators"
+_OPTION = "default_deferrable"
+_NOBODY_WRITES = "default_cpus"
+
+
+def default_deferrable() -> bool:
+    """Return the value of ``operators.default_deferrable`` if a user set it, else true.
+
+    Airflow ships the option as false, so its value alone doesn't show whether it was set deliberately.
+    """
+    if f"AIRFLOW__{_SECTION}__{_OPTION}".upper() in os.environ or _chosen_in_file():
+        return bool(conf.getboolean(_SECTION, _OPTION))
+    return True
+
+
+def _chosen_in_file() -> bool:
+    # The parser's own sections contain only the file; Airflow's shipped defaults are kept elsewhere.
+    if not ConfigParser.has_option(conf, _SECTION, _OPTION):
+        return False
+    # Airflow generates the first airflow.cfg itself, with every option at its shipped value: a false there
+    # is not a user's choice, only a true is.
+    written_by_airflow = ConfigParser.has_option(conf, _SECTION, _NOBODY_WRITES)
+    return not written_by_airflow or bool(conf.getboolean(_SECTION, _OPTION))

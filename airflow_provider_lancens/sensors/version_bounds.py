@@ -1,0 +1,111 @@
+"""Which version of which table a sensor waits for: its arguments, and its result in an earlier run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_lancens.hooks.template_args import parse_list, parse_table, parse_version
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.table_status import TableStatus, VersionCondition
+
+Versions = Mapping[TableId, int]
+"""Versions by table."""
+Bound = int | str | Mapping[str, Any] | None
+"""A version for all tables, or one by table, possibly rendered from a template."""
+
+_TABLES = "database$table, or a list of these"
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitedVersion:
+    """The condition that a sensor waits for on one table."""
+
+    table: TableId
+    condition: VersionCondition
+    previous: int | None
+    """The version that the awaited one follows, for tasks that read the changes between them."""
+
+    def result(self, status: TableStatus) -> dict[str, Any]:
+        """Return the sensor's result for a polled table, for its XCom."""
+        return {
+            "table": str(status.table),
+            "version": status.version,
+            "previous_version": self.previous,
+            "location": status.location,
+        }
+
+    def data_since(self, status: TableStatus) -> int:
+        """Return the last version whose data is known; 0 if the table was recreated, and all of it is new."""
+        known = self.condition.last_known or 0
+        return known if known <= status.version else 0
+
+    def after(self, status: TableStatus) -> VersionCondition:
+        """Return the condition to wait for after this status was polled and didn't end the wait."""
+        return replace(self.condition, other_than=status.version) if status.version else self.condition
+
+
+def read_tables(table: str | Sequence[str]) -> list[TableId]:
+    """Return the identifiers in the argument, without duplicates.
+
+    Raises:
+        AirflowFailException: it is empty or contains an invalid identifier.
+    """
+    named = [table] if isinstance(table, str) else parse_list("table", table, _TABLES)
+    if not named:
+        raise AirflowFailException(f"table={table!r}: is not a table; allowed: {_TABLES}")
+    return list(dict.fromkeys(parse_table(one) for one in named))
+
+
+def read_wanted(
+    tables: Sequence[TableId], after_version: Bound, min_version: Bound, seen_before: Callable[[], Versions]
+) -> list[AwaitedVersion]:
+    """Return the condition to wait for on each table.
+
+    Args:
+        tables: their identifiers.
+        after_version: the sensor's argument.
+        min_version: the sensor's argument.
+        seen_before: called if a table has neither bound.
+
+    Raises:
+        AirflowFailException: a bound is not a version, or is given for a table that isn't waited for.
+    """
+    after = _by_table("after_version", after_version, tables)
+    least = _by_table("min_version", min_version, tables)
+    unbounded = [table for table in tables if after[table] is None and least[table] is None]
+    earlier = seen_before() if unbounded else {}
+    return [
+        AwaitedVersion(
+            table,
+            VersionCondition(after[table], least[table], earlier.get(table) if table in unbounded else None),
+            earlier.get(table) if table in unbounded else after[table],
+        )
+        for table in tables
+    ]
+
+
+def read_seen(xcom: Any) -> dict[TableId, int]:
+    """Return the versions, by table, in the XCom of the same task from an earlier run."""
+    if not isinstance(xcom, Mapping):
+        return {}
+    results = [xcom] if "table" in xcom else list(xcom.values())
+    return {
+        parse_table(one["table"]): one["version"]
+        for one in results
+        if isinstance(one, Mapping) and "table" in one and "version" in one
+    }
+
+
+def _by_table(argument: str, value: Bound, tables: Sequence[TableId]) -> dict[TableId, int | None]:
+    if not isinstance(value, Mapping):
+        return dict.fromkeys(tables, parse_version(argument, value))
+    given = {parse_table(table): parse_version(argument, one) for table, one in value.items()}
+    unknown = sorted(str(table) for table in given.keys() - set(tables))
+    if unknown:
+        allowed = ", ".join(map(str, tables))
+        raise AirflowFailException(f"{argument}: {unknown[0]!r} is not in table; allowed: {allowed}")
+    return {table: given.get(table) for table in tables}

@@ -1,0 +1,128 @@
+"""Commit a change exactly once under concurrent writers.
+
+Look the idempotency key up to the latest version, announce the next version in the key's records, then
+create exactly that version through a `SingleVersionCommit` (the fence). A driver that committed under the
+same key in between would have created that very version, so of two live drivers one finds the other's commit.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass
+
+from lance_namespace.errors import ConcurrentModificationError
+
+from airflow_provider_lancens.spark.commit.single_version_commit import LANCE_ERRORS, SingleVersionCommit
+from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
+from airflow_provider_lancens.spark.commit.write_lease import WriteLease
+from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedCommit, KeyedWrite
+from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+
+_ATTEMPTS = 100
+_LONGEST_PAUSE = 2.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOutcome:
+    """The commit that holds a change, and whether this driver made it."""
+
+    commit: KeyedCommit
+    made_here: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Committer:
+    """Commits one write, retrying as needed."""
+
+    target: ResolvedTable
+    write: KeyedWrite
+    counts: Counts
+    stable_row_ids: bool = False
+    lease: WriteLease | None = None
+    """The lease of this write; None if it leaves no files behind."""
+
+    def commit(self, change: TableChange, looked_up_to: int = 0) -> CommitOutcome:
+        """Commit a change to the table, with the records of its key.
+
+        Args:
+            change: what to commit.
+            looked_up_to: the newest version up to which the history is known not to have the key.
+
+        Raises:
+            ConcurrentModificationError: (14) it conflicts with another commit, or every attempt lost to one.
+            TableAlreadyExistsError: (5) `change` creates the data set, which already exists.
+            ServiceUnavailableError: (17) the storage or the metastore failed, and nothing was committed.
+        """
+        attempts = KeyAttempts(self.target, self.write)
+        trouble: Exception | None = None
+        for attempt in range(_ATTEMPTS):
+            latest = self.target.open_latest()
+            found = attempts.find(latest, after=looked_up_to)
+            if found is not None:
+                return self._found(found, made_here=found.uuid == attempts.uuid)
+            newest = 0 if latest is None else latest.version
+            if attempt:
+                self._check_retry(trouble, newest, is_unchanged=newest == looked_up_to)
+            looked_up_to, step = newest, change.onto(latest)
+            commit = attempts.announce(newest + 1, step.counts or self.counts, latest)
+            fence = SingleVersionCommit(self.target.versions, self.lease, self.target, newest)
+            if self._attempt(step, commit, fence):
+                attempts.conclude(latest, commit)
+                return CommitOutcome(commit, made_here=True)
+            trouble = fence.failure
+            pause(attempt)
+        raise ConcurrentModificationError(
+            f"table {self.target.id}: conflicted with other writers' commits in all {_ATTEMPTS} "
+            "attempts; nothing was committed, run it again"
+        )
+
+    def _attempt(self, step: CommitStep, commit: KeyedCommit, fence: SingleVersionCommit) -> bool:
+        """Return whether the commit was made; if not, the fence has the reason."""
+        from lance import Transaction
+
+        properties = commit.as_properties(self.write.key)
+        transaction = Transaction(step.read_version, step.operation, commit.uuid, properties)
+        try:
+            fence.commit(transaction, stable_row_ids=self.stable_row_ids)
+        except LANCE_ERRORS as error:
+            # If the table has a newer version, retry rather than raise: before it calls the fence, Lance
+            # may fail on a version that it finds by path and that the fence hides.
+            if fence.asked or (self.target.latest_version() or 0) != fence.seen:
+                return False
+            self.target.check_not_bypassed(fence.seen)  # Lance's own message doesn't explain that case
+            raise self._refusal(error) from error
+        return True
+
+    def _check_retry(self, trouble: Exception | None, newest: int, *, is_unchanged: bool) -> None:
+        if self.lease is not None:
+            self.lease.check()  # a clean-up may be the cause of the failure
+        if trouble is not None:
+            raise trouble
+        if is_unchanged:
+            self.target.check_not_bypassed(newest)  # no new version here: what conflicted?
+
+    def _found(self, found: KeyedCommit, *, made_here: bool) -> CommitOutcome:
+        if not made_here and not self.write.is_done_by(found):
+            raise ConcurrentModificationError(
+                f"table {self.target.id}: meanwhile another driver committed different data under "
+                f"idempotency key {self.write.key!r} as version {found.version}; nothing was committed, "
+                "run it again"
+            )
+        return CommitOutcome(found, made_here)
+
+    def _refusal(self, error: Exception) -> Exception:
+        from lance.commit import CommitConflictError
+
+        if not isinstance(error, CommitConflictError):
+            return error
+        return ConcurrentModificationError(
+            f"table {self.target.id}: conflicts with a concurrent commit; nothing was committed, "
+            f"run it again ({error})"
+        )
+
+
+def pause(attempt: int) -> None:
+    """Wait before the next attempt, with exponential backoff and jitter."""
+    # Random, so that drivers that conflicted once don't retry in step.
+    time.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.02 * 2**attempt)))  # noqa: S311 no secret

@@ -1,0 +1,128 @@
+"""Delete the rows that match a condition, exactly once. No Spark: Lance only marks rows as deleted."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
+
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
+from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
+from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
+from airflow_provider_lancens.spark.keys import Counts, KeyLookup, look_up
+from airflow_provider_lancens.spark.options import OnExistingKey, WriteRequest, WriteResult
+from airflow_provider_lancens.spark.read.table_reader import check_filter
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
+
+if TYPE_CHECKING:
+    from lance import FragmentMetadata, LanceDataset
+    from lance.fragment import LanceFragment
+    from lance_namespace import LanceNamespace
+
+_log = logging.getLogger(__name__)
+
+
+def delete_rows(
+    namespace: NamespaceSpec | LanceNamespace,
+    table: TableId | str,
+    where: str,
+    *,
+    idempotency_key: str | None = None,
+    on_existing_key: OnExistingKey = "skip",
+    occasion: str | None = None,
+) -> WriteResult:
+    """Delete the rows of a table that match a condition, in one commit.
+
+    A commit is made even if no row matches, so that a rerun under the same key doesn't delete rows added
+    since.
+
+    Args:
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier, such as ``db$table``.
+        where: a condition in Lance's SQL dialect, such as ``month = 3``.
+        idempotency_key: identifies this deletion; None makes every call a new one.
+        on_existing_key: what to do if the key was committed before: ``skip``, or ``write_again`` to delete
+            the rows that match now.
+        occasion: the same for all tries of one ``write_again``, which is then done once.
+
+    Returns:
+        The version without the rows. `rows` is the number of deleted rows, `files` the number of fragments
+        that had them.
+
+    Raises:
+        TableNotFoundError: (4) the table isn't declared.
+        TableVersionNotFoundError: (11) nothing was written to it yet.
+        InvalidInputError: (13) the condition is invalid, or the key was committed with another condition.
+        ConcurrentModificationError: (14) every attempt lost to a commit of another writer.
+    """
+    if on_existing_key not in ("skip", "write_again"):
+        raise InvalidInputError(
+            f"on_existing_key: expected skip or write_again for a deletion, got {on_existing_key!r}"
+        )
+    request = WriteRequest(  # only to look its key up
+        idempotency_key=idempotency_key,
+        fingerprint=where,
+        on_existing_key=on_existing_key,
+        occasion=occasion,
+    )
+    with resolved_table(namespace, table) as target:
+        lookup = look_up(target, request)
+        made = CommitOutcome(lookup.earlier, made_here=False) if lookup.earlier else _delete(lookup, where)
+        result = made.commit.result(target.id, lookup.started, committed=made.made_here)
+    done = "deleted" if result.committed else "an earlier run had deleted"
+    _log.info("table %s: %s %d rows by version %d", result.table, done, result.rows, result.version)
+    return result
+
+
+def _delete(lookup: KeyLookup, where: str) -> CommitOutcome:
+    target, base = lookup.target, lookup.latest
+    if base is None:
+        raise TableVersionNotFoundError(
+            f"table {target.id} is declared, but nothing has been written to it yet"
+        )
+    if not where.strip():
+        raise InvalidInputError(f"table {target.id}: where: expected a condition, got blank text")
+    check_filter(target, base, where)
+    change = Deletion(str(target.id), base.version, base.schema, [], where)
+    with acquire_lease(target.dataset).kept_alive(end=True) as lease:
+        committer = Committer(target, lookup.write, Counts(), lease=lease)
+        return committer.commit(change, looked_up_to=lookup.version)
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion(TableChange):
+    """Delete the rows that match a condition at commit time."""
+
+    where: str
+
+    def onto(self, latest: LanceDataset | None) -> CommitStep:
+        """See `TableChange.onto`: rows that others committed meanwhile are deleted too if they match."""
+        from lance import LanceOperation
+
+        if latest is None:
+            raise self._overtaken("its data set was removed")
+        self.check_same_columns(latest)
+        thinned = [_Thinned(fragment, fragment.delete(self.where)) for fragment in latest.get_fragments()]
+        changed = [one for one in thinned if one.rows]
+        operation = LanceOperation.Delete(
+            [one.after for one in changed if one.after is not None],
+            [one.fragment.fragment_id for one in changed if one.after is None],
+            self.where,
+        )
+        return CommitStep(operation, latest.version, Counts(sum(one.rows for one in changed), len(changed)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Thinned:
+    fragment: LanceFragment
+    after: FragmentMetadata | None
+    """None if no row is left."""
+
+    @property
+    def rows(self) -> int:
+        """The number of deleted rows."""
+        before: int = self.fragment.metadata.num_rows
+        return before - (0 if self.after is None else self.after.num_rows)

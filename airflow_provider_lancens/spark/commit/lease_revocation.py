@@ -1,0 +1,101 @@
+"""Revoke the leases of writes that are considered dead, so that none of them can commit any more.
+
+A driver checks its lease once it is decided which version to make, and then makes exactly that version. It
+may be suspended in between. So a revocation has three steps, and files are removed only after the last one:
+
+1. The revocation is recorded, so that another clean-up can finish it should this one die here.
+2. The lease is removed: from now on every check fails.
+3. A version that changes nothing is committed, the barrier. The version that a driver decided on before step
+   2 is at most the one after the newest at that time. It now exists: made by the barrier, by another writer,
+   or by that driver, whose files are then among those that versions refer to.
+
+A driver that resumes later has its commit refused, retries, and finds its lease gone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from lance_namespace.errors import ConcurrentModificationError, ServiceUnavailableError
+
+from airflow_provider_lancens.namespace.storage.table_files import TableFiles
+from airflow_provider_lancens.spark.commit.committer import pause
+from airflow_provider_lancens.spark.commit.single_version_commit import LANCE_ERRORS, SingleVersionCommit
+from airflow_provider_lancens.spark.commit.write_lease import REVOKED, LeaseRecord
+from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+
+_log = logging.getLogger(__name__)
+
+_PURPOSE = {"lancens.purpose": "revoke the leases of writes presumed dead"}
+_ATTEMPTS = 10
+
+
+def pending(files: TableFiles) -> list[str]:
+    """Return the records of revoked leases whose barrier may not have been committed yet.
+
+    Call after listing the leases: a lease that is gone by then has a record, or its barrier.
+    """
+    return [file.path for file in files.below(REVOKED)]
+
+
+def revoke(
+    target: ResolvedTable, files: TableFiles, dead: Sequence[LeaseRecord], recorded: Sequence[str]
+) -> bool:
+    """Revoke leases, and return once none of their holders can commit any more.
+
+    Args:
+        target: the table, which must have a version.
+        files: the files at its location.
+        dead: the leases of writes that are considered dead.
+        recorded: the result of `pending`, called after these were listed.
+
+    Returns:
+        Whether anything had to be revoked, and a barrier version exists.
+
+    Raises:
+        InvalidTableStateError: (19) metastore and storage disagree, so that no commit by name is possible.
+        ServiceUnavailableError: (17) metastore or storage failed; revoke again before removing anything.
+    """
+    if not dead and not recorded:
+        return False
+    target.check_not_bypassed(target.latest_version() or 0)
+    records = [f"{REVOKED}/{lease.path.rpartition('/')[2]}" for lease in dead]
+    for record in records:
+        files.put(record, b"")
+    files.remove(*(path for lease in dead for path in lease.paths))
+    version = _commit_barrier(target)
+    files.remove(*records, *recorded)
+    _log.info(
+        "Table %s: %d writes are presumed dead; as of version %d, none of them can commit",
+        target.id,
+        len({*records, *recorded}),
+        version,
+    )
+    return True
+
+
+def _commit_barrier(target: ResolvedTable) -> int:
+    """Commit a version that changes nothing, unless another writer makes it first; either will do."""
+    from lance import LanceOperation, Transaction
+
+    seen = target.latest_version() or 0
+    for attempt in range(_ATTEMPTS):
+        fence = SingleVersionCommit(target.versions, None, target, seen)
+        transaction = Transaction(seen, LanceOperation.UpdateConfig(), transaction_properties=_PURPOSE)
+        try:
+            fence.commit(transaction)
+        except LANCE_ERRORS as error:
+            if (latest := target.latest_version() or 0) > seen:
+                return latest
+            refusal = fence.error_of(error)
+            if not isinstance(refusal, ConcurrentModificationError):
+                raise refusal from error
+            pause(attempt)  # the catalog table was changed, but not its version
+        else:
+            return seen + 1
+    raise ServiceUnavailableError(
+        f"table {target.id}: other writers changed its catalog table in all {_ATTEMPTS} attempts, "
+        "so the leases of writes presumed dead could not be revoked; nothing was removed, run it "
+        "again"
+    )

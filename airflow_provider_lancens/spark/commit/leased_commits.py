@@ -1,0 +1,85 @@
+"""Proxies between Lance's core and the version authority: forward, and commit only while a lease is held."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lance_namespace import LanceNamespace
+from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
+
+from airflow_provider_lancens.redaction import redact
+from airflow_provider_lancens.spark.commit.write_lease import WriteLease
+
+if TYPE_CHECKING:
+    from lance_namespace_urllib3_client import models
+
+
+@dataclass(eq=False)
+class NamespaceProxy(LanceNamespace):
+    """Forwards the requests that Lance's core makes to read and commit through a namespace."""
+
+    behind: LanceNamespace
+    """The namespace that decides the table's versions."""
+
+    def namespace_id(self) -> str:
+        """Return the id of the wrapped namespace."""
+        return self.behind.namespace_id()
+
+    def describe_table(self, request: Any) -> models.DescribeTableResponse:
+        """Forward the request, by which Lance refreshes credentials."""
+        return self.behind.describe_table(request)
+
+    def list_table_versions(self, request: Any) -> models.ListTableVersionsResponse:
+        """Forward the request, by which Lance gets the newest version."""
+        return self.behind.list_table_versions(request)
+
+    def describe_table_version(self, request: Any) -> models.DescribeTableVersionResponse:
+        """Forward the request, by which Lance reads commits in between, or the one that won a conflict."""
+        return self.behind.describe_table_version(request)
+
+    def create_table_version(self, request: Any) -> models.CreateTableVersionResponse:
+        """Forward the request, by which Lance commits."""
+        return self.behind.create_table_version(request)
+
+
+@dataclass(eq=False)
+class LeasedCommits(NamespaceProxy):
+    """Creates a version only while the writer's lease is held, and keeps the error of the last commit.
+
+    Lance asks to create a version once it is decided which one. The lease is checked after that and before
+    the version is created, so a driver that is suspended in between can create only this version, which
+    exists by the time a clean-up reads the referenced files, see `lease_revocation`. Lance may rebase a
+    compaction or an index on concurrent commits, and then asks again.
+
+    Lance's core drops the type of an exception that a namespace raises, so the driver asks the proxy.
+    """
+
+    lease: WriteLease | None
+    """The writer's lease; None if it writes no files that a clean-up could remove."""
+    _error: LanceNamespaceError | None = field(default=None, init=False, repr=False)
+
+    def create_table_version(self, request: Any) -> models.CreateTableVersionResponse:
+        """Check the lease, then forward the request.
+
+        Raises:
+            ConcurrentModificationError: (14) the lease was revoked, or another writer was first.
+        """
+        try:
+            if self.lease is not None:
+                self.lease.check()
+            made = super().create_table_version(request)
+        except LanceNamespaceError as error:
+            self._error = error
+            raise
+        self._error = None
+        return made
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the last commit was refused, or may not have been made."""
+        return self._error is not None
+
+    def error_of(self, error: Exception) -> LanceNamespaceError:
+        """Return the error to raise when Lance's commit failed with this one."""
+        return self._error or ServiceUnavailableError(f"storage or metastore failed: {redact(str(error))}")

@@ -1,0 +1,145 @@
+"""The change a write makes to a table, and whether it conflicts with commits made since it began."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lance_namespace.errors import ConcurrentModificationError, TableAlreadyExistsError
+
+from airflow_provider_lancens.spark.keys import Counts
+from airflow_provider_lancens.spark.table.history import data_changed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lance import FragmentMetadata, LanceDataset
+
+
+class CommitStep(NamedTuple):
+    """A Lance operation, and the version it was made for (0: no data set yet)."""
+
+    operation: Any
+    read_version: int
+    counts: Counts | None = None
+    """The counts of the change, if they depend on that version."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableChange:
+    """Fragments that were written while the table was at version `base`."""
+
+    table: str
+    base: int | None
+    schema: pa.Schema
+    fragments: Sequence[FragmentMetadata] = field(repr=False)
+
+    def onto(self, latest: LanceDataset | None) -> CommitStep:
+        """Return the operation that applies the change to the current table.
+
+        Args:
+            latest: the data set at its latest version; None if there is none.
+
+        Raises:
+            ConcurrentModificationError: (14) it conflicts with a commit made since `base`.
+        """
+        raise NotImplementedError
+
+    def check_same_columns(self, latest: LanceDataset) -> None:
+        """Check that the fragments have the columns of the data set; Lance doesn't.
+
+        Raises:
+            ConcurrentModificationError: (14) others changed the columns, or made the data set, meanwhile.
+        """
+        if self.base is None or latest.version < self.base:
+            raise self._overtaken("another writer created its data set")
+        if latest.schema != self.schema:
+            raise self._overtaken(f"version {latest.version} changed its columns")
+
+    def _replacement(self, read_version: int) -> CommitStep:
+        from lance import LanceOperation
+
+        return CommitStep(LanceOperation.Overwrite(self.schema, list(self.fragments)), read_version)
+
+    def _overtaken(self, what: str) -> ConcurrentModificationError:
+        since = "without a data set" if self.base is None else f"version {self.base}"
+        return ConcurrentModificationError(
+            f"table {self.table}: {what} since this write began ({since}); "
+            "nothing was committed, run it again"
+        )
+
+
+class Create(TableChange):
+    """Create the data set; one that another writer created is never replaced."""
+
+    __slots__ = ()
+
+    def onto(self, latest: LanceDataset | None) -> CommitStep:
+        """See `TableChange.onto`.
+
+        Raises:
+            TableAlreadyExistsError: (5) the data set exists.
+        """
+        if latest is not None:
+            raise already_there(self.table, latest.version)
+        return self._replacement(0)
+
+
+class Overwrite(TableChange):
+    """Replace all rows and the schema, unless rows were changed since the write began."""
+
+    __slots__ = ()
+
+    def onto(self, latest: LanceDataset | None) -> CommitStep:
+        """See `TableChange.onto`: maintenance by others, such as a compaction, is no conflict."""
+        if latest is None:
+            if self.base is not None:
+                raise self._overtaken("its data set was removed")
+            return self._replacement(0)
+        if self.base is None or latest.version < self.base or data_changed(latest, self.base):
+            raise self._overtaken(f"version {latest.version} changed its rows")
+        return self._replacement(latest.version)
+
+
+class Append(TableChange):
+    """Add rows; rows that others appended meanwhile stay."""
+
+    __slots__ = ()
+
+    def onto(self, latest: LanceDataset | None) -> CommitStep:
+        """See `TableChange.onto`: Lance rebases an append on any commit that doesn't replace the rows."""
+        from lance import LanceOperation
+
+        if latest is None:
+            if self.base is not None:
+                raise self._overtaken("its data set was removed")
+            return self._replacement(0)
+        if self.base is None:
+            return self._onto_another_first_write(latest)
+        if latest.version < self.base:
+            raise self._overtaken("its data set was replaced")
+        return CommitStep(LanceOperation.Append(list(self.fragments)), self.base)
+
+    def _onto_another_first_write(self, latest: LanceDataset) -> CommitStep:
+        # The files refer to columns by field ids, which were assigned for a data set created by this write.
+        from lance import LanceOperation
+        from lance.schema import LanceSchema
+
+        versions = {f"{f.file_major_version}.{f.file_minor_version}" for m in self.fragments for f in m.files}
+        if latest.lance_schema != LanceSchema.from_pyarrow(self.schema):
+            raise self._overtaken("another writer created its data set with another schema")
+        if versions - {latest.data_storage_version}:
+            raise self._overtaken("another writer created its data set in another file format")
+        return CommitStep(LanceOperation.Append(list(self.fragments)), latest.version)
+
+
+KINDS: dict[str, type[TableChange]] = {"append": Append, "overwrite": Overwrite, "create": Create}
+"""The kinds of changes by mode."""
+
+
+def already_there(table: str, version: int) -> TableAlreadyExistsError:
+    """Return the error of a `create` on a table that has a data set."""
+    return TableAlreadyExistsError(
+        f"table {table}: mode 'create' writes the first version, but version {version} exists; "
+        "append to it or overwrite it"
+    )

@@ -1,0 +1,132 @@
+"""Upsert on key columns: replace rows that exist, add the others, in one commit.
+
+The executors write the rows as for an append. The driver reads back only their keys, deletes the rows of
+the table that have one of them, and commits both at once: it holds keys in memory, never rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance_namespace.errors import InvalidInputError
+
+from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
+
+if TYPE_CHECKING:
+    from lance import FragmentMetadata, LanceDataset
+
+    from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
+
+_BATCH_ROWS = 64 * 1024
+_EXAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Upsert(TableChange):
+    """Remove the rows that have one of these keys, and add the fragments, in one commit."""
+
+    keys: pa.Table = field(repr=False)
+
+    def onto(self, latest: LanceDataset | None) -> CommitStep:
+        """See `TableChange.onto`: the rows to remove are searched for again, including those of others."""
+        if latest is None:
+            if self.base is not None:
+                raise self._overtaken("its data set was removed")
+            return self._replacement(0)
+        self.check_same_columns(latest)
+        return CommitStep(self._merged(latest), latest.version)
+
+    def _merged(self, latest: LanceDataset) -> object:
+        from lance import LanceOperation
+
+        merge = latest.merge_insert(self.keys.column_names).when_matched_delete()
+        matched: Any = merge.execute_uncommitted(self.keys)[0].operation
+        return LanceOperation.Update(
+            removed_fragment_ids=matched.removed_fragment_ids,
+            updated_fragments=matched.updated_fragments,
+            new_fragments=list(self.fragments),
+            update_mode=matched.update_mode,
+        )
+
+
+def check_keys(on: Sequence[str], schema: pa.Schema, table: str) -> None:
+    """Check that these columns can be used as upsert keys.
+
+    Raises:
+        InvalidInputError: (13) a column doesn't exist, is named twice, or has a type that can't be a key.
+    """
+    if len(set(on)) < len(on):
+        raise InvalidInputError(f"table {table}: on: a column is listed twice in {list(on)}")
+    for name in on:
+        if name not in schema.names:
+            raise InvalidInputError(
+                f"table {table}: on: column {name!r} does not exist; columns: {schema.names}"
+            )
+        if '"' in name:
+            raise InvalidInputError(
+                f"table {table}: on: Lance cannot match rows by column {name!r}, whose name "
+                "contains a double quote; rename it, or upsert by other columns"
+            )
+        if pa.types.is_nested(schema.field(name).type) or pa.types.is_null(schema.field(name).type):
+            raise InvalidInputError(
+                f"table {table}: on: column {name!r} is {schema.field(name).type}, which cannot be "
+                "a key; allowed: columns of non-nested types"
+            )
+
+
+def read_keys(
+    dataset: DatasetRef, fragments: Sequence[FragmentMetadata], schema: pa.Schema, table: str
+) -> pa.Table:
+    """Read the keys of fragments that aren't committed yet.
+
+    Args:
+        dataset: the data set they were written to.
+        fragments: the fragments.
+        schema: the key columns.
+        table: the table's name, for messages.
+
+    Raises:
+        InvalidInputError: (13) two rows have the same key, or one has none.
+    """
+    files = [file.path for fragment in fragments for file in fragment.files]
+    batches = [batch for path in files for batch in _scanned(dataset, path, schema)]
+    keys = pa.Table.from_batches(batches, schema)
+    _check_given(keys, table)
+    _check_unique(keys, table)
+    return keys
+
+
+def _scanned(dataset: DatasetRef, path: str, schema: pa.Schema) -> list[pa.RecordBatch]:
+    from lance.file import LanceFileReader
+
+    reader = LanceFileReader(
+        f"{dataset.location}/data/{path}", dict(dataset.storage_options) or None, columns=schema.names
+    )
+    batches = reader.read_all(batch_size=_BATCH_ROWS).to_batches()
+    return [batch.select(schema.names).cast(schema) for batch in batches]
+
+
+def _check_given(keys: pa.Table, table: str) -> None:
+    lacking = [name for name in keys.column_names if keys[name].null_count]
+    if lacking:
+        raise InvalidInputError(
+            f"table {table}: on: {', '.join(lacking)} is null in {keys[lacking[0]].null_count} rows "
+            "of the source, which cannot match any row; filter those rows out; nothing was "
+            "committed"
+        )
+
+
+def _check_unique(keys: pa.Table, table: str) -> None:
+    counts = keys.group_by(keys.column_names).aggregate([([], "count_all")])
+    # By position: a key column may have the count's name.
+    doubled = counts.filter(pc.greater(counts.column(counts.num_columns - 1), 1))
+    if doubled.num_rows:
+        examples = doubled.select(range(len(keys.column_names))).slice(0, _EXAMPLES).to_pylist()
+        raise InvalidInputError(
+            f"table {table}: on: {doubled.num_rows} keys are in more than one row of the source, "
+            f"such as {', '.join(map(str, examples))}; keep one row of each; nothing was committed"
+        )

@@ -1,0 +1,168 @@
+"""Leases of running writes: a clean-up keeps all files written since the oldest of these writes began.
+
+A lease is two small files beside the data. The first is written once, when the write begins; the second, the
+heartbeat, is rewritten for as long as its driver lives. A clean-up that considers a write dead removes the
+first, and nothing recreates it: a driver that was suspended while it wrote its heartbeat recreates only the
+second. All times are modification times given by the storage: drivers' clocks aren't used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Self
+
+from lance_namespace.errors import ConcurrentModificationError, LanceNamespaceError, ServiceUnavailableError
+
+from airflow_provider_lancens.namespace.locations import is_local, normalize
+from airflow_provider_lancens.namespace.storage.object_store import RECORDED, storage_errors
+from airflow_provider_lancens.namespace.storage.table_files import TableFiles
+from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
+
+_log = logging.getLogger(__name__)
+
+LEASES = f"{RECORDED}/writes"
+REVOKED = f"{RECORDED}/revoked"
+"""Records of leases that were revoked, see `lease_revocation`."""
+REFRESH = 60.0
+"""Seconds between two heartbeats of a running write."""
+_SIGN_OF_LIFE = ".alive"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteLease:
+    """The lease of a running write. Picklable, so that processes other than its driver can refresh it."""
+
+    files: TableFiles
+    path: str
+    """Path of the lease's first file."""
+    began: datetime
+    """Start of the write, by the storage's clock."""
+
+    def check(self) -> None:
+        """Check that the lease is held; called once the version to make is decided, right before it is made.
+
+        Raises:
+            ConcurrentModificationError: (14) a clean-up revoked it, and the write's files may be gone.
+        """
+        if self.files.look(self.path) is None:
+            raise ConcurrentModificationError(
+                f"{self.files.location}: a clean-up presumed this write dead, since its lease had "
+                "expired, and may have removed its files; nothing was committed, run it again"
+            )
+
+    @contextlib.contextmanager
+    def explaining_missing_files(self) -> Iterator[None]:
+        """If reading the write's own files fails in the block, report a clean-up that is the reason.
+
+        Raises:
+            ConcurrentModificationError: (14) a clean-up revoked the lease.
+        """
+        try:
+            yield
+        except (OSError, RuntimeError, ValueError):
+            self.check()
+            raise
+
+    def refresh(self) -> None:
+        """Write a heartbeat, unless the lease was revoked."""
+        if self.files.look(self.path) is not None:
+            self.files.put(self.path + _SIGN_OF_LIFE, b"")
+
+    @contextlib.contextmanager
+    def kept_alive(self, *, end: bool = False) -> Iterator[Self]:
+        """Refresh the lease from a thread for the duration of the block.
+
+        Args:
+            end: whether to release it at the end of the block, however that ends.
+        """
+        done = threading.Event()
+        thread = threading.Thread(
+            target=self._keep_alive, args=(done,), name="lance-write-lease", daemon=True
+        )
+        thread.start()
+        try:
+            yield self
+        finally:
+            done.set()
+            thread.join()
+            if end:
+                self.end()
+
+    def _keep_alive(self, done: threading.Event) -> None:
+        while not done.wait(REFRESH):
+            try:
+                self.refresh()
+            except LanceNamespaceError as error:
+                _log.warning("The lease of a running write could not be renewed: %s", error)
+
+    def end(self) -> None:
+        """Release the lease, which may have been revoked."""
+        try:
+            self.files.remove(self.path, self.path + _SIGN_OF_LIFE)
+        except LanceNamespaceError as error:
+            _log.warning(
+                "The lease of a finished write could not be removed; a clean-up will remove it: %s", error
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRecord:
+    """A lease as a clean-up lists it."""
+
+    path: str
+    began: datetime
+    refreshed: datetime
+
+    @property
+    def paths(self) -> tuple[str, str]:
+        """Its two files."""
+        return self.path, self.path + _SIGN_OF_LIFE
+
+
+def acquire_lease(dataset: DatasetRef) -> WriteLease:
+    """Acquire a lease for a write that begins now; the caller must keep it alive and end it.
+
+    Args:
+        dataset: the data set to write to; it need not exist yet.
+    """
+    if is_local(dataset.location):
+        with storage_errors(dataset.location):
+            Path(normalize(dataset.location)).mkdir(parents=True, exist_ok=True)
+    files = dataset.manifests
+    path = f"{LEASES}/{uuid.uuid4()}"
+    files.put(path, b"")
+    placed = files.look(path)
+    if placed is None:
+        raise ServiceUnavailableError(
+            f"{files.location}: {path} was written, but does not exist; run it again"
+        )
+    write = WriteLease(files, path, placed.modified)
+    files.put(path + _SIGN_OF_LIFE, b"")
+    return write
+
+
+def leases_of(files: TableFiles) -> list[LeaseRecord]:
+    """Return the leases stored beside a data set, of running writes and of dead ones."""
+    found = {file.path: file.modified for file in files.below(LEASES)}
+    return [
+        LeaseRecord(path, began, max(began, found.get(path + _SIGN_OF_LIFE, began)))
+        for path, began in found.items()
+        if not path.endswith(_SIGN_OF_LIFE)
+    ]
+
+
+def stray_signs_of(files: TableFiles, before: datetime) -> list[str]:
+    """Return the heartbeat files older than a given time whose leases are gone."""
+    found = {file.path: file.modified for file in files.below(LEASES)}
+    return [
+        path
+        for path, given in found.items()
+        if path.endswith(_SIGN_OF_LIFE) and path.removesuffix(_SIGN_OF_LIFE) not in found and given < before
+    ]

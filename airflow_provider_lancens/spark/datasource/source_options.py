@@ -1,0 +1,169 @@
+"""Parse the options of a read or a write: Spark passes strings, with names in lower case."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self, cast
+
+from lance_namespace.errors import InvalidInputError
+
+from airflow_provider_lancens.spark.options import Mode, WriteOptions, WriteRequest
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
+
+_NAMESPACE = "namespace."
+_IMPL = "namespace.impl"
+_LAYOUT = tuple(field.name for field in fields(WriteOptions))
+_KEY = ("idempotency_key", "fingerprint", "on_existing_key", "occasion")
+_WRITE = ("table", *_KEY, "on", "overwrite_schema", *_LAYOUT)
+_READ = ("table", "version", "columns", "filter")
+
+Options = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadConfig:
+    """The arguments of a `read_table`."""
+
+    table: str
+    version: int | None
+    columns: list[str] | None
+    filter: str | None
+
+    @classmethod
+    def of(cls, options: Options) -> Self:
+        """Parse the options.
+
+        Raises:
+            InvalidInputError: (13) an option is unknown or invalid.
+        """
+        _check_known(options, _READ)
+        columns = options.get("columns")
+        return cls(
+            table=_table(options),
+            version=_whole(options, "version"),
+            columns=None if columns is None else _names("columns", columns),
+            filter=options.get("filter"),
+        )
+
+
+def write_request(options: Options, overwrite: bool) -> tuple[str, WriteRequest]:
+    """Return the table to write to, and the requested write.
+
+    Args:
+        options: Spark's.
+        overwrite: whether Spark's mode is ``overwrite``; otherwise it is ``append``.
+
+    Raises:
+        InvalidInputError: (13) an option is unknown or invalid.
+    """
+    _check_known(options, _WRITE)
+    on = _names("on", options["on"]) if "on" in options else None
+    if on and overwrite:
+        raise InvalidInputError("on: an upsert is mode('append'); an overwrite has no key columns")
+    key = {name: cast("Any", options[name]) for name in _KEY if name in options}
+    mode: Mode = "overwrite" if overwrite else "upsert" if on else "append"
+    return _table(options), WriteRequest(
+        mode=mode,
+        **key,
+        on=on,
+        overwrite_schema=_flag(options, "overwrite_schema") or False,
+        options=_layout(options),
+    )
+
+
+def namespace_of(options: Options, bound: NamespaceSpec | None) -> NamespaceSpec:
+    """Return the namespace of the table.
+
+    Args:
+        options: Spark's.
+        bound: the namespace that the data source was created for.
+
+    Raises:
+        InvalidInputError: (13) there is none, or there are two.
+    """
+    properties = {
+        key.removeprefix(_NAMESPACE): value
+        for key, value in options.items()
+        if key.startswith(_NAMESPACE) and key != _IMPL
+    }
+    if bound is not None:
+        if properties or _IMPL in options:
+            raise InvalidInputError(
+                "namespace.*: this data source belongs to one namespace; leave these options out"
+            )
+        return bound
+    if _IMPL not in options:
+        raise InvalidInputError(
+            f"{_IMPL}: expected 'dir', 'rest' or a dotted path to a class, with its properties as "
+            "'namespace.<property>'; or register lance_data_source(namespace)"
+        )
+    return NamespaceSpec(options[_IMPL], properties)
+
+
+def _layout(options: Options) -> WriteOptions:
+    given: dict[str, Any] = {
+        "max_rows_per_file": _whole(options, "max_rows_per_file"),
+        "data_storage_version": options.get("data_storage_version"),
+        "enable_stable_row_ids": _flag(options, "enable_stable_row_ids"),
+        "vector_columns": _dimensions(options, "vector_columns"),
+    }
+    try:
+        return WriteOptions(**{name: value for name, value in given.items() if value is not None})
+    except ValueError as error:
+        raise InvalidInputError(str(error)) from error
+
+
+def _check_known(options: Options, known: Iterable[str]) -> None:
+    unknown = sorted(key for key in options if key not in known and not key.startswith(_NAMESPACE))
+    if unknown:
+        # The values of unknown options aren't shown: they may be secret.
+        raise InvalidInputError(
+            f"options: unknown: {', '.join(unknown)}; allowed: {', '.join(known)} and namespace.*"
+        )
+
+
+def _table(options: Options) -> str:
+    if "table" not in options:
+        raise InvalidInputError("table: expected an identifier such as 'db$table'; the option is missing")
+    return options["table"]
+
+
+def _whole(options: Options, name: str) -> int | None:
+    text = options.get(name)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+        raise InvalidInputError(f"{name}: expected a whole number of at least 1, got {text!r}")
+    return int(text)
+
+
+def _flag(options: Options, name: str) -> bool | None:
+    text = options.get(name)
+    if text is not None and text.lower() not in ("true", "false"):
+        raise InvalidInputError(f"{name}: expected true or false, got {text!r}")
+    return None if text is None else text.lower() == "true"
+
+
+def _names(name: str, text: str) -> list[str]:
+    """Parse names separated by commas, or, if a name has a comma, a JSON list."""
+    names = _json(name, text) if text.lstrip().startswith("[") else [part.strip() for part in text.split(",")]
+    if not all(isinstance(one, str) and one for one in names):
+        raise InvalidInputError(f"{name}: expected names such as 'id, price', or a JSON array, got {text!r}")
+    return cast("list[str]", names)
+
+
+def _dimensions(options: Options, name: str) -> dict[str, int] | None:
+    text = options.get(name)
+    found = None if text is None else _json(name, text)
+    if found is not None and not isinstance(found, dict):
+        raise InvalidInputError(f'{name}: expected a JSON object such as {{"embedding": 768}}, got {text!r}')
+    return found
+
+
+def _json(name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise InvalidInputError(f"{name}: expected JSON, got {text!r} ({error})") from error

@@ -1,0 +1,101 @@
+"""Writes of the data source: planned on the driver, written on the executors, committed on the driver.
+
+Spark pickles the writer between these steps. The lease of the write is acquired with the plan, kept alive by
+the running tasks, and ended by the commit or the abort.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from lance_namespace.errors import ConcurrentModificationError
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease
+from airflow_provider_lancens.spark.keys import look_up
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
+from airflow_provider_lancens.spark.write.pipeline import skipped_write
+from airflow_provider_lancens.spark.write.row_sources import FrameColumns
+from airflow_provider_lancens.spark.write.write_plan import WritePlan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from airflow_provider_lancens.spark.options import WriteRequest
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Answered(WriterCommitMessage):
+    """The result of one task: rows of `executor_tasks.WRITTEN_COLUMNS`."""
+
+    rows: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class LanceWriter(DataSourceArrowWriter):
+    """One `save()`."""
+
+    namespace: NamespaceSpec
+    table: str
+    started: float
+    """When the write began, by the monotonic clock of the driver's machine."""
+    work: tuple[WritePlan, WriteLease] | None
+    """The plan and its lease; None if the write was already committed under the key."""
+
+    @classmethod
+    def plan(cls, namespace: NamespaceSpec, table: str, request: WriteRequest, schema: StructType) -> Self:
+        """Plan the write, and acquire its lease.
+
+        Raises:
+            LanceNamespaceError: see `look_up` and `WritePlan.of`.
+        """
+        with resolved_table(namespace, table) as target:
+            lookup = look_up(target, request)
+            if lookup.earlier is not None:
+                skipped_write(lookup, lookup.earlier)
+                return cls(namespace, table, lookup.started, None)
+            plan = WritePlan.of(lookup, FrameColumns(schema))
+            return cls(namespace, table, lookup.started, (plan, acquire_lease(target.dataset)))
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Answered:
+        """Write one partition, on an executor; nothing if the write was already committed."""
+        if self.work is None:
+            return Answered([])
+        plan, lease = self.work
+        with lease.kept_alive():
+            return Answered([row for batch in plan.task.run(iterator) for row in batch.to_pylist()])
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Commit what the successful attempt of each task wrote.
+
+        Raises:
+            ConcurrentModificationError: (14) it conflicts with other commits; nothing was committed.
+        """
+        if self.work is None:
+            return
+        plan, lease = self.work
+        rows = [row for message in messages if isinstance(message, Answered) for row in message.rows]
+        with resolved_table(self.namespace, self.table) as target, lease.kept_alive():
+            _check_place(target, plan)
+            outcome = plan.commit(target, rows, lease)
+        _log.info("%s", outcome.commit.result(target.id, self.started, committed=outcome.made_here))
+        lease.end()
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002 files stay for a clean-up
+        """End a failed write; Spark also calls this after a commit that raised."""
+        if self.work is not None:
+            self.work[1].end()
+
+
+def _check_place(target: ResolvedTable, plan: WritePlan) -> None:
+    if target.dataset.location != plan.task.dataset.location:
+        raise ConcurrentModificationError(
+            f"table {target.id}: its location was {plan.task.dataset.location} when this write "
+            f"began, but is {target.dataset.location} now; nothing was committed, run it again"
+        )

@@ -1,0 +1,75 @@
+"""Convert errors of Lance, the file system and executors to the specification's errors, without secrets.
+
+Lance raises an OSError or a ValueError for any failure of its storage, and quotes the request. Spark passes
+an executor's exception to the driver as text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+
+from lance_namespace import errors
+from lance_namespace.errors import ConcurrentModificationError, LanceNamespaceError
+
+from airflow_provider_lancens.namespace.lance_errors import namespace_error
+from airflow_provider_lancens.namespace.storage.storage_errors import is_storage_error, storage_error
+from airflow_provider_lancens.redaction import redact, secret_values, shareable_cause
+
+_ON_EXECUTOR = re.compile(r"^lance_namespace\.errors\.(\w+): (.+)$", re.MULTILINE)
+"""The last line of an executor's traceback."""
+_CONFLICT = "CommitConflictError"
+
+
+@contextmanager
+def storage_failures(location: str, storage_options: Mapping[str, str]) -> Iterator[None]:
+    """Convert the errors of a block to the specification's errors; on drivers and executors.
+
+    Args:
+        location: the data set's location, for messages.
+        storage_options: Lance's storage options for it; their values are redacted.
+
+    Raises:
+        PermissionDeniedError: (15), UnauthenticatedError: (16), ServiceUnavailableError: (17): from the
+            storage, see `storage_error`.
+        ConcurrentModificationError: (14) Lance refused a commit that conflicts with another one.
+        LanceNamespaceError: an executor raised it, or the namespace through which Lance opened the data set.
+        RuntimeError: any other error whose text has a secret, redacted. Others are raised unchanged.
+    """
+    try:
+        yield
+    except Exception as error:  # errors of any type may quote an option in their text
+        secrets = secret_values(storage_options)
+        failure = _failure(error, location, secrets)
+        if failure is error:
+            raise
+        raise failure from shareable_cause(error, secrets)
+
+
+def _failure(error: Exception, location: str, secrets: Collection[str]) -> Exception:
+    clean = shareable_cause(error, secrets) is error
+    if isinstance(error, LanceNamespaceError):
+        return error if clean else type(error)(redact(str(error), secrets))
+    if (reported := _executor_error(error, secrets)) is not None:
+        return reported
+    if (refused := namespace_error(error, secrets)) is not None:
+        return refused
+    if type(error).__name__ == _CONFLICT:
+        return ConcurrentModificationError(
+            f"{redact(location, secrets)}: conflicts with a concurrent commit; run it again "
+            f"({redact(str(error), secrets)})"
+        )
+    if is_storage_error(error):
+        return storage_error(error, location, secrets)
+    return error if clean else RuntimeError(f"{type(error).__name__}: {redact(str(error), secrets)}")
+
+
+def _executor_error(error: Exception, secrets: Collection[str]) -> LanceNamespaceError | None:
+    lines = _ON_EXECUTOR.findall(str(error))
+    if not lines:
+        return None
+    name, message = lines[-1]
+    kind = getattr(errors, name, LanceNamespaceError)
+    made: LanceNamespaceError = kind(f"on an executor: {redact(message.strip(), secrets)}")
+    return made

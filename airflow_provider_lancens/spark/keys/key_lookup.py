@@ -1,0 +1,118 @@
+"""Look an idempotency key up before any work: what was committed under it, and what is to be written."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+from lance_namespace.errors import InvalidInputError, InvalidTableStateError
+
+from airflow_provider_lancens.spark.keys.key_index import remove_leftovers
+from airflow_provider_lancens.spark.keys.key_records import confirm, digest, is_unique, unique_key
+from airflow_provider_lancens.spark.keys.keyed_commit import REPEATING, KeyedCommit, KeyedWrite
+from airflow_provider_lancens.spark.keys.record_search import RecordSearch
+from airflow_provider_lancens.spark.options import WriteRequest
+from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLookup:
+    """A table, and what its history has under the key of a write that begins now."""
+
+    target: ResolvedTable
+    request: WriteRequest
+    write: KeyedWrite
+    latest: LanceDataset | None
+    """The data set at its newest version; None if nothing was written yet."""
+    version: int
+    """The version up to which the history was searched; 0 if there was none."""
+    started: float
+    """When it began, by the monotonic clock."""
+    earlier: KeyedCommit | None = None
+    """The commit by which an earlier run has done this very write."""
+    replaced: KeyedCommit | None = None
+    """The commit under the key that this write is to replace."""
+
+    def at_newest(self) -> Self:
+        """Return it with the data set as it is now, for a write that has waited; the key isn't looked up."""
+        return replace(self, latest=self.target.open_latest())
+
+
+def look_up(target: ResolvedTable, request: WriteRequest) -> KeyLookup:
+    """Look up what a table has under the key of a write that begins now.
+
+    Raises:
+        InvalidInputError: (13) the key was committed with other data, and `on_existing_key` is "skip"; or it
+            has expired.
+        InvalidTableStateError: (19) it can't be told whether the key was committed.
+    """
+    started, latest, policy = time.monotonic(), target.open_latest(), request.on_existing_key
+    write = KeyedWrite(
+        unique_key() if request.idempotency_key is None else request.idempotency_key,
+        digest(request.fingerprint) if request.fingerprint else "",
+        policy,
+        str(request.occasion or "") if policy in REPEATING else "",
+    )
+    lookup = KeyLookup(target, request, write, latest, 0 if latest is None else latest.version, started)
+    found = _find(lookup)
+    if found is not None and write.is_done_by(found):
+        return replace(lookup, earlier=found)
+    if found is not None and policy == "skip":
+        raise _written_otherwise(lookup, found)
+    if found is None and policy != "write_again":
+        return lookup
+    above = replace(write, above=lookup.version)
+    return replace(lookup, write=above, replaced=None if policy == "write_again" else found)
+
+
+def confirm_unknown(target: ResolvedTable, key: str) -> bool:
+    """Confirm the attempts under a key of which it can't be told whether they were committed.
+
+    Returns:
+        Whether there was one.
+    """
+    latest = target.open_latest()
+    unknown = [] if latest is None else RecordSearch.of(target, latest, key).unknown()
+    for record in unknown:
+        confirm(target.dataset.manifests, record)
+    return bool(unknown)
+
+
+def _find(lookup: KeyLookup) -> KeyedCommit | None:
+    """Return the newest commit under the key; one that a Restore undid counts as never committed.
+
+    Raises:
+        InvalidInputError: (13) the key has expired.
+        InvalidTableStateError: (19) it can't be told whether the key was committed.
+    """
+    target, latest, write = lookup.target, lookup.latest, lookup.write
+    if latest is None:
+        remove_leftovers(target.dataset.manifests, lambda: target.latest_version() is not None)
+        return None
+    if is_unique(write.key):
+        return None
+    writes_regardless = write.policy == "write_again"
+    try:
+        search = RecordSearch.of(target, latest, write.key)
+        found = search.commit()
+    except InvalidTableStateError:
+        if not writes_regardless:
+            raise
+        return None
+    if found is None and not writes_regardless:
+        search.check_not_expired()
+    return found
+
+
+def _written_otherwise(lookup: KeyLookup, found: KeyedCommit) -> InvalidInputError:
+    write = lookup.write
+    return InvalidInputError(
+        f"table {lookup.target.id}: version {found.version} was committed under idempotency key "
+        f"{write.key!r} with different data (fingerprint {found.fingerprint}, now {write.fingerprint}); "
+        "nothing was written. Use another key to write this data as well, or on_existing_key='replace', "
+        "where available, to replace that version's"
+    )

@@ -1,0 +1,113 @@
+"""Writes under an idempotency key, and the commits that they make.
+
+A commit has its key and its counts in the properties of its transaction, and in the key's records.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+from airflow_provider_lancens.spark.keys.restored_versions import RESTORES_RECORDED
+from airflow_provider_lancens.spark.options import OnExistingKey, WriteResult
+
+if TYPE_CHECKING:
+    from lance import Transaction
+
+    from airflow_provider_lancens.identifiers import TableId
+
+IDEMPOTENCY_KEY = "lancens.idempotency_key"
+_FINGERPRINT = "lancens.fingerprint"
+_OCCASION = "lancens.occasion"
+_ROWS, _FILES, _BYTES = "lancens.rows", "lancens.files", "lancens.bytes"
+REPEATING = frozenset({"replace", "write_again"})
+"""What is done on an existing key even if the same data was committed under it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The rows, files and bytes of a write."""
+
+    rows: int = 0
+    files: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedCommit:
+    """A commit with an idempotency key."""
+
+    version: int
+    uuid: str = ""
+    """The transaction's UUID: tells two commits under one key apart. Empty if only its version is known."""
+    counts: Counts = field(default_factory=Counts)
+    fingerprint: str = ""
+    """The digest of what was written; empty if none was given."""
+    occasion: str = ""
+    """Tells a deliberate repetition from a retry; empty if none was given."""
+    checkpoint: int | None = field(default=None, compare=False)
+    """The version of the checkpoint with the Restores of all versions below it; None if it isn't known."""
+
+    @classmethod
+    def of(cls, version: int, transaction: Transaction) -> Self:
+        """Return the commit that a transaction made, as its properties describe it."""
+        properties = transaction.transaction_properties or {}
+        # Another writer that used the key may have left the counts out.
+        counts = Counts(*(int(properties.get(name, "0")) for name in (_ROWS, _FILES, _BYTES)))
+        fingerprint, occasion = properties.get(_FINGERPRINT, ""), properties.get(_OCCASION, "")
+        return cls(version, transaction.uuid, counts, fingerprint, occasion)
+
+    def as_properties(self, key: str) -> dict[str, str]:
+        """Return the properties of its transaction, under this idempotency key."""
+        counts = {_ROWS: self.counts.rows, _FILES: self.counts.files, _BYTES: self.counts.bytes}
+        given = {_FINGERPRINT: self.fingerprint, _OCCASION: self.occasion}
+        given[RESTORES_RECORDED] = "" if self.checkpoint is None else str(self.checkpoint)
+        return {
+            IDEMPOTENCY_KEY: key,
+            **{name: text for name, text in given.items() if text},
+            **{name: str(count) for name, count in counts.items()},
+        }
+
+    def result(self, table: TableId | str, started: float, *, committed: bool) -> WriteResult:
+        """Return the result of the call that made or found it.
+
+        Args:
+            table: the table's identifier.
+            started: when the call began, by the monotonic clock.
+            committed: whether that call made it.
+        """
+        return WriteResult(
+            table=str(table),
+            version=self.version,
+            previous_version=self.version - 1 or None,
+            rows=self.counts.rows,
+            files=self.counts.files,
+            bytes=self.counts.bytes,
+            seconds=round(time.monotonic() - started, 3),
+            committed=committed,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedWrite:
+    """What identifies a write, and what it does about other commits under its key. Picklable."""
+
+    key: str
+    fingerprint: str = ""
+    """The digest of what is to be written; empty if none was given."""
+    policy: OnExistingKey = "skip"
+    occasion: str = ""
+    """Tells a repetition from another one; the same for all its tries. Empty if there is none."""
+    above: int = 0
+    """Commits up to this version are the ones to be repeated or replaced, and don't count."""
+
+    def is_done_by(self, found: KeyedCommit) -> bool:
+        """Return whether a commit under the key is this very write."""
+        if self.policy in REPEATING:
+            return bool(self.occasion) and found.occasion == self.occasion
+        return not found.fingerprint or not self.fingerprint or found.fingerprint == self.fingerprint
+
+    def ignores(self, found: KeyedCommit) -> bool:
+        """Return whether the write is made in addition to a commit."""
+        return self.policy == "write_again" and not self.is_done_by(found)

@@ -1,0 +1,147 @@
+"""Find the commit of an idempotency key by its records.
+
+Two listings for a key without records, whatever the table's age: that of the key, and that of the index.
+For a key with records also the transaction of each version that they name, and the Restores since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from lance_namespace.errors import InvalidInputError, InvalidTableStateError
+
+from airflow_provider_lancens.namespace.storage.manifests import Manifests
+from airflow_provider_lancens.spark.keys.expired_keys import ExpiredKeys
+from airflow_provider_lancens.spark.keys.key_index import KeyIndex
+from airflow_provider_lancens.spark.keys.key_migration import bring_up_to_date
+from airflow_provider_lancens.spark.keys.key_records import (
+    KeyRecord,
+    commit_of,
+    confirm,
+    digest,
+    folder_of,
+    records_in,
+)
+from airflow_provider_lancens.spark.keys.keyed_commit import KeyedCommit
+from airflow_provider_lancens.spark.keys.restored_versions import RestoredVersions
+from airflow_provider_lancens.spark.table.history import read_transaction
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+    from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is known of an attempt."""
+
+    commit: KeyedCommit | None
+    """The commit that it made; None if it failed, or that is unknown."""
+    is_known: bool = True
+    """Whether that could be told."""
+
+
+def judge(manifests: Manifests, latest: LanceDataset, record: KeyRecord) -> Verdict:
+    """Tell whether an attempt was committed as a version up to the latest one.
+
+    Args:
+        manifests: the manifests of the data set.
+        latest: the data set, opened at its latest version.
+        record: the attempt; its version is at most the latest.
+    """
+    if record.version == latest.version or manifests.find(record.version) is not None:
+        transaction = read_transaction(latest, record.version)
+        if transaction is not None:
+            made = transaction.uuid == record.uuid
+            return Verdict(KeyedCommit.of(record.version, transaction) if made else None)
+    if record.confirmed:
+        return Verdict(commit_of(manifests, record))
+    return Verdict(None, is_known=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSearch:
+    """The records of one key, as listed for one version of the table's data set."""
+
+    target: ResolvedTable
+    latest: LanceDataset
+    """The data set, opened at its latest version before the records were listed."""
+    key: str
+    files: Manifests
+    attempts: Sequence[KeyRecord]
+    """The attempts to commit versions up to the latest, by version."""
+    index: KeyIndex
+
+    @classmethod
+    def of(cls, target: ResolvedTable, latest: LanceDataset, key: str) -> Self:
+        """List the records of a key, once all keys of the table have records."""
+        files, folder = target.dataset.manifests, folder_of(digest(key))
+        # In this order: an expired key is in the index before its records are removed.
+        found, index = records_in(files.below(folder)), KeyIndex.of(files)
+        if not index.is_complete:
+            bring_up_to_date(target, latest, index)
+            found, index = records_in(files.below(folder)), KeyIndex.of(files)
+        # Those above the latest version are under way, or died: a commit after that version decides.
+        attempts = [record for record in found if record.version <= latest.version]
+        return cls(target, latest, key, files, attempts, index)
+
+    def commit(self, *, disproved: Sequence[int] = (), own: str = "", above: int = 0) -> KeyedCommit | None:
+        """Return the newest commit under the key whose rows are in the table, or None.
+
+        Args:
+            disproved: versions at which the caller knows its own attempts to have failed.
+            own: the UUID of the caller's attempts.
+            above: commits up to this version don't count.
+
+        Raises:
+            InvalidTableStateError: (19) it can't be told whether an attempt was committed.
+        """
+        unknown: list[KeyRecord] = []
+        restores: RestoredVersions | None = None
+        attempts = [
+            one
+            for one in self.attempts
+            if one.version > above and not (one.uuid == own and one.version in disproved)
+        ]
+        for record in reversed(attempts):
+            verdict = judge(self.files, self.latest, record)
+            if not verdict.is_known:
+                unknown.append(record)
+            elif verdict.commit is not None:
+                restores = restores or self.index.checkpoint.known(self.latest, attempts[0].version)
+                if restores.keep(record.version, self.latest.version):
+                    if not record.confirmed and record.uuid != own:
+                        confirm(self.files, record)
+                    return verdict.commit
+        if unknown:
+            raise self._unknown(unknown[0])
+        return None
+
+    def unknown(self) -> list[KeyRecord]:
+        """Return the attempts of which it can't be told whether they were committed."""
+        verdicts = ((one, judge(self.files, self.latest, one)) for one in self.attempts)
+        return [record for record, verdict in verdicts if not verdict.is_known]
+
+    def check_not_expired(self) -> None:
+        """Check that the key didn't expire, once it was looked up and not found.
+
+        Raises:
+            InvalidInputError: (13) it was committed, and has expired.
+        """
+        if self.index.has_expired and ExpiredKeys(self.files).contain(digest(self.key)):
+            raise InvalidInputError(
+                f"table {self.target.id}: idempotency key {self.key!r} was committed, and has expired "
+                "since by keep_keys of a clean-up; nothing was written. on_existing_key='write_again' writes "
+                "regardless of that"
+            )
+
+    def _unknown(self, record: KeyRecord) -> InvalidTableStateError:
+        return InvalidTableStateError(
+            f"table {self.target.id}: cannot determine whether idempotency key {self.key!r} was committed: "
+            f"an earlier run died about when it committed version {record.version}, and another client has "
+            "cleaned up that version; nothing was written. If its rows are in the table, call confirm_write; "
+            "otherwise use on_existing_key='write_again'"
+        )

@@ -1,0 +1,169 @@
+"""All maintenance of a table in the right order, each step only if it pays.
+
+Compaction is first: it rewrites fragments, and some types of index lose those rows. The indices follow, so
+that they cover what it wrote, and then the clean-up of versions. The decisions are based on one version;
+those on indices are made again after a compaction. A run that is repeated does what is left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from lance_namespace.errors import LanceNamespaceError
+
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions, not_cleaned_up
+from airflow_provider_lancens.spark.maintenance.compact import compact_table, not_compacted
+from airflow_provider_lancens.spark.maintenance.decisions import Coverage, Decision
+from airflow_provider_lancens.spark.maintenance.index import build_index, not_indexed
+from airflow_provider_lancens.spark.maintenance.maintenance_options import IndexSpec
+from airflow_provider_lancens.spark.maintenance.maintenance_plan import MaintenancePlan
+from airflow_provider_lancens.spark.maintenance.maintenance_results import (
+    CleanUpResult,
+    CompactionResult,
+    IndexResult,
+    MaintenanceResult,
+)
+from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
+from airflow_provider_lancens.spark.maintenance.parallel_tasks import Spark
+from airflow_provider_lancens.spark.maintenance.table_state import TableState, table_state
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
+
+if TYPE_CHECKING:
+    from lance_namespace import LanceNamespace
+
+_log = logging.getLogger(__name__)
+
+
+def maintain_table(
+    spark: Spark,
+    namespace: NamespaceSpec | LanceNamespace,
+    table: TableId | str,
+    plan: MaintenancePlan | None = None,
+) -> MaintenanceResult:
+    """Compact a table, build and extend its indices, and remove its old versions, where that pays.
+
+    What pays is decided by the metadata of one version. If a step fails, what the earlier ones committed
+    stays, and the error names the step; run again, it does what is left.
+
+    Args:
+        spark: the session, or a function that starts one, called only if it pays to compact or to index; it
+            may be called for each of these steps, and returns the same session.
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier, such as ``db$table``.
+        plan: the steps, and when they pay.
+
+    Raises:
+        LanceNamespaceError: that of the step that failed, with its name; see `compact_table`, `build_index`,
+            `clean_up_versions` and `remove_orphans`.
+    """
+    return _Maintenance(spark, namespace, table, plan or MaintenancePlan()).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Maintenance:
+    spark: Spark
+    namespace: NamespaceSpec | LanceNamespace
+    table: TableId | str
+    plan: MaintenancePlan
+    done: list[str] = field(default_factory=list)
+    """What was committed, for the message of a later step's error."""
+
+    def run(self) -> MaintenanceResult:
+        started, plan = time.monotonic(), self.plan
+        with table_state(self.namespace, self.table) as state:
+            compaction = state.decide_compaction(plan.compaction, plan.thresholds)
+            coverages = self._coverages(state)
+            clean_up = state.decide_clean_up(plan.older_than, plan.keep_versions, plan.thresholds)
+        compacted = self._compact(state, compaction)
+        if compacted.committed and plan.indices:
+            with self._step("index"), table_state(self.namespace, self.table) as newer:
+                coverages = self._coverages(newer, compacted=True)
+        indexed = [self._index(state, *found) for found in coverages]
+        cleaned = self._clean_up(state, clean_up)
+        return MaintenanceResult(
+            table=state.table,
+            version=max(compacted.version, cleaned.version, *(index.version for index in indexed)),
+            previous_version=state.version,
+            compacted=compacted.committed,
+            indexed=[index.index for index in indexed if index.created],
+            cleaned_up=cleaned.cleaned_up,
+            compaction=compacted,
+            indices=indexed,
+            clean_up=cleaned,
+            orphans=self._remove_orphans() if cleaned.cleaned_up else None,
+            seconds=round(time.monotonic() - started, 3),
+        )
+
+    def _coverages(self, state: TableState, *, compacted: bool = False) -> list[tuple[Coverage, Decision]]:
+        return [
+            state.decide_index(index, self.plan.thresholds, compacted=compacted)
+            for index in self.plan.indices
+        ]
+
+    def _compact(self, state: TableState, decision: Decision) -> CompactionResult:
+        if not decision.pays:
+            return not_compacted(state, decision.reason)
+        with self._step("compaction"):
+            result = compact_table(self.spark, self.namespace, self.table, options=self.plan.compaction)
+        if not result.committed:
+            return result
+        self.done.append(f"compaction committed version {result.version}")
+        return replace(result, reason=decision.reason)
+
+    def _index(self, state: TableState, coverage: Coverage, decision: Decision) -> IndexResult:
+        if not decision.pays:
+            return not_indexed(state, coverage, decision.reason)
+        spec = coverage.spec
+        with self._step(f"index {spec.name!r}"):
+            result = self._build(spec, rebuild=coverage.present is not None and not coverage.is_of_type)
+        if result.created:
+            self.done.append(f"index {spec.name!r} committed version {result.version}")
+        return replace(result, reason=decision.reason)
+
+    def _build(self, spec: IndexSpec, *, rebuild: bool) -> IndexResult:
+        return build_index(
+            *(self.spark, self.namespace, self.table, spec.column, spec.index_type),
+            name=spec.name,
+            if_exists="replace" if rebuild else "extend",
+            segments=self.plan.segments,
+            options=spec.options,
+        )
+
+    def _clean_up(self, state: TableState, decision: Decision) -> CleanUpResult:
+        if not decision.pays:
+            return not_cleaned_up(state, decision.reason)
+        with self._step("clean-up"):
+            result = clean_up_versions(
+                self.namespace,
+                self.table,
+                older_than=self.plan.older_than,
+                keep_versions=self.plan.keep_versions,
+                keep_keys=self.plan.keep_keys,
+            )
+        self.done.append(f"clean-up removed {result.versions} versions")
+        return replace(result, reason=decision.reason)
+
+    def _remove_orphans(self) -> dict[str, int] | None:
+        if self.plan.orphans_older_than is None:
+            return None
+        with self._step("orphans"):
+            found = remove_orphans(self.namespace, self.table, older_than=self.plan.orphans_older_than)
+        return {"files": len(found.paths), "bytes": found.bytes}
+
+    @contextlib.contextmanager
+    def _step(self, name: str) -> Iterator[None]:
+        """Name the step in an error; an error of another library is logged with it and raised unchanged."""
+        before = f" after {', '.join(self.done)}" if self.done else ""
+        try:
+            yield
+        except LanceNamespaceError as error:
+            raise type(error)(f"{name} failed{before}: {error}") from error
+        except Exception:
+            _log.error("table %s: %s failed%s", self.table, name, before)
+            raise

@@ -1,0 +1,239 @@
+"""Remove the files left by failed writes, but no file of a running write.
+
+A file is removed if it is older than `older_than`, was written before the oldest running write began, and no
+version refers to it. The order makes that safe: first the files are listed, then the leases, those of dead
+writes are revoked (`lease_revocation`), and then the versions are read. A write that commits meanwhile is
+seen in the leases or in the versions.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Self
+
+from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
+
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.storage.missing_files import referenced_files
+from airflow_provider_lancens.namespace.storage.object_store import (
+    MANIFEST_SUFFIX,
+    RECORDED,
+    VERSIONS,
+    version_of,
+)
+from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
+from airflow_provider_lancens.spark.commit.lease_revocation import pending, revoke
+from airflow_provider_lancens.spark.commit.write_lease import (
+    LEASES,
+    REFRESH,
+    REVOKED,
+    LeaseRecord,
+    acquire_lease,
+    leases_of,
+    stray_signs_of,
+)
+from airflow_provider_lancens.spark.keys import FOLDERS as KEY_FOLDERS
+from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
+
+if TYPE_CHECKING:
+    from lance_namespace import LanceNamespace
+
+_log = logging.getLogger(__name__)
+
+A_WEEK = timedelta(days=7)
+SHORTEST = timedelta(seconds=10 * REFRESH)
+_SLACK = timedelta(minutes=1)
+"""Allowed clock skew between a storage's machines."""
+_FOLDERS = {"data": (".lance",), "_deletions": (".arrow", ".bin")}
+_DETACHED, _BRANCHES = "d", "tree"
+
+
+@dataclass(frozen=True, slots=True)
+class Orphans:
+    """Files that no version refers to and no running write needs."""
+
+    table: str
+    paths: tuple[str, ...]
+    """Relative to the table's location."""
+    bytes: int
+    removed: bool
+    """Whether they were removed; false for a dry run."""
+    unfenced: int = 0
+    """Writes that seem dead, but whose files are kept: a table without a version can't fence them off."""
+
+
+def remove_orphans(
+    namespace: NamespaceSpec | LanceNamespace,
+    table: TableId | str,
+    *,
+    older_than: timedelta = A_WEEK,
+    dry_run: bool = False,
+) -> Orphans:
+    """Remove the files of failed writes: data, deletions, and those of interrupted commits.
+
+    Writes of this package hold a lease for as long as they run, so their files are kept. If a write is
+    considered dead, its lease is revoked, and a version that changes nothing is committed, so that it can't
+    commit if it resumes. Files of other writers are judged by their age alone: set `older_than` longer than
+    any of their jobs.
+
+    Args:
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier, such as ``db$table``.
+        older_than: the age from which a file counts as orphaned, and a write without a heartbeat as dead;
+            at least ten minutes.
+        dry_run: only report what would be removed.
+
+    Returns:
+        What was removed.
+
+    Raises:
+        UnsupportedOperationError: (0) it has branches or detached versions, which may refer to anything.
+        TableNotFoundError: (4) the table isn't declared.
+        InvalidInputError: (13) an argument is invalid.
+        ServiceUnavailableError: (17) the storage didn't answer; run it again.
+        InvalidTableStateError: (19) a write is considered dead, and can't be fenced off while metastore and
+            storage disagree.
+    """
+    if older_than < SHORTEST:
+        raise InvalidInputError(f"older_than: expected at least {SHORTEST}, got {older_than}")
+    with (
+        resolved_table(namespace, table) as target,
+        acquire_lease(target.dataset).kept_alive(end=True) as now,
+    ):
+        answer = _Search(target, now.files, now.began - older_than).remove(dry_run=dry_run)
+    said = "would be removed" if dry_run else "removed"
+    _log.info("table %s: %d files, %.1f MB %s", answer.table, len(answer.paths), answer.bytes / 1e6, said)
+    return answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Leases:
+    alive: list[LeaseRecord]
+    dead: list[LeaseRecord]
+    records: list[str]
+    """Of earlier revocations that may lack their barrier."""
+
+    @classmethod
+    def of(cls, files: TableFiles, threshold: datetime) -> Self:
+        found = leases_of(files)
+        alive = [lease for lease in found if lease.refreshed >= threshold]
+        return cls(alive, [lease for lease in found if lease.refreshed < threshold], pending(files))
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    target: ResolvedTable
+    files: TableFiles
+    threshold: datetime
+
+    def remove(self, *, dry_run: bool) -> Orphans:
+        self._check_countable()
+        old = [file for file in self._written() if file.modified < self.threshold and not file.linked]
+        leases = _Leases.of(self.files, self.threshold)
+        unfenced = 0
+        if self.target.latest_version() is None:
+            unfenced = self._unfenced(leases)
+            leases = _Leases([*leases.alive, *leases.dead], [], [])
+        if not dry_run:
+            revoke(self.target, self.files, leases.dead, leases.records)
+        orphans = self._orphans(old, leases)
+        if not dry_run:
+            self.files.remove(*(file.path for file in orphans), *stray_signs_of(self.files, self.threshold))
+        paths = tuple(sorted(file.path for file in orphans))
+        size = sum(file.size for file in orphans)
+        return Orphans(str(self.target.id), paths, size, removed=not dry_run, unfenced=unfenced)
+
+    def _unfenced(self, leases: _Leases) -> int:
+        """How many writes seem dead and may still wake up: no barrier can be committed without columns."""
+        count = len(leases.dead)
+        if count:
+            _log.warning(
+                "Table %s: keeping the files of %d writes presumed dead: the table has no version "
+                "yet, and one of them may resume and commit the first. Write the table, then clean "
+                "up again",
+                self.target.id,
+                count,
+            )
+        return count
+
+    def _orphans(self, old: list[StoredFile], leases: _Leases) -> list[StoredFile]:
+        beginning = min(lease.began for lease in leases.alive) - _SLACK
+        kept = self._referred_to()
+        return [file for file in old if file.modified < beginning and file.path not in kept]
+
+    def _written(self) -> Iterator[StoredFile]:
+        for folder, endings in _FOLDERS.items():
+            yield from (file for file in self.files.below(folder) if file.path.endswith(endings))
+        yield from PendingCommitFiles(self.files).on_the_way()
+
+    def _referred_to(self) -> set[str]:
+        # Called first: it gives the newest version of a managed table its final name.
+        newest = self.target.latest_version()
+        manifests = self.target.dataset.manifests
+        by_path = DatasetRef(self.target.dataset.location, self.target.dataset.storage_options)
+        versions = manifests.all()
+        kept: set[str] = set()
+        for version in versions:
+            try:
+                kept |= referenced_files(by_path.open(version))
+            except ValueError:
+                if manifests.find(version) is not None:
+                    raise
+                # cleaned up meanwhile, and its own files with it
+        if newest is not None:
+            # For a managed table the file of that name may be another one: a direct writer may have used it.
+            kept |= referenced_files(self.target.open(newest))
+        return kept | PendingCommitFiles(self.files).needed(newest)
+
+    def _check_countable(self) -> None:
+        names = [file.path.rpartition("/")[2] for file in self.files.below(VERSIONS)]
+        detached = any(name.startswith(_DETACHED) and name.endswith(MANIFEST_SUFFIX) for name in names)
+        if detached or self.files.folders(_BRANCHES):
+            what = "detached versions" if detached else "branches"
+            raise UnsupportedOperationError(
+                f"table {self.target.id}: it has {what}, which may refer to files that no version "
+                f"refers to; remove the {what} first"
+            )
+
+
+_TRANSACTIONS, _TRANSACTION_SUFFIX = "_transactions", ".txn"
+_STAGED = f"{MANIFEST_SUFFIX}-"
+_NAME_OF_TRANSACTION = re.compile(rb"\d+-[0-9a-f-]{36}\.txn")
+
+
+@dataclass(frozen=True, slots=True)
+class PendingCommitFiles:
+    """The files of commits, made and tried, beside one data set."""
+
+    files: TableFiles
+
+    def on_the_way(self) -> Iterator[StoredFile]:
+        """Yield transactions, staged and recorded manifests, regardless of the outcome of their commits."""
+        transactions = self.files.below(_TRANSACTIONS)
+        yield from (file for file in transactions if file.path.endswith(_TRANSACTION_SUFFIX))
+        yield from (file for file in self.files.below(VERSIONS) if _STAGED in file.path)
+        yield from self._records()
+
+    def needed(self, newest: int | None) -> set[str]:
+        """Return the paths among them that versions need.
+
+        Args:
+            newest: the newest version. Its manifest may be a recorded one, and not have its final name yet.
+        """
+        records = [file.path for file in self._records() if version_of(file.path) == newest]
+        finals = [file.path for file in self.files.below(VERSIONS) if version_of(file.path) is not None]
+        return {*records, *(path for manifest in (*records, *finals) for path in self._named_in(manifest))}
+
+    def _records(self) -> Iterator[StoredFile]:
+        for folder in self.files.folders(RECORDED):
+            if folder not in {LEASES, REVOKED, *KEY_FOLDERS}:
+                yield from self.files.below(folder)
+
+    def _named_in(self, manifest: str) -> Iterator[str]:
+        for name in _NAME_OF_TRANSACTION.findall(self.files.read(manifest) or b""):
+            yield f"{_TRANSACTIONS}/{name.decode()}"

@@ -1,0 +1,1 @@
+"""Read a table at one version."""

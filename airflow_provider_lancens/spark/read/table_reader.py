@@ -1,0 +1,153 @@
+"""Read a table at exactly one version: the driver plans, the executors read the fragments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from lance_namespace.errors import (
+    InvalidInputError,
+    TableColumnNotFoundError,
+    TableVersionNotFoundError,
+)
+
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
+from airflow_provider_lancens.spark.types import arrow_schema, spark_schema
+from airflow_provider_lancens.spark.write.executor_tasks import ReadTask
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from lance import LanceDataset
+    from lance_namespace import LanceNamespace
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+_GROUP_BYTES = 32 * 1024 * 1024
+"""Small fragments are read together up to this size: a task costs more than opening a file."""
+
+
+def read_table(
+    spark: SparkSession,
+    namespace: NamespaceSpec | LanceNamespace,
+    table: TableId | str,
+    *,
+    version: int | None = None,
+    columns: Sequence[str] | None = None,
+    filter: str | None = None,  # noqa: A002 what Lance's own readers call it
+) -> DataFrame:
+    """Return a table at one version as a DataFrame.
+
+    The version is fixed here: later commits don't change the DataFrame, however often it is computed, as
+    long as the version isn't cleaned up.
+
+    Args:
+        spark: the session.
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier, such as ``db$table``.
+        version: the version to read; None reads the one that is newest now.
+        columns: the columns to read, in this order; None reads all.
+        filter: a condition in Lance's SQL dialect, such as ``month = 3 AND delay IS NOT NULL``; it runs on
+            the executors, before Spark gets the rows.
+
+    Raises:
+        TableNotFoundError: (4) the table isn't declared.
+        TableVersionNotFoundError: (11) it has no such version, or none at all yet.
+        TableColumnNotFoundError: (12) it has no such column.
+        InvalidInputError: (13) the filter is invalid, or Spark has no type for a column.
+    """
+    schema, task = plan_read(namespace, table, version=version, columns=columns, condition=filter)
+    if not task.groups:
+        return spark.createDataFrame([], schema)
+    return spark.range(0, len(task.groups), 1, len(task.groups)).mapInArrow(task.run, schema)
+
+
+def plan_read(
+    namespace: NamespaceSpec | LanceNamespace,
+    table: TableId | str,
+    *,
+    version: int | None,
+    columns: Sequence[str] | None,
+    condition: str | None,
+) -> tuple[StructType, ReadTask]:
+    """Plan a read on the driver: return the Spark schema, and the task for the executors."""
+    with resolved_table(namespace, table) as target:
+        return _plan(target, _open(target, version), columns, condition)
+
+
+def check_filter(target: ResolvedTable, dataset: LanceDataset, condition: str) -> None:
+    """Check that Lance can parse a condition.
+
+    Raises:
+        InvalidInputError: (13) it can't.
+    """
+    try:
+        dataset.scanner(filter=condition).explain_plan()
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(f"table {target.id}: filter {condition!r}: {error}") from error
+
+
+def _plan(
+    target: ResolvedTable, dataset: LanceDataset, columns: Sequence[str] | None, condition: str | None
+) -> tuple[StructType, ReadTask]:
+    projected = _projected(target, dataset.schema, columns)
+    schema = spark_schema(projected)
+    if condition is not None:
+        check_filter(target, dataset, condition)
+    if "*" in projected.names:
+        raise InvalidInputError(
+            f"table {target.id}: Lance cannot read a column named '*'; leave it out with columns=[...]"
+        )
+    task = ReadTask(
+        dataset=target.dataset,
+        version=dataset.version,
+        schema=arrow_schema(schema),
+        filter=condition,
+        groups=_groups(dataset),
+    )
+    return schema, task
+
+
+def _open(target: ResolvedTable, version: int | None) -> LanceDataset:
+    if version is None:
+        latest = target.open_latest()
+        if latest is None:
+            raise TableVersionNotFoundError(
+                f"table {target.id} is declared, but nothing has been written to it yet"
+            )
+        return latest
+    target.check_version(version)
+    return target.open(version)
+
+
+def _projected(target: ResolvedTable, schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
+    if columns is None:
+        return schema
+    present = frozenset(schema.names)
+    missing = [name for name in columns if name not in present]
+    if missing or not columns:
+        raise TableColumnNotFoundError(
+            f"table {target.id}: columns: expected names among {schema.names}, "
+            f"got {missing or 'an empty list'}"
+        )
+    return pa.schema([schema.field(name) for name in columns])
+
+
+def _groups(dataset: LanceDataset) -> list[list[int]]:
+    groups: list[list[int]] = []
+    room = 0
+    for fragment_id, size in _sizes(dataset):
+        if not groups or size > room:
+            groups.append([])
+            room = _GROUP_BYTES
+        groups[-1].append(fragment_id)
+        room -= size
+    return groups
+
+
+def _sizes(dataset: LanceDataset) -> Iterable[tuple[int, int]]:
+    for fragment in dataset.get_fragments():
+        files = fragment.metadata.files
+        # Older writers didn't record the size: such a fragment is read alone.
+        yield fragment.fragment_id, sum(file.file_size_bytes or _GROUP_BYTES for file in files)

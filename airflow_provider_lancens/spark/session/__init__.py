@@ -1,0 +1,1 @@
+"""Spark sessions: opened as a connection configures them, ended with their task."""

@@ -1,0 +1,91 @@
+"""The JVM of an own session: started without secrets in its command line, ended with its child processes."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import subprocess
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+_SECRET = re.compile(r"secret|password|token|credential|access[.-]?key", re.IGNORECASE)
+"""Names of settings that Spark itself treats as secret, and hides in its web pages and its event log."""
+
+_PATIENCE = 10.0
+"""Graceful-shutdown timeout of a JVM, in seconds: it releases its executors to their cluster."""
+
+
+def start_context(settings: Mapping[str, str]) -> SparkContext:
+    """Start a context, in a new JVM if this process has none yet.
+
+    PySpark writes the whole configuration into the JVM's command line, which every user of the machine can
+    read. Settings with secret names are sent over the JVM's socket instead.
+
+    Args:
+        settings: Spark's configuration.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    if SparkContext._gateway is not None:
+        return SparkContext(conf=conf)
+    public = [(key, value) for key, value in settings.items() if not is_secret(key)]
+    gateway = launch_gateway(SparkConf(loadDefaults=False).setAll(public))  # type: ignore[no-untyped-call]
+    try:
+        return SparkContext(conf=conf, gateway=gateway)
+    except BaseException:
+        end(gateway.proc)
+        forget(SparkSession)
+        raise
+
+
+def quiet_py4j() -> None:
+    """Set py4j's log level to warnings, unless a level is already set.
+
+    At INFO it logs every connection that ends, also after the work, and a full traceback for a connection
+    that a killed JVM closed.
+    """
+    log = logging.getLogger("py4j")
+    if log.level == logging.NOTSET:
+        log.setLevel(logging.WARNING)
+
+
+def is_secret(key: str) -> bool:
+    """Return whether a setting is secret, by its name."""
+    return _SECRET.search(key) is not None
+
+
+def process_of(context: SparkContext) -> subprocess.Popen[bytes] | None:
+    """Return the process of a context's JVM; None if spark-submit started it, and runs this process."""
+    process: subprocess.Popen[bytes] | None = getattr(context._gateway, "proc", None)
+    return process
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a JVM with its Python workers; from any thread, or from a signal handler.
+
+    It is sent a signal rather than a request over its socket, where a running job's answer may be pending.
+    """
+    process.terminate()
+    try:
+        process.wait(_PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()  # its workers end when its pipes close
+        process.wait()
+    if process.stdin is not None:
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+
+
+def forget(kind: Any) -> None:
+    """Allow this process to start another session of this class, once its own JVM has ended."""
+    from pyspark import SparkContext
+
+    kind._instantiatedSession = kind._activeSession = None
+    SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None

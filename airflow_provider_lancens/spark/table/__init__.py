@@ -1,0 +1,1 @@
+"""Tables for Spark code: resolved by a namespace, opened at a version."""

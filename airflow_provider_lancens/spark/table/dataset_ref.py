@@ -1,0 +1,58 @@
+"""Picklable reference to a data set: all that an executor needs to know of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from airflow_provider_lancens.namespace.storage.manifests import Manifests
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+    from lance_namespace import LanceNamespace
+
+
+@dataclass(frozen=True, slots=True)
+class VersionAuthority:
+    """The namespace that decides the versions of a managed table; it must be picklable."""
+
+    namespace: LanceNamespace
+    table_id: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetRef:
+    """Location of a data set, and the storage options to reach it with; no repr shows the options."""
+
+    location: str
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    decider: VersionAuthority | None = field(default=None, repr=False)
+    """The version authority of a managed table: a manifest in its folder need not be committed."""
+
+    @property
+    def manifests(self) -> Manifests:
+        """Its manifests, and all other files at its location."""
+        return Manifests(self.location, self.storage_options)
+
+    def open(self, version: int) -> LanceDataset:
+        """Open it at exactly this version.
+
+        Raises:
+            ValueError: that version doesn't exist.
+        """
+        # Slow to import, and a driver that only finds an earlier commit should not wait for it.
+        import lance
+
+        options = dict(self.storage_options)
+        if self.decider is None:
+            return lance.dataset(self.location, version=version, storage_options=options)
+        # As `lance.dataset` does, but that has the namespace describe the table again each time.
+        return lance.LanceDataset(
+            self.location,
+            version,
+            storage_options=options,
+            namespace_client=self.decider.namespace,
+            table_id=list(self.decider.table_id),
+            namespace_client_managed_versioning=True,
+        )

@@ -1,0 +1,105 @@
+"""The commit history of a data set: its transactions, newest first.
+
+Which version an idempotency key committed isn't searched here, but in the key's records, see `spark.keys`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lance import LanceDataset, Transaction
+
+_READ_AHEAD = 16
+_FEW = 64
+"""So many versions are tried one by one before the kept ones are listed."""
+_MAINTENANCE = frozenset({"Rewrite", "CreateIndex", "UpdateConfig", "BaseOperation", "UpdateMemWalState"})
+_UNREADABLE = "RewrittenIndex"
+
+
+def data_changed(dataset: LanceDataset, since: int) -> bool:
+    """Return whether a version above `since` changed rows or columns, or might have; maintenance doesn't."""
+    return any(
+        transaction is None or type(transaction.operation).__name__ not in _MAINTENANCE
+        for _, transaction in transactions(dataset, since)
+    )
+
+
+def read_transaction(dataset: LanceDataset, version: int) -> Transaction | None:
+    """Return the transaction that made a version; None if the version isn't kept."""
+    return next(iter(transactions(dataset, version - 1, version)))[1]
+
+
+def restored_version(transaction: Transaction) -> int | None:
+    """Return the version that a transaction restored; None if it is no Restore."""
+    from lance import LanceOperation
+
+    operation = transaction.operation
+    return int(operation.version) if isinstance(operation, LanceOperation.Restore) else None
+
+
+def transactions(
+    dataset: LanceDataset, after: int, newest: int | None = None
+) -> Iterator[tuple[int, Transaction | None]]:
+    """Yield the transactions of all versions above `after`, newest first; None for one that isn't kept.
+
+    Args:
+        dataset: the data set, opened at its latest version.
+        after: the version to stop at.
+        newest: the version to begin with; None is the latest one.
+    """
+    versions = range(dataset.version if newest is None else newest, after, -1)
+    history = _History(dataset)
+    start, size = 0, 1
+    with ThreadPoolExecutor(_READ_AHEAD, thread_name_prefix="lance-history") as pool:
+        while start < len(versions):
+            block = versions[start : start + size]
+            read = map(history.read, block) if size == 1 else pool.map(history.read, block)
+            yield from zip(block, read, strict=True)
+            if start <= _FEW < start + size:
+                history.list_kept()
+            # In growing blocks, since callers mostly need the newest few.
+            start, size = start + size, min(2 * size, _READ_AHEAD)
+
+
+class _History:
+    """Reads transactions. Which versions are kept is listed only where it saves requests."""
+
+    def __init__(self, dataset: LanceDataset) -> None:
+        self._dataset = dataset
+        self._kept: frozenset[int] | None = None
+
+    def list_kept(self) -> None:
+        """List the versions that are kept; others aren't tried from then on."""
+        self._kept = self._listed()
+
+    def read(self, version: int) -> Transaction | None:
+        if self._kept is not None and version not in self._kept:
+            return None
+        try:
+            return self._at(version).read_transaction(version)
+        except (OSError, ValueError):
+            self._kept = self._listed()
+            if version in self._kept:
+                raise
+            return None  # a clean-up removed it, perhaps while we were reading
+        except TypeError as error:
+            if _UNREADABLE not in str(error):
+                raise
+            return _compaction_at(version)
+
+    def _at(self, version: int) -> LanceDataset:
+        # The newest one is read alone. Otherwise a Lance data set can't be read by two threads at once.
+        return self._dataset if version == self._dataset.version else self._dataset.checkout_version(version)
+
+    def _listed(self) -> frozenset[int]:
+        return frozenset(reference["version"] for reference in self._dataset.version_refs())
+
+
+def _compaction_at(version: int) -> Transaction:
+    # It lists the indices it rewrote, which pylance 14 fails to read; it never has an idempotency key.
+    from lance import LanceOperation, Transaction
+
+    return Transaction(version - 1, LanceOperation.Rewrite([], []))

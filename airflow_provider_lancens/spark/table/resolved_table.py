@@ -1,0 +1,161 @@
+"""Picklable namespace configuration, and tables resolved by a namespace."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import lance_namespace
+from lance_namespace import (
+    DescribeTableRequest,
+    DescribeTableVersionRequest,
+    LanceNamespace,
+    ListTableVersionsRequest,
+)
+from lance_namespace.errors import InvalidInputError, InvalidTableStateError, TableVersionNotFoundError
+
+from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
+from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
+from airflow_provider_lancens.namespace.locations import normalize
+from airflow_provider_lancens.namespace.managed.managed_versions import unknown_versions_error
+from airflow_provider_lancens.namespace.table_properties import WRITES
+from airflow_provider_lancens.spark.executor_failures import storage_failures
+from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, VersionAuthority
+from airflow_provider_lancens.spark.table.storage_versions import StorageVersions
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceSpec:
+    """Picklable namespace configuration, to pass to a Spark job.
+
+    Its repr shows only the names of the properties: the values may hold secrets.
+    """
+
+    impl: str
+    """An implementation for `lance_namespace.connect`: ``dir``, ``rest`` or a dotted path to a class."""
+    properties: Mapping[str, str]
+
+    def connect(self) -> LanceNamespace:
+        """Connect to the namespace.
+
+        Raises:
+            ValueError: `impl` can't be found, or it refused the properties.
+        """
+        return lance_namespace.connect(self.impl, dict(self.properties))
+
+    def storage_options(self) -> dict[str, str]:
+        """Return Lance's storage options among the properties."""
+        return {
+            key.removeprefix(STORAGE_PREFIX): value
+            for key, value in self.properties.items()
+            if key.startswith(STORAGE_PREFIX)
+        }
+
+    def __repr__(self) -> str:
+        return f"NamespaceSpec(impl={self.impl!r}, properties=<{', '.join(sorted(self.properties))}>)"
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedTable:
+    """A table as described by its namespace."""
+
+    id: TableId
+    dataset: DatasetRef
+    versions: LanceNamespace = field(repr=False)
+    """The version authority: the one difference between managed and storage-managed tables."""
+    write_log: str = field(default="", repr=False)
+    """The catalog table's parameter in which keys were kept before they had records."""
+
+    @property
+    def parts(self) -> list[str]:
+        """The identifier as used in requests."""
+        return list(self.id.parts)
+
+    def latest_version(self) -> int | None:
+        """Return the newest version; None if the table is declared and nothing was written yet."""
+        request = ListTableVersionsRequest(id=list(self.id.parts), descending=True, limit=1)
+        versions = self.versions.list_table_versions(request).versions
+        return int(versions[0].version) if versions else None
+
+    def check_version(self, version: int) -> None:
+        """Check that a version exists.
+
+        Raises:
+            TableVersionNotFoundError: (11) it doesn't.
+        """
+        try:
+            self.versions.describe_table_version(DescribeTableVersionRequest(id=self.parts, version=version))
+        except TableVersionNotFoundError as error:
+            raise TableVersionNotFoundError(
+                f"table {self.id} has no version {version}: it has not been written yet, or was cleaned up"
+            ) from error
+
+    def check_not_bypassed(self, seen: int) -> None:
+        """Check that no direct writer has bypassed a metastore that decides the versions.
+
+        Args:
+            seen: the newest version, just read.
+
+        Raises:
+            InvalidTableStateError: (19) one has, or another client set the version back.
+        """
+        if self.dataset.decider is None:
+            return
+        manifests = self.dataset.manifests
+        stored = manifests.newest() or 0
+        # The metastore is read after the storage, so a commit in between isn't taken for a direct one.
+        if stored > seen and stored > (decided := self.latest_version() or 0):
+            raise unknown_versions_error(self.id, manifests, stored, decided)
+
+    def open(self, version: int) -> LanceDataset:
+        """Open the data set at exactly this version."""
+        return self.dataset.open(version)
+
+    def open_latest(self) -> LanceDataset | None:
+        """Open the data set at its newest version; None if nothing was written yet."""
+        version = self.latest_version()
+        return None if version is None else self.dataset.open(version)
+
+
+@contextlib.contextmanager
+def resolved_table(
+    namespace: NamespaceSpec | LanceNamespace, table: TableId | str
+) -> Iterator[ResolvedTable]:
+    """Resolve a declared table with its namespace; a namespace connected here is closed after the block.
+
+    Args:
+        namespace: a namespace, or a `NamespaceSpec` to connect from.
+        table: the table's identifier, such as ``db$table``.
+
+    Raises:
+        InvalidInputError: (13) `table` is no valid identifier.
+        TableNotFoundError: (4) it isn't declared.
+        LanceNamespaceError: an error of the block, converted by `storage_failures`.
+    """
+    try:
+        identifier = table if isinstance(table, TableId) else TableId.parse(table)
+    except InvalidIdentifierError as error:
+        raise InvalidInputError(f"table: expected an identifier such as 'db$table', {error}") from error
+    with contextlib.ExitStack() as opened:
+        own_options: Mapping[str, str] = {}
+        if isinstance(namespace, NamespaceSpec):
+            own_options, namespace = namespace.storage_options(), namespace.connect()
+            opened.callback(getattr(namespace, "close", lambda: None))
+        # Reading and writing the data needs credentials. They are requested, since a namespace may not vend
+        # them by default, and taken from its properties, since Lance's directory namespace never vends them.
+        request = DescribeTableRequest(id=list(identifier.parts), vend_credentials=True)
+        answer = namespace.describe_table(request)
+        if not answer.location:
+            raise InvalidTableStateError(f"table {table}: its namespace returned no location")
+        dataset = DatasetRef(normalize(answer.location), {**own_options, **(answer.storage_options or {})})
+        versions: LanceNamespace = StorageVersions(dataset, namespace)
+        if answer.managed_versioning is True:
+            dataset = replace(dataset, decider=VersionAuthority(namespace, identifier.parts))
+            versions = namespace
+        opened.enter_context(storage_failures(dataset.location, dataset.storage_options))
+        yield ResolvedTable(identifier, dataset, versions, (answer.properties or {}).get(WRITES, ""))

@@ -1,0 +1,86 @@
+"""The versions of a storage-managed data set as a namespace.
+
+It implements the calls by which Lance commits through a namespace, so that `SingleVersionCommit` need not
+know whether a metastore or the storage is the version authority.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lance_namespace import LanceNamespace
+from lance_namespace.errors import TableVersionNotFoundError
+from lance_namespace_urllib3_client import models
+
+from airflow_provider_lancens.namespace.managed.publication import V2_SCHEME, CommitRecord, publish
+from airflow_provider_lancens.namespace.requests import as_model
+from airflow_provider_lancens.namespace.storage.manifests import Manifest, staged_name
+from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
+
+AnyRequest = Any
+"""A request model or a dict of its fields: Lance's core passes dicts."""
+
+
+@dataclass(eq=False)
+class StorageVersions(LanceNamespace):
+    """A private namespace of one table, over the manifests in its ``_versions`` folder."""
+
+    dataset: DatasetRef
+    """The data set, which need not exist yet."""
+    namespace: LanceNamespace | None = None
+    """Vends new credentials when the current ones expire; None if they don't expire."""
+
+    def namespace_id(self) -> str:
+        """Return an id made of the data set's location."""
+        return f"manifests:{self.dataset.location}"
+
+    def describe_table(self, request: AnyRequest) -> models.DescribeTableResponse:
+        """Return the location, by which Lance opens the data set, and fresh credentials."""
+        options = dict(self.dataset.storage_options)
+        if self.namespace is not None and as_model(models.DescribeTableRequest, request).vend_credentials:
+            options |= self.namespace.describe_table(request).storage_options or {}
+        return models.DescribeTableResponse(
+            location=self.dataset.location, storage_options=options, managed_versioning=True
+        )
+
+    def list_table_versions(self, request: AnyRequest) -> models.ListTableVersionsResponse:
+        """Return the versions, newest first; Lance asks for the newest one."""
+        asked = as_model(models.ListTableVersionsRequest, request)
+        manifests = self.dataset.manifests
+        if asked.limit == 1:
+            newest = manifests.newest_manifest()
+            return models.ListTableVersionsResponse(versions=[_table_version(newest)] if newest else [])
+        stored = manifests.all()
+        newest_first = sorted(stored.items(), reverse=True)[: asked.limit]
+        versions = [models.TableVersion(version=v, manifest_path=one.path) for v, one in newest_first]
+        return models.ListTableVersionsResponse(versions=versions)
+
+    def describe_table_version(self, request: AnyRequest) -> models.DescribeTableVersionResponse:
+        """Return the manifest of one version.
+
+        Raises:
+            TableVersionNotFoundError: (11) there is none.
+        """
+        version = as_model(models.DescribeTableVersionRequest, request).version or 0
+        found = self.dataset.manifests.find(version)
+        if found is None:
+            raise TableVersionNotFoundError(f"{self.dataset.location} has no version {version}")
+        return models.DescribeTableVersionResponse(version=_table_version(found))
+
+    def create_table_version(self, request: AnyRequest) -> models.CreateTableVersionResponse:
+        """Give a staged manifest its final name, at which only one writer can succeed.
+
+        Raises:
+            ConcurrentModificationError: (14) that version exists.
+        """
+        asked = as_model(models.CreateTableVersionRequest, request)
+        commit = CommitRecord(
+            asked.version, staged_name(asked.manifest_path), asked.naming_scheme or V2_SCHEME
+        )
+        made = publish(self.dataset.manifests, commit)
+        return models.CreateTableVersionResponse(version=_table_version(made))
+
+
+def _table_version(manifest: Manifest) -> models.TableVersion:
+    return models.TableVersion(version=manifest.version, manifest_path=manifest.path)

@@ -1,0 +1,1 @@
+"""The write pipeline: request, plan, tasks on executors, fragments."""

@@ -1,0 +1,149 @@
+"""Bound the bytes of the batches that Spark passes to Python by their number of rows.
+
+Spark ends a batch after a number of rows, and since 4.1 also after a number of bytes; for that it adds up all
+columns after each row, which is a third of the cost of the transfer. Before 4.1 nothing bounds a batch of
+large rows. Here a large row counts as several: it is followed by fillers, rows without values, which are
+dropped before the task runs. So the number of rows bounds the bytes, and Spark needn't add them up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import types as spark
+
+from airflow_provider_lancens.spark.types import arrow_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Run = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""A task: it takes the batches of one partition, and yields its results."""
+
+BATCH_BYTES = 32 * 1024 * 1024
+"""Bound of a batch; its last row may exceed it. Half of Spark's own, since dropping fillers copies it."""
+
+_MOST_LENGTHS = 256
+"""Most values of variable size to measure in a row: Spark takes long to compile the sum of more."""
+
+_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_ROWS_BY_DEFAULT, _MOST_ROWS = 10_000, 16_384
+_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+_UNBOUNDED = str(2**31 - 1)
+"""Spark then doesn't add up any bytes."""
+
+
+@contextmanager
+def in_bounded_batches(frame: DataFrame, run: Run) -> Iterator[tuple[DataFrame, Run]]:
+    """Return a DataFrame and a task to run in the block instead of `frame` and `run`, with bounded batches.
+
+    Spark's own bound is kept if the session sets one, if the size of a row can't be computed or depends on
+    very many values, and if a batch of rows of fixed size exceeds `BATCH_BYTES`: there fillers take as much
+    space as rows do.
+    """
+    conf = frame.sparkSession.conf
+    own, rows = conf.get(_BYTES, None), int(conf.get(_ROWS, None) or _ROWS_BY_DEFAULT)
+    weighed = _weighed(frame, run, rows) if own in (None, _UNBOUNDED) and 0 < rows <= _MOST_ROWS else None
+    if weighed is None or own is not None:
+        yield weighed or (frame, run)
+        return
+    conf.set(_BYTES, _UNBOUNDED)  # a concurrent write may unset it earlier
+    try:
+        yield weighed
+    finally:
+        conf.unset(_BYTES)
+
+
+def _weighed(frame: DataFrame, run: Run, rows: int) -> tuple[DataFrame, Run] | None:
+    """Add fillers after each large row, one per full share of `BATCH_BYTES` of its size.
+
+    Args:
+        frame: the rows.
+        run: the task to run on them.
+        rows: the number of rows after which Spark ends a batch.
+
+    Returns:
+        The rows, with a last column added that is false for fillers, and a task that drops them; None if the
+        rows can't be weighed.
+    """
+    # By position: names may differ only in case, or need quoting.
+    sizes = {f"_{n}": value_bytes(f"_{n}", field.dataType) for n, field in enumerate(frame.schema.fields)}
+    terms = [term for size in sizes.values() for term in size or ()]
+    lengths = [term for term in terms if isinstance(term, str)]
+    fixed = sum(term for term in terms if isinstance(term, int))
+    if None in sizes.values() or len(lengths) > _MOST_LENGTHS or fixed * rows > BATCH_BYTES:
+        return None
+    if not lengths:
+        return frame, run
+    total = [f"{fixed}L", *lengths]
+    while len(total) > 1:
+        # Spark parses, analyzes and compiles a sum recursively: a chain of hundreds overflows its stack.
+        total = [f"({' + '.join(total[start : start + 2])})" for start in range(0, len(total), 2)]
+    pieces = f"explode(sequence(0, cast({total[0]} / {BATCH_BYTES / rows!r}D as int))) as piece"
+    values = (
+        f"if(piece = 0, {name}, null) as {name}" if set(size or ()) & set(lengths) else name
+        for name, size in sizes.items()
+    )
+    filled = frame.toDF(*sizes).selectExpr("*", pieces).selectExpr(*values, "piece = 0 as is_row")
+    return filled, WithoutFillers(frame.columns, run)
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutFillers:
+    """Runs a task on the rows without the fillers. Picklable."""
+
+    columns: list[str]
+    """Columns of the DataFrame."""
+    run: Run
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Run the task, and yield its results."""
+        return self.run(map(self._rows, batches))
+
+    def _rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        *values, is_row = batch.columns
+        rows = pa.RecordBatch.from_arrays(values, names=self.columns)
+        return rows if pc.all(is_row).as_py() else rows.filter(is_row)
+
+
+def value_bytes(value: str, data_type: spark.DataType) -> list[int | str] | None:
+    """Return the terms of the bytes that a value takes; None if they can't be computed from lengths alone.
+
+    Args:
+        value: its SQL expression.
+        data_type: its type.
+
+    Returns:
+        Numbers for the bytes that it always takes, null or not, and SQL expressions for those that vary, each
+        a bigint that is never null.
+
+    Raises:
+        InvalidInputError: (13) the type is one that Lance can't store.
+    """
+    arrow = arrow_type(data_type, "")
+    if pa.types.is_null(arrow):
+        return [0]
+    if pa.types.is_primitive(arrow) or pa.types.is_decimal(arrow):
+        return [int(arrow.bit_width) // 8 or 1]
+    # The length of null is null or negative, depending on the session; `greatest` ignores nulls.
+    match data_type:
+        case spark.StringType() | spark.BinaryType():
+            return [f"greatest(octet_length({value}), 0L)"]
+        case spark.ArrayType():
+            match value_bytes("", data_type.elementType):
+                case [int(width)]:
+                    return [f"greatest(size({value}) * {width}L, 0L)"]
+        case spark.StructType() if len({name.lower() for name in data_type.names}) == len(data_type.names):
+            sizes = [value_bytes(f"{value}.{quoted(f.name)}", f.dataType) for f in data_type.fields]
+            return None if None in sizes else [term for size in sizes for term in size or ()]
+    return None  # measuring each element of a map would cost more than it saves
+
+
+def quoted(name: str) -> str:
+    """Quote a name for Spark SQL."""
+    return f"`{name.replace('`', '``')}`"

@@ -1,0 +1,113 @@
+"""The two tasks of Spark's executors: write a partition as fragments, and read fragments.
+
+Both are picklable dataclasses with a `run` for Spark's `mapInArrow`. They need no metastore.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from airflow_provider_lancens.spark.executor_failures import storage_failures
+from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
+from airflow_provider_lancens.spark.write.record_batches import conform, without_empty
+
+if TYPE_CHECKING:
+    from lance import FragmentMetadata
+
+WRITTEN_COLUMNS = "fragment string, rows long, files long, bytes long"
+"""Columns of a write task's result, which has a row per fragment, as Spark DDL."""
+
+_WRITTEN = pa.schema(
+    [("fragment", pa.string()), ("rows", pa.int64()), ("files", pa.int64()), ("bytes", pa.int64())]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTask:
+    """Write one partition as uncommitted fragments.
+
+    A task that Spark runs again leaves unreferenced files, never rows: only the fragments of the attempt
+    whose result reaches the driver are committed.
+    """
+
+    dataset: DatasetRef
+    schema: pa.Schema
+    appends_to: int | None
+    """The version whose columns to keep; None if the columns are new."""
+    max_rows_per_file: int
+    data_storage_version: str | None
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write a partition; an empty one writes nothing.
+
+        Yields:
+            A row for each fragment, see `WRITTEN_COLUMNS`.
+        """
+        filled = without_empty(batches)
+        first = next(filled, None)
+        if first is None:
+            return
+        stream = conform(itertools.chain([first], filled), self.schema)
+        with storage_failures(self.dataset.location, self.dataset.storage_options):
+            fragments = self._write(pa.RecordBatchReader.from_batches(self.schema, stream))
+        yield pa.RecordBatch.from_pylist([_written(fragment) for fragment in fragments], schema=_WRITTEN)
+
+    def _write(self, reader: pa.RecordBatchReader) -> list[FragmentMetadata]:
+        from lance.fragment import write_fragments
+
+        return write_fragments(
+            reader,
+            self.dataset.location if self.appends_to is None else self.dataset.open(self.appends_to),
+            schema=self.schema,
+            mode="overwrite" if self.appends_to is None else "append",
+            max_rows_per_file=self.max_rows_per_file,
+            data_storage_version=self.data_storage_version,
+            storage_options=dict(self.dataset.storage_options),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTask:
+    """Read fragments of one version."""
+
+    dataset: DatasetRef
+    version: int
+    schema: pa.Schema
+    """The columns to return to Spark, in their order."""
+    filter: str | None
+    groups: Sequence[Sequence[int]]
+    """Fragment ids; a task reads one group."""
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Read the groups with the numbers in `batches`, and yield their rows."""
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from self.read(number)
+
+    def read(self, number: int) -> Iterator[pa.RecordBatch]:
+        """Read one group, by its number."""
+        # Spark has no nanoseconds: those that another writer stored are truncated.
+        with storage_failures(self.dataset.location, self.dataset.storage_options):
+            yield from conform(self._scan(self.groups[number]), self.schema, cut_times=True)
+
+    def _scan(self, fragment_ids: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        dataset = self.dataset.open(self.version)
+        wanted = frozenset(fragment_ids)
+        fragments = [fragment for fragment in dataset.get_fragments() if fragment.fragment_id in wanted]
+        scanner = dataset.scanner(fragments=fragments, columns=self.schema.names, filter=self.filter)
+        return without_empty(scanner.to_batches())
+
+
+def _written(fragment: FragmentMetadata) -> dict[str, object]:
+    return {
+        "fragment": json.dumps(fragment.to_json()),
+        "rows": fragment.physical_rows,
+        "files": len(fragment.files),
+        "bytes": sum(file.file_size_bytes or 0 for file in fragment.files),
+    }

@@ -1,0 +1,143 @@
+"""Planning on the driver: inspect every file, check that all have one schema, divide the work."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+from lance_namespace.errors import InvalidInputError, TableSchemaValidationError
+
+from airflow_provider_lancens.spark.file_source import FileSource
+from airflow_provider_lancens.spark.write.files.file_system import SourceFile, find_files, open_file
+from airflow_provider_lancens.spark.write.files.formats import ArrowFile, FileFormat, InspectedFile, Parquet
+from airflow_provider_lancens.spark.write.files.projection import Projection, parse_type, projection_of
+from airflow_provider_lancens.spark.write.files.text_formats import Csv, Json
+
+_LOOKING = 16
+"""Files that are inspected in parallel: on an object store each takes a few requests."""
+
+
+class FileUnit(NamedTuple):
+    """A piece of a file, the smallest unit of work."""
+
+    location: str
+    file_bytes: int
+    number: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlan:
+    """All work of one write."""
+
+    format: FileFormat
+    files: pa.Schema
+    """The common schema of all files."""
+    shape: Projection
+    units: Sequence[FileUnit]
+
+
+def plan(source: FileSource, options: Mapping[str, str]) -> FilePlan:
+    """Inspect all files of a source, and plan the write.
+
+    Args:
+        source: the files, with their projection.
+        options: Lance's storage options to reach them.
+
+    Raises:
+        InvalidInputError: (13) there is no file, one can't be read, or a type or the filter is invalid.
+        TableColumnNotFoundError: (12) a column is named that the files don't have.
+        TableSchemaValidationError: (20) the files don't have one schema; the message names the file.
+        ServiceUnavailableError: (17) the storage didn't answer as expected.
+    """
+    look = _Look(source, _format(source), options)
+    # As in Spark, an empty file has no rows, regardless of the format.
+    files = [file for file in find_files(source.paths, options) if file.bytes]
+    with ThreadPoolExecutor(_LOOKING, thread_name_prefix="lance-files") as pool:
+        seen = dict(zip(files, pool.map(look.at, files), strict=True))
+    schema = _agreed(seen) if seen else look.format.schema
+    if schema is None:
+        raise InvalidInputError("paths: all files are empty, so their columns are unknown")
+    units = [
+        FileUnit(file.location, file.bytes, piece.number, piece.bytes or file.bytes)
+        for file, inspected in seen.items()
+        for piece in inspected.pieces
+    ]
+    return FilePlan(look.format, schema, projection_of(source, schema), units)
+
+
+def shares(units: Sequence[FileUnit], count: int) -> list[list[FileUnit]]:
+    """Divide the units, in order, into at most `count` shares of about the same size."""
+    whole = sum(unit.bytes for unit in units) or 1
+    cut: list[list[FileUnit]] = [[] for _ in range(count)]
+    before = 0
+    for unit in units:
+        cut[min(count - 1, (2 * before + unit.bytes) * count // (2 * whole))].append(unit)
+        before += unit.bytes
+    return [share for share in cut if share]
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    source: FileSource
+    format: FileFormat
+    options: Mapping[str, str]
+
+    def at(self, file: SourceFile) -> InspectedFile:
+        try:
+            with open_file(file.location, file.bytes, self.options) as opened:
+                inspected = self.format.inspect(opened)
+            _check_names(inspected.schema.names)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise InvalidInputError(
+                f"file {file.location}: cannot read it as {self.source.format}: {error}"
+            ) from error
+        return inspected
+
+
+def _check_names(names: Sequence[str]) -> None:
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
+        raise ValueError(f"two columns are named {', '.join(twice)}")
+
+
+def _format(source: FileSource) -> FileFormat:
+    if source.format == "parquet":
+        return Parquet()
+    if source.format == "arrow":
+        return ArrowFile()
+    words = source.schema
+    schema = words and pa.schema([(n, parse_type(w, f"schema[{n!r}]")) for n, w in words.items()])
+    return Json(schema) if source.format == "json" else Csv(source.delimiter, source.header, schema)
+
+
+def _agreed(seen: Mapping[SourceFile, InspectedFile]) -> pa.Schema:
+    """Return the common schema of all files; in text files, a column without any value has no type."""
+    first, *_ = seen
+    agreed = {field.name: field for field in seen[first].schema}
+    for file, inspected in seen.items():
+        other = {field.name: field for field in inspected.schema}
+        differing = _differing(agreed, other)
+        if differing:
+            raise TableSchemaValidationError(
+                f"file {file.location}: its schema differs from that of {first.location}; columns: "
+                f"{'; '.join(differing)}"
+            )
+        agreed = {n: other[n] if pa.types.is_null(field.type) else field for n, field in agreed.items()}
+    return pa.schema([pa.field(field.name, field.type) for field in agreed.values()])
+
+
+def _differing(agreed: Mapping[str, pa.Field], other: Mapping[str, pa.Field]) -> list[str]:
+    reasons = [f"{name} is missing" for name in agreed if name not in other]
+    reasons += [f"{name} is unexpected" for name in other if name not in agreed]
+    return reasons + [
+        f"{name} is {other[name].type}, not {field.type}"
+        for name, field in agreed.items()
+        if name in other
+        and other[name].type != field.type
+        and not (pa.types.is_null(field.type) or pa.types.is_null(other[name].type))
+    ]

@@ -1,0 +1,109 @@
+"""Rows of files for a write: the driver plans, each task reads its share and writes it as fragments."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import TYPE_CHECKING, ClassVar
+
+import pyarrow as pa
+
+from airflow_provider_lancens.namespace.storage.storage_errors import storage_error
+from airflow_provider_lancens.redaction import secret_values
+from airflow_provider_lancens.spark.file_source import FileSource
+from airflow_provider_lancens.spark.types import with_vectors
+from airflow_provider_lancens.spark.write.executor_tasks import WRITTEN_COLUMNS, WriteTask
+from airflow_provider_lancens.spark.write.files.file_plan import FilePlan, FileUnit, plan, shares
+from airflow_provider_lancens.spark.write.files.file_system import open_file
+from airflow_provider_lancens.spark.write.files.formats import ScanRequest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from airflow_provider_lancens.spark.write.row_sources import Written
+
+_BYTES_PER_TASK = 64 * 1024 * 1024
+"""Used if Spark doesn't report how many tasks it runs in parallel."""
+
+
+@dataclass(slots=True)
+class FileRows:
+    """The rows of files, see `row_sources.Rows`."""
+
+    spark: SparkSession
+    source: FileSource
+    time_zone_known: ClassVar[bool] = True
+    """The time zone is UTC, as for every other time in files."""
+    _planned: FilePlan | None = field(default=None, init=False)
+
+    def schema(self, storage: Mapping[str, str], vectors: Mapping[str, int] | None = None) -> pa.Schema:
+        """See `Columns.schema`."""
+        return with_vectors(self._plan(storage).shape.schema, vectors or {})
+
+    def write(self, task: WriteTask) -> Written:
+        """See `Rows.write`."""
+        planned = self._plan(task.dataset.storage_options)
+        cut = shares(planned.units, self.source.tasks or self._side_by_side(planned.units))
+        if not cut:
+            return []
+        reader = FileReader(planned, self.source.options_over(task.dataset.storage_options))
+        work = FileTask(task, reader, cut)
+        return self.spark.range(0, len(cut), 1, len(cut)).mapInArrow(work.run, WRITTEN_COLUMNS).collect()
+
+    def _plan(self, storage: Mapping[str, str]) -> FilePlan:
+        # Planned once: the files are those at the beginning of the write.
+        if self._planned is None:
+            self._planned = plan(self.source, self.source.options_over(storage))
+        return self._planned
+
+    def _side_by_side(self, units: Iterable[FileUnit]) -> int:
+        context = getattr(self.spark, "_sc", None)  # Spark Connect has none
+        if context is not None:
+            return int(context.defaultParallelism)
+        return 1 + sum(unit.bytes for unit in units) // _BYTES_PER_TASK
+
+
+@dataclass(frozen=True, slots=True)
+class FileReader:
+    """Reads units of the files. Picklable, without their list."""
+
+    plan: FilePlan
+    options: Mapping[str, str] = field(repr=False)
+
+    def read(self, units: Sequence[FileUnit]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the units as the table stores them.
+
+        Raises:
+            ValueError: the content of a file is invalid; the message names it.
+        """
+        for location, pieces in itertools.groupby(units, attrgetter("location")):
+            try:
+                yield from self.plan.shape.apply(self._read(location, list(pieces)))
+            except OSError as error:
+                raise storage_error(error, location, secret_values(self.options)) from None
+            except (pa.ArrowException, ValueError) as error:
+                raise ValueError(f"file {location}: {error}") from error
+
+    def _read(self, location: str, pieces: Sequence[FileUnit]) -> Iterator[pa.RecordBatch]:
+        shape = self.plan.shape
+        condition = shape.condition and shape.condition.expression
+        wanted = ScanRequest(shape.read, self.plan.files, condition)
+        with open_file(location, pieces[0].file_bytes, self.options) as file:
+            yield from self.plan.format.read(file, [piece.number for piece in pieces], wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class FileTask:
+    """Write the shares of the files with the given numbers."""
+
+    write: WriteTask
+    reader: FileReader
+    shares: Sequence[Sequence[FileUnit]]
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write the shares with the numbers in `batches`; yield the results of `WriteTask.run`."""
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from self.write.run(self.reader.read(self.shares[number]))

@@ -1,0 +1,83 @@
+"""Write files to a table directly, without a DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.spark.file_source import FileSource
+from airflow_provider_lancens.spark.keys import look_up
+from airflow_provider_lancens.spark.options import (
+    DEFAULT_LAYOUT,
+    Mode,
+    OnExistingKey,
+    WriteOptions,
+    WriteRequest,
+    WriteResult,
+)
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
+from airflow_provider_lancens.spark.write.files.file_rows import FileRows
+from airflow_provider_lancens.spark.write.pipeline import write_rows
+
+if TYPE_CHECKING:
+    from lance_namespace import LanceNamespace
+    from pyspark.sql import SparkSession
+
+
+def write_files(
+    spark: SparkSession,
+    source: FileSource,
+    namespace: NamespaceSpec | LanceNamespace,
+    table: TableId | str,
+    *,
+    mode: Mode = "append",
+    idempotency_key: str | None = None,
+    options: WriteOptions | None = None,
+    fingerprint: str | None = None,
+    on_existing_key: OnExistingKey = "skip",
+    occasion: str | None = None,
+    on: Sequence[str] | None = None,
+    overwrite_schema: bool = False,
+) -> WriteResult:
+    """Write the rows of files to a declared table, in one commit, as `write_table` does for a DataFrame.
+
+    Executors read the files with Arrow and write Lance; no row goes through the JVM. All files must have one
+    schema. Rows keep the order of the files within each task, and tasks that of their shares.
+
+    Args:
+        spark: the session that runs the tasks.
+        source: the files, with their projection.
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier, such as ``db$table``.
+        mode: ``append`` (creates the data set if there is none yet), ``overwrite`` (all rows), ``create``
+            (only if there is no data set) or ``upsert`` (see `write_table`).
+        idempotency_key: identifies this write, such as a DAG, a task and a data interval; None makes
+            every call a new write.
+        options: the storage layout of the data set.
+        fingerprint: identifies the data written under the key; `fingerprint_files` computes that of files.
+        on_existing_key: what to do if the key was committed before, see `write_table`.
+        occasion: the same for all tries of one repetition, see `write_table`.
+        on: the key columns of an upsert, by the table's names.
+        overwrite_schema: whether an ``overwrite`` also replaces the columns; see `write_table`.
+
+    Returns:
+        The version with the rows, and their counts.
+
+    Raises:
+        TableNotFoundError: (4) the table isn't declared.
+        TableAlreadyExistsError: (5) `create`, and the data set exists.
+        TableColumnNotFoundError: (12) the source names a column that the files don't have.
+        InvalidInputError: (13) an argument is invalid, there is no file, or one can't be read; or the key was
+            committed with another fingerprint, can't be replaced, or has expired.
+        ConcurrentModificationError: (14) `overwrite`, and rows were changed while it ran, or `upsert`, and
+            columns were.
+        ServiceUnavailableError: (17) the storage of the files didn't answer as expected.
+        TableSchemaValidationError: (20) the files don't have one schema, or don't fit the table.
+    """
+    layout = options or DEFAULT_LAYOUT
+    request = WriteRequest(
+        mode, idempotency_key, fingerprint, on_existing_key, on, overwrite_schema, layout, occasion
+    )
+    with resolved_table(namespace, table) as target:
+        return write_rows(FileRows(spark, source), look_up(target, request))

@@ -1,0 +1,51 @@
+"""Fingerprint of files: their locations, sizes and states, and the projection applied to them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from lance_namespace.errors import InvalidInputError
+
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.spark.file_source import FileSource
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
+from airflow_provider_lancens.spark.write.files.file_system import find_files
+
+if TYPE_CHECKING:
+    from lance_namespace import LanceNamespace
+
+_NOT_OF_THE_ROWS = frozenset({"storage_options", "tasks"})
+
+
+def fingerprint_files(
+    source: FileSource, namespace: NamespaceSpec | LanceNamespace, table: TableId | str
+) -> str | None:
+    """Return a `fingerprint` for `write_files`, which changes if a file or a field of the source does.
+
+    Args:
+        source: the files.
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: the table to write to, whose storage options may be needed to reach the files.
+
+    Returns:
+        Text to compare; None if a path has no files any more, so that they can't be compared.
+
+    Raises:
+        TableNotFoundError: (4) the table isn't declared.
+        ServiceUnavailableError: (17) the storage didn't answer as expected.
+    """
+    with resolved_table(namespace, table) as target:
+        return fingerprint_of_files(source, target.dataset.storage_options)
+
+
+def fingerprint_of_files(source: FileSource, storage_options: Mapping[str, str]) -> str | None:
+    """Do the same with the storage options of the table to write to."""
+    try:
+        files = find_files(source.paths, source.options_over(storage_options))
+    except InvalidInputError:
+        return None
+    words = {f.name: getattr(source, f.name) for f in fields(source) if f.name not in _NOT_OF_THE_ROWS}
+    return hashlib.sha256(repr((sorted(files), words)).encode()).hexdigest()

@@ -1,0 +1,118 @@
+"""Write rows under an idempotency key, once: plan the write, write the fragments, commit them.
+
+The key was looked up before, see `spark.keys`. The kinds of rows are in `row_sources`, the phases of
+a write in `write_plan`.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from lance_namespace.errors import InvalidInputError
+
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
+from airflow_provider_lancens.spark.executor_failures import storage_failures
+from airflow_provider_lancens.spark.keys import KeyedCommit, KeyLookup, confirm_unknown, look_up
+from airflow_provider_lancens.spark.options import OnExistingKey, WriteRequest, WriteResult
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
+from airflow_provider_lancens.spark.write.write_plan import WritePlan
+
+if TYPE_CHECKING:
+    from lance_namespace import LanceNamespace
+
+    from airflow_provider_lancens.spark.write.row_sources import Rows
+
+_log = logging.getLogger(__name__)
+
+
+def write_rows(rows: Rows, lookup: KeyLookup) -> WriteResult:
+    """Do what `write_table` does for rows of any kind; they aren't computed if the key was found.
+
+    Args:
+        rows: the rows.
+        lookup: how to write them, the table, and what it has under the key.
+    """
+    if lookup.earlier is not None:
+        return skipped_write(lookup, lookup.earlier)
+    target = lookup.target
+    with storage_failures(target.dataset.location, target.dataset.storage_options):
+        plan = WritePlan.of(lookup, rows)
+        with acquire_lease(target.dataset).kept_alive(end=True) as lease:
+            outcome = plan.commit(target, rows.write(plan.task), lease)
+    result = outcome.commit.result(target.id, lookup.started, committed=outcome.made_here)
+    _log.info("%s", result)
+    return result
+
+
+def find_write(
+    namespace: NamespaceSpec | LanceNamespace,
+    table: TableId | str,
+    idempotency_key: str,
+    *,
+    fingerprint: str | None = None,
+    on_existing_key: OnExistingKey = "skip",
+    occasion: str | None = None,
+) -> WriteResult | None:
+    """Return the result of an earlier `write_table` under this key, without Spark.
+
+    Args:
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier, such as ``db$table``.
+        idempotency_key: the key.
+        fingerprint: identifies the data that would be written now; None matches any.
+        on_existing_key: what would be done if the key was committed, see `write_table`.
+        occasion: the same for all tries of one repetition, see `write_table`.
+
+    Returns:
+        The result of that call, with `committed` false; None if the write is still to be made.
+
+    Raises:
+        TableNotFoundError: (4) the table isn't declared.
+        InvalidInputError: (13) an argument is invalid, or that call had another fingerprint.
+    """
+    request = WriteRequest(  # in any mode
+        "append", idempotency_key, fingerprint, on_existing_key, occasion=occasion
+    )
+    with resolved_table(namespace, table) as target:
+        lookup = look_up(target, request)
+        return None if lookup.earlier is None else skipped_write(lookup, lookup.earlier)
+
+
+def confirm_write(
+    namespace: NamespaceSpec | LanceNamespace, table: TableId | str, idempotency_key: str
+) -> None:
+    """Record that a write under this key was committed, where that can't be told any more.
+
+    A driver died about when it committed, and another client cleaned its version up before the next run. Call
+    this if its rows are in the table; the next run then skips the write.
+
+    Args:
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier, such as ``db$table``.
+        idempotency_key: the key.
+
+    Raises:
+        TableNotFoundError: (4) the table isn't declared.
+        InvalidInputError: (13) nothing was ever about to be committed under the key.
+    """
+    with resolved_table(namespace, table) as target:
+        if not confirm_unknown(target, idempotency_key):
+            raise InvalidInputError(
+                f"table {target.id}: no write under idempotency key {idempotency_key!r} is in doubt, so "
+                "there is nothing to confirm"
+            )
+
+
+def skipped_write(lookup: KeyLookup, earlier: KeyedCommit) -> WriteResult:
+    """Log that a write is skipped and how to do it again; return the result of the earlier run of it."""
+    result = earlier.result(lookup.target.id, lookup.started, committed=False)
+    _log.info(
+        "table %s: skipped, since idempotency key %r was committed before: %s. on_existing_key='replace' "
+        "writes it anew in place of those rows, 'write_again' in addition to them",
+        result.table,
+        lookup.write.key,
+        result,
+    )
+    return result

@@ -1,0 +1,106 @@
+"""The rows of one write: their source, and how the executors write them as fragments.
+
+How the fragments are committed under a key is in `pipeline`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+
+from pyspark.sql.types import DateType
+
+from airflow_provider_lancens.spark.types import arrow_schema
+from airflow_provider_lancens.spark.write.batch_sizing import in_bounded_batches
+from airflow_provider_lancens.spark.write.executor_tasks import WRITTEN_COLUMNS, WriteTask
+from airflow_provider_lancens.spark.write.schema_check import is_moment
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, Row
+    from pyspark.sql.types import StructType
+
+
+Written: TypeAlias = "Sequence[Row | Mapping[str, Any]]"
+"""What the executors wrote, which isn't committed: a row of `executor_tasks.WRITTEN_COLUMNS` per fragment."""
+
+
+class Columns(Protocol):
+    """The columns of rows to write."""
+
+    @property
+    def time_zone_known(self) -> bool:
+        """Whether the time zone is known in which a date becomes a timestamp at midnight."""
+
+    def schema(self, storage: Mapping[str, str], vectors: Mapping[str, int] | None = None) -> pa.Schema:
+        """Return the columns as a data set stores them.
+
+        Args:
+            storage: the storage options of the table, for rows that are read with the same ones.
+            vectors: array columns to store as fixed-size lists, with their dimension.
+
+        Raises:
+            InvalidInputError: (13) a column can't be stored.
+        """
+
+
+class Rows(Columns, Protocol):
+    """Rows that executors can write in parallel."""
+
+    def write(self, task: WriteTask) -> Written:
+        """Write all rows on the executors, and return the fragments."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameColumns:
+    """The columns of a DataFrame."""
+
+    frame: StructType
+    time_zone_known: bool = False
+
+    def schema(
+        self,
+        storage: Mapping[str, str],  # noqa: ARG002 Spark reads with its own options
+        vectors: Mapping[str, int] | None = None,
+    ) -> pa.Schema:
+        """See `Columns.schema`."""
+        return arrow_schema(self.frame, vectors)
+
+
+@dataclass(frozen=True, slots=True)
+class FrameRows:
+    """The rows of a DataFrame, which Spark passes to the task as Arrow batches."""
+
+    frame: DataFrame
+    time_zone_known: ClassVar[bool] = True
+    """The time zone is the session's, as for every such cast in Spark."""
+
+    def schema(
+        self,
+        storage: Mapping[str, str],  # noqa: ARG002 Spark reads with its own options
+        vectors: Mapping[str, int] | None = None,
+    ) -> pa.Schema:
+        """See `Columns.schema`."""
+        return arrow_schema(self.frame.schema, vectors)
+
+    def write(self, task: WriteTask) -> Written:
+        """See `Rows.write`: the DataFrame is computed here, once."""
+        moments = [
+            isinstance(field.dataType, DateType) and is_moment(task.schema.field(field.name).type)
+            for field in self.frame.schema.fields
+        ]
+        frame = _with_moments(self.frame, moments) if any(moments) else self.frame
+        with in_bounded_batches(frame, task.run) as (bounded, run):
+            return bounded.mapInArrow(run, WRITTEN_COLUMNS).collect()
+
+
+def _with_moments(frame: DataFrame, moments: Sequence[bool]) -> DataFrame:
+    """Cast these dates to timestamps, as the table has them: only Spark knows the time zone."""
+    # By position: names may differ only in case, or need quoting.
+    names = [f"_{number}" for number in range(len(moments))]
+    values = (
+        f"cast({name} as timestamp) as {name}" if moment else name
+        for name, moment in zip(names, moments, strict=True)
+    )
+    return frame.toDF(*names).selectExpr(*values).toDF(*frame.columns)

@@ -1,0 +1,91 @@
+"""Write a DataFrame to a table: the executors write fragments in parallel, the driver commits once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.spark.keys import look_up
+from airflow_provider_lancens.spark.options import (
+    DEFAULT_LAYOUT,
+    Mode,
+    OnExistingKey,
+    WriteOptions,
+    WriteRequest,
+    WriteResult,
+)
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
+from airflow_provider_lancens.spark.write.pipeline import write_rows
+from airflow_provider_lancens.spark.write.row_sources import FrameRows
+
+if TYPE_CHECKING:
+    from lance_namespace import LanceNamespace
+    from pyspark.sql import DataFrame
+
+
+def write_table(
+    df: DataFrame,
+    namespace: NamespaceSpec | LanceNamespace,
+    table: TableId | str,
+    *,
+    mode: Mode = "append",
+    idempotency_key: str | None = None,
+    options: WriteOptions | None = None,
+    fingerprint: str | None = None,
+    on_existing_key: OnExistingKey = "skip",
+    occasion: str | None = None,
+    on: Sequence[str] | None = None,
+    overwrite_schema: bool = False,
+) -> WriteResult:
+    """Write a DataFrame to a declared table, in one commit.
+
+    A driver that dies before its commit leaves unreferenced files, never rows. However often and by however
+    many drivers a write is repeated under the same key, its rows are in the table once.
+
+    Args:
+        df: the rows. It is computed once, and not at all if the key was already committed.
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier, such as ``db$table``.
+        mode: ``append`` (creates the data set if there is none yet), ``overwrite`` (all rows), ``create``
+            (only if there is no data set) or ``upsert`` (replaces the rows that have the same key, adds the
+            others).
+        idempotency_key: identifies this write, such as a DAG, a task and a data interval; None makes
+            every call a new write.
+        options: the storage layout of the data set.
+        fingerprint: identifies the data written under the key, such as the versions of its sources. A call
+            without one matches any.
+        on_existing_key: what to do if the key was committed before. ``skip`` writes nothing, and refuses
+            another fingerprint; ``replace_if_changed`` replaces what another fingerprint wrote; ``replace``
+            replaces whatever was written; ``write_again`` writes in addition, such as an upsert of corrected
+            rows. To replace is one commit: for an append it removes the rows of the earlier one, if no
+            change since hides which these are; otherwise it overwrites the table, if others have changed no
+            row since.
+        occasion: the same for all tries of one ``replace`` or ``write_again``, which is then done once;
+            without one, each call does it.
+        on: the key columns of an upsert. Keys must be unique in `df`, and not null.
+        overwrite_schema: whether an ``overwrite`` also replaces the columns. By default it keeps them, and
+            the rows must fit them as those of an append must. In both cases Lance drops all indices; the
+            log names them.
+
+    Returns:
+        The version with the rows, and their counts. An append of no rows to an existing data set commits
+        nothing.
+
+    Raises:
+        TableNotFoundError: (4) the table isn't declared.
+        TableAlreadyExistsError: (5) `create`, and the data set exists.
+        InvalidInputError: (13) an argument is invalid, or a column's type can't be stored; or the key was
+            committed with another fingerprint, can't be replaced, or has expired.
+        InvalidTableStateError: (19) it can't be told whether the key was committed.
+        ConcurrentModificationError: (14) `overwrite`, and rows were changed while it ran, or `upsert`, and
+            columns were.
+        TableSchemaValidationError: (20) the columns don't fit those of the table; the message names them, and
+            for an `overwrite` also the indices that would be dropped.
+    """
+    layout = options or DEFAULT_LAYOUT
+    request = WriteRequest(
+        mode, idempotency_key, fingerprint, on_existing_key, on, overwrite_schema, layout, occasion
+    )
+    with resolved_table(namespace, table) as target:
+        return write_rows(FrameRows(df), look_up(target, request))

@@ -1,0 +1,134 @@
+"""The two phases of a write, before and after the executors write its fragments.
+
+The two phases may run in different driver processes. How the executors are run doesn't matter here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
+
+from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
+from airflow_provider_lancens.spark.commit.replacement import replacing
+from airflow_provider_lancens.spark.commit.table_changes import (
+    KINDS,
+    Append,
+    Overwrite,
+    TableChange,
+    already_there,
+)
+from airflow_provider_lancens.spark.commit.upsert import Upsert, check_keys, read_keys
+from airflow_provider_lancens.spark.keys import Counts, KeyedCommit, KeyedWrite, KeyLookup
+from airflow_provider_lancens.spark.options import WriteRequest
+from airflow_provider_lancens.spark.write.column_names import check_columns
+from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
+from airflow_provider_lancens.spark.write.schema_check import misfits, unfit_rows
+from airflow_provider_lancens.spark.write.schema_overwrite import report_overwrite, unfit_overwrite
+
+if TYPE_CHECKING:
+    from lance import FragmentMetadata
+
+    from airflow_provider_lancens.spark.commit.write_lease import WriteLease
+    from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+    from airflow_provider_lancens.spark.write.row_sources import Columns, Written
+
+_KINDS: dict[str, type[TableChange]] = {**KINDS, "upsert": Upsert}
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlan:
+    """A planned write, to be committed once its fragments are written. Picklable."""
+
+    request: WriteRequest
+    write: KeyedWrite
+    looked_up_to: int
+    """The version up to which the history doesn't have the key."""
+    kind: Callable[..., TableChange]
+    base: int | None
+    """The newest version when it was planned; None if there was no data set."""
+    task: WriteTask
+    """The task for the executors."""
+
+    @classmethod
+    def of(cls, lookup: KeyLookup, columns: Columns) -> Self:
+        """Plan a write that isn't committed yet.
+
+        Raises:
+            TableAlreadyExistsError: (5) `create`, and the data set exists.
+            InvalidInputError: (13) the rows can't be stored, or what they are to replace can't be replaced.
+            TableSchemaValidationError: (20) the columns don't fit those of the table, and the write may not
+                replace them.
+        """
+        base, request, table = lookup.latest, lookup.request, str(lookup.target.id)
+        kind: Callable[..., TableChange] = _KINDS[request.mode]
+        if base is not None and lookup.replaced is not None:
+            kind = replacing(request.mode, base, lookup.replaced, table)
+        elif base is not None and request.mode == "create":
+            raise already_there(table, base.version)
+        return cls(
+            request=request,
+            write=lookup.write,
+            looked_up_to=lookup.version,
+            kind=kind,
+            base=None if base is None else base.version,
+            task=_task(lookup, columns),
+        )
+
+    def commit(self, target: ResolvedTable, written: Written, lease: WriteLease) -> CommitOutcome:
+        """Commit what the executors wrote; an append of no rows commits nothing.
+
+        Raises:
+            InvalidInputError: (13) the rows of an upsert have null or duplicate keys.
+            ConcurrentModificationError: (14) it conflicts with other commits.
+        """
+        from lance import FragmentMetadata
+
+        if self.kind in (Append, Upsert) and self.base is not None and not written:
+            return CommitOutcome(KeyedCommit(self.base), made_here=False)
+        counts = Counts(*(sum(row[name] for row in written) for name in ("rows", "files", "bytes")))
+        fragments = [FragmentMetadata.from_json(row["fragment"]) for row in written]
+        kind = partial(self.kind, keys=self._keys(target, fragments, lease)) if self.request.on else self.kind
+        change = kind(table=str(target.id), base=self.base, schema=self.task.schema, fragments=fragments)
+        stable_row_ids = self.request.options.enable_stable_row_ids
+        committer = Committer(target, self.write, counts, stable_row_ids, lease)
+        outcome = committer.commit(change, self.looked_up_to)
+        if isinstance(change, Overwrite) and outcome.made_here:
+            report_overwrite(target, outcome.commit.version)
+        return outcome
+
+    def _keys(
+        self, target: ResolvedTable, fragments: Sequence[FragmentMetadata], lease: WriteLease
+    ) -> pa.Table:
+        columns = pa.schema([self.task.schema.field(name) for name in self.request.on or ()])
+        with lease.explaining_missing_files():
+            return read_keys(self.task.dataset, fragments, columns, str(target.id))
+
+
+def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:
+    base, request = lookup.latest, lookup.request
+    table, dataset = str(lookup.target.id), lookup.target.dataset
+    adds_rows = base is not None and request.mode in ("append", "upsert")
+    vectors = None if adds_rows else request.options.vector_columns
+    schema = columns.schema(dataset.storage_options, vectors)
+    if base is None or request.overwrite_schema:
+        check_columns(table, schema)
+    elif schema != base.schema:
+        if reasons := misfits(schema, base.schema, time_zone_known=columns.time_zone_known):
+            raise unfit_rows(table, reasons) if adds_rows else unfit_overwrite(table, schema, base)
+        schema = base.schema
+    if request.on:
+        check_keys(request.on, schema, table)
+    return WriteTask(
+        dataset=dataset,
+        schema=schema,
+        appends_to=base.version if base is not None and adds_rows else None,
+        max_rows_per_file=request.options.max_rows_per_file,
+        # A commit can't change a data set's file format, so an overwrite keeps it too.
+        data_storage_version=request.options.data_storage_version
+        if base is None
+        else base.data_storage_version,
+    )

@@ -1,0 +1,131 @@
+"""The triggers of a deferred `LanceTableVersionSensor`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from airflow_provider_lancens.hooks.template_args import parse_table
+from airflow_provider_lancens.namespace.table_status import VersionCondition
+from airflow_provider_lancens.triggers.poller import subscribe
+
+SUCCESS = "success"
+ERROR = "error"
+"""Status of an event."""
+
+log = logging.getLogger(__name__)
+
+
+class LanceTableVersionTrigger(BaseTrigger):
+    """Waits until a table's version meets the conditions, then fires once.
+
+    Its event is ``{"status": "success", "table", "version", "location"}``, or
+    ``{"status": "error", "message"}`` if the wait can never succeed.
+
+    Args:
+        table: table identifier, ``database$table``.
+        lance_conn_id: the Airflow connection; only its id is stored with the trigger, no secrets.
+        after_version: the version must be greater than this one.
+        min_version: the version must be this one or greater.
+        other_than: the version must be another one, greater or not.
+        poll_interval: seconds between two polls.
+    """
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        lance_conn_id: str,
+        after_version: int | None = None,
+        min_version: int | None = None,
+        other_than: int | None = None,
+        poll_interval: float = 60.0,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.table = parse_table(table)
+        self.lance_conn_id = lance_conn_id
+        self.condition = VersionCondition(after_version, min_version, other_than)
+        self.poll_interval = poll_interval
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return what Airflow stores of the trigger: scalars only."""
+        return (
+            f"{type(self).__module__}.{type(self).__qualname__}",
+            {
+                "table": str(self.table),
+                "lance_conn_id": self.lance_conn_id,
+                "after_version": self.condition.after_version,
+                "min_version": self.condition.min_version,
+                "other_than": self.condition.other_than,
+                "poll_interval": self.poll_interval,
+            },
+        )
+
+    async def run(self) -> AsyncGenerator[TriggerEvent]:
+        """Poll until the version meets the conditions."""
+        try:
+            with subscribe(self.lance_conn_id, self.table, self.poll_interval) as subscription:
+                status = await subscription.changed()
+                while not self.condition.holds(status):
+                    status = await subscription.changed()
+        except AirflowFailException as error:
+            yield TriggerEvent({"status": ERROR, "message": str(error)})
+        else:
+            yield TriggerEvent(
+                {
+                    "status": SUCCESS,
+                    "table": str(status.table),
+                    "version": status.version,
+                    "location": status.location,
+                }
+            )
+
+
+class LanceAnyTableTrigger(BaseTrigger):
+    """Waits until one of several waits succeeds, then fires its event, once.
+
+    A wait that can never succeed is logged as a warning, and the others go on. If none is left, the event is
+    ``{"status": "error", "message"}`` with all their messages.
+
+    Args:
+        waits: the arguments of a `LanceTableVersionTrigger` for each table.
+    """
+
+    def __init__(self, *, waits: Sequence[dict[str, Any]]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.waits = [LanceTableVersionTrigger(**wait) for wait in waits]
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return what Airflow stores of the trigger."""
+        waits = [wait.serialize()[1] for wait in self.waits]
+        return f"{type(self).__module__}.{type(self).__qualname__}", {"waits": waits}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Wait for the first of them that succeeds."""
+        racing = {asyncio.ensure_future(_event(wait)) for wait in self.waits}
+        messages: list[str] = []
+        try:
+            while racing:
+                done, racing = await asyncio.wait(racing, return_when=asyncio.FIRST_COMPLETED)
+                for payload in (wait.result().payload for wait in done):
+                    if payload["status"] == SUCCESS:
+                        yield TriggerEvent(payload)
+                        return
+                    messages.append(payload["message"])
+                    log.warning("%s; still waiting for the other tables", messages[-1])
+            yield TriggerEvent({"status": ERROR, "message": "; ".join(messages)})
+        finally:
+            for wait in racing:
+                wait.cancel()
+            await asyncio.gather(*racing, return_exceptions=True)
+
+
+async def _event(trigger: LanceTableVersionTrigger) -> TriggerEvent:
+    async with aclosing(trigger.run()) as events:
+        return await anext(events)

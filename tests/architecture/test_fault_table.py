@@ -1,0 +1,52 @@
+"""The table of faults and promises lists existing tests that run for every change."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests import fault_table
+from tests.fault_table import PAGE, PROMISES, ROOT, TABLE
+
+ALL = list(fault_table.tests())
+
+
+@cache
+def functions(file: str) -> dict[str, bool]:
+    """The tests of a file, and whether each runs only in `long` runs."""
+    tree = ast.parse(Path(ROOT, "tests", file).read_text())
+    marks = [
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
+    ]
+    all_long = any("mark.long" in ast.unparse(mark) for mark in marks)
+    return {
+        node.name: all_long or any(ast.unparse(one) == "pytest.mark.long" for one in node.decorator_list)
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+    }
+
+
+@pytest.mark.parametrize("test", ALL)
+def test_every_listed_test_exists(test: str) -> None:
+    file, _, name = test.partition("::")
+    assert name in functions(file)
+
+
+@pytest.mark.parametrize("fault", TABLE)
+def test_every_promise_has_a_test_run_by_ci_or_a_reason(fault: str) -> None:
+    assert list(TABLE[fault]) == list(PROMISES)
+    for promise, cell in TABLE[fault].items():
+        if isinstance(cell, str):
+            assert cell, promise
+            continue
+        long = [functions(file)[name] for file, _, name in (test.partition("::") for test in cell)]
+        assert not all(long), f"{promise}: {cell}"
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == fault_table.page(), "run ./scripts/fault-table"

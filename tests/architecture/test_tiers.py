@@ -1,0 +1,46 @@
+"""The tests that a run selects, and how they are distributed over its processes."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests import tiers
+from tests.xdist_scheduler import FIRST, WORK_UNITS, work_unit_of
+
+TREE = Path(__file__).parents[2]
+Source = pytest.Config.ArgsSource
+
+
+@pytest.mark.parametrize(
+    ("source", "given", "selected"),
+    [
+        (Source.TESTPATHS, "", tiers.EVERYDAY),
+        (Source.INVOCATION_DIR, "", tiers.EVERYDAY),
+        (Source.TESTPATHS, "long", "long"),
+        (Source.ARGS, "", ""),
+        (Source.ARGS, "not long", "not long"),
+    ],
+)
+def test_only_a_run_without_arguments_is_the_everyday_suite(
+    source: Source, given: str, selected: str
+) -> None:
+    config: Any = SimpleNamespace(args_source=source, option=SimpleNamespace(markexpr=given))
+
+    tiers.select_tier(config)
+
+    assert config.option.markexpr == selected
+    assert bool(tiers.left_out(config)) == (selected == tiers.EVERYDAY)
+
+
+@pytest.mark.parametrize("path", [*WORK_UNITS, *FIRST])
+def test_the_work_units_exist(path: str) -> None:
+    assert (TREE / path).exists()
+
+
+def test_tests_with_a_spark_session_are_one_work_unit() -> None:
+    files = [file.relative_to(TREE).as_posix() for file in TREE.glob("tests/integration/spark/**/test_*.py")]
+    asking = [file for file in files if "spark: SparkSession" in (TREE / file).read_text()]
+
+    assert len({work_unit_of(file) for file in asking}) == 1

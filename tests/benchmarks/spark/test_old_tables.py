@@ -1,0 +1,141 @@
+"""What an old table costs beside a young one: keys, writes and clean-ups, in seconds, requests and memory.
+
+``LANCENS_BENCHMARK_VERSIONS`` names the ages, such as ``100,1000``. A write is what its driver does: Spark's
+own part doesn't depend on the table's age. On S3 each request takes `LATENCY` more than the double needs.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+import lance
+import pytest
+
+from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
+from airflow_provider_lancens.spark.keys import look_up
+from airflow_provider_lancens.spark.options import WriteRequest
+from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+from tests.benchmarks.spark import old_table_steps
+from tests.old_table import ROW, commit, key_of, local_table, s3_table
+from tests.servers.s3_double import S3Double
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(7200)]
+
+AGES = [int(text) for text in os.environ.get("LANCENS_BENCHMARK_VERSIONS", "100,1000,10000").split(",")]
+ROUNDS = 5
+LATENCY = 0.02
+GROWTH = 1.2
+"""How many times as long anything but a clean-up may take at the greatest age as at the lowest."""
+MOST = 10
+"""Requests of a look-up."""
+
+
+@dataclass
+class Figures:
+    """What was measured of one step at one age."""
+
+    seconds: list[float] = field(default_factory=list)
+    requests: Counter[str] = field(default_factory=Counter)
+    """Of the last round."""
+    megabytes: float = 0.0
+
+    @property
+    def median(self) -> float:
+        return median(self.seconds)
+
+    def __str__(self) -> str:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in self.requests.most_common())
+        memory = f"{self.megabytes:5.0f} MB" if self.megabytes else ""
+        return f"{self.median:9.3f} s {self.requests.total():8} requests ({kinds}) {memory}"
+
+
+@dataclass
+class Place:
+    """Where tables are stored."""
+
+    name: str
+    root: str
+    storage: dict[str, str]
+    grow: Callable[[str, int], ResolvedTable]
+    s3: S3Double | None = None
+
+    def properties(self, folder: str) -> dict[str, str]:
+        storage = {STORAGE_PREFIX + name: value for name, value in self.storage.items()}
+        return {"root": f"{self.root}/{folder}", **storage}
+
+    @contextmanager
+    def measured(self, figures: Figures) -> Iterator[None]:
+        with ExitStack() as counting:
+            if self.s3:
+                self.s3.latency = LATENCY
+                figures.requests = counting.enter_context(self.s3.counted())
+            started = time.perf_counter()
+            yield
+            figures.seconds.append(time.perf_counter() - started)
+        if self.s3:
+            self.s3.latency = 0
+
+
+@pytest.fixture(params=["local", "s3"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    if request.param == "local":
+        yield Place("local", str(tmp_path), {}, lambda name, age: local_table(tmp_path / name, age))
+        return
+    with S3Double() as s3:
+        yield Place("S3", f"s3://{s3.bucket_name}", s3.storage, lambda name, age: s3_table(s3, name, age), s3)
+
+
+def test_ages(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    """An old table costs what a young one does."""
+    found: dict[int, dict[str, Figures]] = {}
+    for age in AGES:
+        found[age] = {**steps_of(place, age), **clean_ups_of(place, age)}
+        with capsys.disabled():
+            print(f"\n{place.name}, {age:,} versions")  # noqa: T201
+            for name, figures in found[age].items():
+                print(f"  {name:24} {figures}")  # noqa: T201
+    young, old = found[AGES[0]], found[AGES[-1]]
+    for name in ("look up a new key", "look up an old key", "write a new key"):
+        assert young[name].requests.total() == pytest.approx(old[name].requests.total(), abs=1)
+        assert old[name].median <= GROWTH * young[name].median
+    assert old["look up a new key"].requests.total() <= MOST
+
+
+def steps_of(place: Place, age: int) -> dict[str, Figures]:
+    target = place.grow(f"{age}/orders.lance", age)
+    names = ("look up a new key", "look up an old key", "write a new key", "append by pylance")
+    figures = {name: Figures() for name in names}
+    for newest in range(age, age + ROUNDS):
+        with place.measured(figures["look up a new key"]):
+            look_up(target, WriteRequest(mode="overwrite", idempotency_key="new"))
+        with place.measured(figures["look up an old key"]):
+            assert look_up(target, WriteRequest(mode="overwrite", idempotency_key=key_of(age // 2))).earlier
+        with place.measured(figures["write a new key"]):
+            look_up(target, WriteRequest(mode="overwrite", idempotency_key=key_of(newest + 1)))
+            commit(target, newest + 1)
+    for _ in range(ROUNDS):
+        with place.measured(figures["append by pylance"]):
+            options = dict(target.dataset.storage_options)
+            lance.write_dataset(ROW, target.dataset.location, mode="append", storage_options=options)
+    return figures
+
+
+def clean_ups_of(place: Place, age: int) -> dict[str, Figures]:
+    figures = {"clean up": Figures(), "clean up by pylance": Figures()}
+    for name, by in (("clean up", "package"), ("clean up by pylance", "lance")):
+        if by == "lance":
+            place.grow(f"{age}-lance/orders.lance", age)
+        folder = str(age) if by == "package" else f"{age}-lance"
+        command = [sys.executable, "-m", old_table_steps.__name__, by, json.dumps(place.properties(folder))]
+        with place.measured(figures[name]):
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+        figures[name].seconds[-1], figures[name].megabytes = json.loads(done.stdout)
+    return figures

@@ -1,0 +1,124 @@
+"""DAG runs by Airflow that a test can observe, each in its own process or in a shared one."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+TREE = Path(__file__).parents[2]
+
+
+class DagRun:
+    """A DAG run in another process, whose log is read while it runs."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+        self._lines: list[str] = []
+
+    def wait_for(self, text: str) -> None:
+        """Read the log until a line contains this text."""
+        for line in self._output:
+            self._lines.append(line)
+            if text in line:
+                return
+        pytest.fail(f"the run ended without {text!r}:\n{self.log}")
+
+    def signal(self, number: int) -> None:
+        """Send a signal to its process."""
+        self._process.send_signal(number)
+
+    def result(self) -> dict[str, Any]:
+        """Wait for its end, and return each task's state and XCom by task id."""
+        self._lines += self._output
+        assert self._process.wait() == 0, self.log
+        # Spark may still log lines after the last line.
+        return self._outcome()
+
+    @property
+    def log(self) -> str:
+        return "".join(self._lines)
+
+    @property
+    def _output(self) -> IO[str]:
+        assert self._process.stdout is not None
+        return self._process.stdout
+
+    def _outcome(self) -> dict[str, Any]:
+        last = next(line for line in reversed(self._lines) if line.startswith("{"))
+        outcome: dict[str, Any] = json.loads(last)
+        return outcome
+
+
+class SharedDagRun(DagRun):
+    """A run in a process that continues with other runs."""
+
+    ended = False
+
+    def result(self) -> dict[str, Any]:
+        """Wait for its end, and return each task's state and XCom by task id."""
+        for line in self._output:
+            self._lines.append(line)
+            if line.startswith("{"):
+                self.ended = True
+                return self._outcome()
+        pytest.fail(f"the process ended before the run:\n{self.log}")
+
+
+class DagRunner:
+    """A process that runs one DAG after another, so that Airflow is imported once.
+
+    Args:
+        environment: the environment variables of Airflow.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self._process: subprocess.Popen[str] | None = None
+        self._newest: SharedDagRun | None = None
+
+    def start(self, file: Path, params: Mapping[str, Any], environment: Mapping[str, str]) -> SharedDagRun:
+        """Start a run of the DAG in a file with these parameters and additional environment variables."""
+        if self._newest and not self._newest.ended:
+            self.stop()  # by a test that failed
+        if self._process is None:
+            self._process = start_process([], self._environment)
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps([str(file), json.dumps(params), dict(environment)]) + "\n")
+        self._process.stdin.flush()
+        self._newest = SharedDagRun(self._process)
+        return self._newest
+
+    def stop(self) -> None:
+        """End the process at once."""
+        if self._process is not None:
+            with self._process as process:
+                process.kill()
+        self._process = self._newest = None
+
+
+@contextmanager
+def dag_run(file: Path | str, params: Mapping[str, Any], environment: Mapping[str, str]) -> Iterator[DagRun]:
+    """Run the DAG in a file with these parameters in its own process."""
+    with start_process([str(file), json.dumps(params)], environment) as process:
+        try:
+            yield DagRun(process)
+        finally:
+            process.kill()
+
+
+def start_process(arguments: list[str], environment: Mapping[str, str]) -> "subprocess.Popen[str]":
+    """Start `run_dag`."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.e2e.run_dag", *arguments],
+        env=environment,
+        cwd=TREE,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )

@@ -1,0 +1,25 @@
+"""An ingestion of a few rows, in a process of the scheduler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import DAG
+
+from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
+
+SMALL = {"spark.master": "local[1]", "spark.driver.memory": "512m", "spark.ui.enabled": "false"}
+
+
+def numbers(spark: Any) -> Any:
+    return spark.range(10)
+
+
+with DAG(dag_id="ingested", schedule=None, params={"table": ""}) as dag:
+    LanceSparkIngestOperator(
+        task_id="ingest",
+        table="{{ params.table }}",
+        lance_conn_id="lake",
+        source=numbers,
+        spark_conf=SMALL,
+    )

@@ -1,0 +1,31 @@
+"""A manually triggered ingestion by Spark in a running Airflow, and a deferred wait for it."""
+
+import pytest
+
+from tests.e2e.running.conftest import Lake
+from tests.e2e.servers import RunningAirflow
+
+INGESTION, WAIT = "ingested", "overlapping"
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+def test_the_quickstart_servers_are_healthy_and_list_its_dag(airflow: RunningAirflow) -> None:
+    airflow.wait_until_ready()
+
+
+def test_ingested_rows_resume_a_deferred_sensor(airflow: RunningAirflow, lake: Lake) -> None:
+    table = lake.table("ingested")
+    table.declare()
+    waiting = airflow.trigger_run(WAIT, table=str(table))
+    airflow.until(lambda: airflow.task(WAIT, waiting, "wait").get("state") == "deferred")
+    airflow.until(lambda: airflow.task(WAIT, waiting, "wait")["triggerer_job"] is not None)
+
+    run_id = airflow.trigger_run(INGESTION, table=str(table))
+
+    assert airflow.until(lambda: airflow.ended(INGESTION, run_id)) == "success"
+    assert airflow.until(lambda: airflow.ended(WAIT, waiting)) == "success"
+    ingested = airflow.xcom(INGESTION, run_id, "ingest")
+    assert (ingested["rows"], ingested["version"], ingested["committed"]) == (10, 1, True)
+    seen = airflow.xcom(WAIT, waiting, "wait")
+    assert (seen["version"], seen["previous_version"]) == (1, None)

@@ -1,0 +1,209 @@
+"""Idempotency keys of tables in a metastore, over clean-ups, drops, and servers that go away."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import lance
+import lance_namespace
+import pytest
+from lance_namespace import (
+    CreateNamespaceRequest,
+    DeclareTableRequest,
+    DescribeTableRequest,
+    DropTableRequest,
+)
+from lance_namespace.errors import InvalidInputError
+
+from airflow_provider_lancens.spark import find_write
+from airflow_provider_lancens.spark.commit.committer import Committer
+from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedWrite
+from airflow_provider_lancens.spark.keys.key_index import INDEX
+from airflow_provider_lancens.spark.keys.key_records import digest
+from airflow_provider_lancens.spark.maintenance import clean_up_versions
+from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
+from tests.unit.spark.conftest import prepare
+
+SERVERS = {
+    "hive": ("metastore", "Hive2Namespace"),
+    "hive-4": ("hms4", "Hive2Namespace"),
+    "glue": ("glue", "GlueNamespace"),
+}
+KINDS = [
+    "hive/storage",
+    "hive/impl",
+    "glue/impl",
+    pytest.param("glue/storage", marks=pytest.mark.long),
+    pytest.param("hive-4/storage", marks=pytest.mark.long),
+    pytest.param("hive-4/impl", marks=pytest.mark.long),
+]
+NOW = timedelta(0)
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    """A server, and who decides the table's versions."""
+    return str(request.param)
+
+
+@pytest.fixture
+def namespace(request: pytest.FixtureRequest, kind: str, tmp_path: Path) -> Iterator[Any]:
+    fixture, name = SERVERS[kind.partition("/")[0]]
+    server = request.getfixturevalue(fixture)
+    properties = server.properties if name == "GlueNamespace" else {"uri": server.uri}
+    impl = f"airflow_provider_lancens.namespace.{name}"
+    with closing(lance_namespace.connect(impl, {**properties, "root": str(tmp_path)})) as connected:
+        yield connected
+
+
+@pytest.fixture
+def declare(namespace: Any, database: str, kind: str) -> Any:
+    """Declare the table, with further properties."""
+    namespace.create_namespace(CreateNamespaceRequest(id=[database]))
+
+    def declare() -> str:
+        properties = {"managed_by": kind.partition("/")[2]}
+        namespace.declare_table(DeclareTableRequest(id=[database, "orders"], properties=properties))
+        return f"{database}$orders"
+
+    return declare
+
+
+@pytest.fixture
+def table(declare: Any) -> str:
+    return str(declare())
+
+
+@pytest.fixture
+def target(namespace: Any, table: str) -> Iterator[ResolvedTable]:
+    with resolved_table(namespace, table) as found:
+        yield found
+
+
+def write(target: ResolvedTable, key: str) -> int:
+    """Two rows; the version that they made."""
+    committer = Committer(target, KeyedWrite(key), Counts(2, 1, 100))
+    return committer.commit(prepare(target, "append")).commit.version
+
+
+def test_a_key_is_found_after_its_version_was_cleaned_up(
+    target: ResolvedTable, namespace: Any, table: str
+) -> None:
+    for key in ("january", "february", "march"):
+        write(target, key)
+    clean_up_versions(namespace, table, older_than=NOW)
+
+    found = find_write(namespace, table, "january")
+
+    assert found is not None
+    assert (found.version, found.rows, found.files, found.bytes) == (1, 2, 1, 100)
+    assert not Committer(target, KeyedWrite("january"), Counts()).commit(prepare(target, "append")).made_here
+    assert target.latest_version() == 3
+    assert find_write(namespace, table, "april") is None
+
+
+def test_concurrent_writers_commit_each_key_once(target: ResolvedTable, namespace: Any, table: str) -> None:
+    write(target, "first")
+    keys = ["second", "third", "second", "third"]
+    threads = [threading.Thread(target=write, args=(target, key)) for key in keys]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert lance.dataset(target.dataset.location).count_rows() == 6
+    assert {write(target, key) for key in ("second", "third")} == {2, 3}
+    assert target.latest_version() == 3
+
+
+@pytest.mark.parametrize("kind", ["hive/storage", "hive/impl"], indirect=True)
+def test_a_recreated_table_has_no_keys(
+    target: ResolvedTable, namespace: Any, declare: Any, database: str
+) -> None:
+    for key in ("january", "february"):
+        write(target, key)
+    namespace.drop_table(DropTableRequest(id=[database, "orders"]))
+    assert not Path(target.dataset.location).exists()
+
+    table = declare()
+
+    assert find_write(namespace, table, "february") is None
+    with resolved_table(namespace, table) as again:
+        assert write(again, "january") == 1
+
+
+@pytest.mark.parametrize("kind", ["hive/impl"], indirect=True)
+def test_expired_keys_are_refused_and_others_found(target: ResolvedTable, namespace: Any, table: str) -> None:
+    for key in ("january", "february"):
+        write(target, key)
+
+    assert clean_up_versions(namespace, table, older_than=NOW, keep_keys=timedelta(days=1)).expired_keys == 0
+    assert clean_up_versions(namespace, table, older_than=NOW, keep_keys=NOW, dry_run=True).expired_keys == 0
+    assert find_write(namespace, table, "january") is not None
+    assert clean_up_versions(namespace, table, older_than=NOW, keep_keys=NOW).expired_keys == 2
+
+    with pytest.raises(InvalidInputError, match="'january' was committed, and has expired"):
+        find_write(namespace, table, "january")
+    write(target, "march")
+    assert find_write(namespace, table, "march") is not None
+    assert find_write(namespace, table, "january", on_existing_key="write_again") is None
+
+
+@pytest.mark.parametrize("kind", ["hive/storage", "hive/impl"], indirect=True)
+def test_the_keys_of_an_older_catalog_table_are_migrated(
+    target: ResolvedTable, namespace: Any, table: str
+) -> None:
+    for key in ("january", "february", "march"):
+        write(target, key)
+    lance.dataset(target.dataset.location).cleanup_old_versions(older_than=NOW)
+    forget_keys(Path(target.dataset.location))
+    logged = json.dumps([[digest("january"), 1, "", 2, 1, 100]])
+    alter(namespace, target, {"lancens.writes": logged})
+
+    found = [find_write(namespace, table, key) for key in ("january", "february", "march")]
+
+    # Of February only the transaction told, and that is gone.
+    assert [one and one.version for one in found] == [1, None, 3]
+
+
+@pytest.mark.parametrize("kind", ["hive/storage"], indirect=True)
+def test_the_keys_of_another_catalog_table_are_not_copied(
+    target: ResolvedTable, namespace: Any, database: str
+) -> None:
+    properties = {"lancens.writes": json.dumps([[digest("january"), 1, "", 2, 1, 100]])}
+    namespace.declare_table(DeclareTableRequest(id=[database, "copy"], properties=properties))
+
+    described = namespace.describe_table(DescribeTableRequest(id=[database, "copy"]))
+
+    assert "lancens.writes" not in described.properties
+
+
+def test_an_announced_commit_that_was_never_made_is_not_found(
+    target: ResolvedTable, namespace: Any, table: str
+) -> None:
+    write(target, "january")
+    KeyAttempts(target, KeyedWrite("february")).announce(2, Counts(2, 1, 100))
+
+    assert find_write(namespace, table, "february") is None
+    assert write(target, "february") == 2
+    found = find_write(namespace, table, "february")
+    assert found is not None
+    assert found.version == 2
+
+
+def forget_keys(folder: Path) -> None:
+    """Leave the table as if it was written before keys had records."""
+    for name in ("keys", INDEX.rpartition("/")[2]):
+        for file in sorted((folder / "_lancens" / name).rglob("*"), reverse=True):
+            file.unlink() if file.is_file() else file.rmdir()
+
+
+def alter(namespace: Any, target: ResolvedTable, properties: dict[str, str]) -> None:
+    """Set parameters of the catalog table."""
+    from airflow_provider_lancens.namespace.metastore_protocol import ParameterChange
+
+    namespace._metastore.update_table(target.id, lambda _: ParameterChange(properties))

@@ -1,0 +1,204 @@
+"""All maintenance of a table by one task: what pays is done, once and in order, and Spark started for it."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+from lance_namespace.errors import InvalidTableStateError
+
+from airflow_provider_lancens.operators import LanceMaintainTableOperator
+from airflow_provider_lancens.operators._spark.spark_operator import LanceSparkOperator
+from airflow_provider_lancens.spark.maintenance import (
+    IndexSpec,
+    MaintenancePlan,
+    Thresholds,
+    maintain,
+    maintain_table,
+)
+from tests.integration.spark.maintenance.conftest import Maintained, Run
+from tests.integration.spark.maintenance.maintaining import no_spark, write
+from tests.servers.glue_double import GlueDouble, StrictGlue
+
+BY_ID = {"column": "id", "index_type": "BTREE"}
+NOW = timedelta(0)
+NEVER = timedelta(days=9999)
+
+
+@pytest.fixture
+def sessions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A task's id for each time that it opened Spark."""
+    opened: list[str] = []
+    genuine = LanceSparkOperator.spark
+
+    def counted(task: LanceSparkOperator, place: Any) -> Any:
+        opened.append(task.task_id)
+        return genuine(task, place)
+
+    monkeypatch.setattr(LanceSparkOperator, "spark", counted)
+    return opened
+
+
+def test_a_task_does_what_pays_in_one_session_and_nothing_when_run_again(
+    hive: Maintained, run: Run, sessions: list[str]
+) -> None:
+    write(hive, 0, 100, 10)
+    indices = [BY_ID, {"column": "word", "index_type": "BITMAP"}]
+
+    did, event = run(LanceMaintainTableOperator, indices=indices)
+    again, no_event = run(LanceMaintainTableOperator, indices=indices)
+
+    newest = hive.newest
+    assert (did["compacted"], did["indexed"], did["cleaned_up"]) == (True, ["id_idx", "word_idx"], False)
+    assert did["compaction"]["reason"].startswith("10 of 10 fragments are small and can be merged (min_small")
+    assert did["clean_up"]["reason"] == "no version can be removed"
+    assert [index["rows"] for index in did["indices"]] == [100, 100]
+    assert event == {"table": hive.id, "previous_version": 1, "version": did["version"]}
+    assert (again["compacted"], again["indexed"], again["cleaned_up"]) == (False, [], False)
+    assert [index["reason"][:25] for index in again["indices"]] == ["0.0% of 100 rows are not "] * 2
+    assert (again["version"], again["previous_version"], no_event) == (did["version"], did["version"], {})
+    assert len(newest.get_fragments()) == 1
+    assert newest.version == hive.by_path.version == did["version"]
+    assert sessions == ["maintain"]
+    assert hive.ids() == list(range(100))
+
+
+def test_below_the_thresholds_no_spark_is_started_and_nothing_is_committed(
+    hive: Maintained, run: Run, sessions: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    write(hive, 0, 950)
+    run(LanceMaintainTableOperator, indices=[BY_ID])
+    write(hive, 0, 50, 5)
+    sessions.clear()
+
+    did, event = run(LanceMaintainTableOperator, indices=[BY_ID], min_small_fragments=6)
+
+    assert (did["compacted"], did["indexed"], did["cleaned_up"], event) == (False, [], False, {})
+    assert did["compaction"]["reason"] == (
+        "5 of 6 fragments are small and can be merged (min_small_fragments=6), "
+        "0.0% of the rows are deleted (max_deleted_share=0.1)"
+    )
+    assert (
+        "index 'id_idx' is not due at version 3: 5.0% of 1,000 rows are not indexed (max_unindexed_share=0.1)"
+    ) in caplog.text
+    assert (sessions, hive.newest.version) == ([], 3)
+
+
+IDLE = """
+import sys
+from pathlib import Path
+from airflow_provider_lancens.operators import LanceMaintainTableOperator
+task = LanceMaintainTableOperator(task_id="maintain", table=sys.argv[1], lance_conn_id="lake")
+did = task.execute({})
+children = Path("/proc/self/task").glob("*/children")
+print(did["compacted"], "pyspark" in sys.modules, "py4j" in sys.modules, *(c.read_text() for c in children))
+"""
+
+
+@pytest.mark.long
+def test_a_process_that_has_nothing_to_do_loads_no_spark_and_starts_no_java(
+    hive: Maintained, connect: Callable[..., str]
+) -> None:
+    write(hive, 0, 30, 3)
+    connect(host=hive.spec.properties["uri"], extra={"root": hive.spec.properties["root"]})
+
+    said = subprocess.run([sys.executable, "-c", IDLE, hive.id], check=True, capture_output=True, text=True)
+
+    assert said.stdout.splitlines()[-1].split() == ["False", "False", "False"]
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Each request to Glue and to S3."""
+    seen: list[str] = []
+    genuine = StrictGlue.__call__
+
+    def noted(double: StrictGlue, environ: Any, start_response: Any) -> Any:
+        target = environ.get("HTTP_X_AMZ_TARGET") or environ["PATH_INFO"].rpartition("/")[2]
+        seen.append(f"{environ['REQUEST_METHOD']} {target}")
+        return genuine(double, environ, start_response)
+
+    monkeypatch.setattr(StrictGlue, "__call__", noted)
+    return seen
+
+
+@pytest.mark.usefixtures("glue")
+def test_a_decision_costs_a_dozen_requests_at_any_size(
+    on_glue: Maintained, requests: list[str], glue: GlueDouble
+) -> None:
+    plan = MaintenancePlan(indices=(IndexSpec("id", "BTREE"),), thresholds=Thresholds(max_unindexed_share=1))
+    write(on_glue, 0, 10, 1)
+    maintain_table(on_glue.spark, on_glue.spec, on_glue.id, plan)
+    for count in (1, 8):
+        for _ in range(count):
+            write(on_glue, 0, 20, 2)
+        requests.clear()
+
+        unlimited = MaintenancePlan(
+            indices=plan.indices, thresholds=Thresholds(99, max_unindexed_share=1), older_than=NEVER
+        )
+        maintain_table(no_spark, on_glue.spec, on_glue.id, unlimited)
+
+        assert len([one for one in requests if "AWSGlue" in one]) == 3
+        assert len(requests) <= 12
+        assert {one.partition(" ")[0] for one in requests} <= {"POST", "GET", "HEAD"}
+
+
+class Killed(BaseException):
+    """As the end of the process, which no handler of an Exception sees."""
+
+
+@pytest.mark.parametrize(
+    ("step", "left"),
+    [
+        pytest.param("compact_table", (True, ["id_idx"], True), marks=pytest.mark.long),
+        ("build_index", (False, ["id_idx"], True)),
+        pytest.param("clean_up_versions", (False, [], True), marks=pytest.mark.long),
+    ],
+)
+def test_a_task_that_was_killed_before_a_step_does_what_is_left(
+    hive: Maintained, monkeypatch: pytest.MonkeyPatch, step: str, left: tuple[bool, list[str], bool]
+) -> None:
+    plan = MaintenancePlan(indices=(IndexSpec("id", "BTREE"),), older_than=NOW, thresholds=Thresholds())
+    write(hive, 0, 50, 5)
+    write(hive, 0, 50, 5)
+
+    def die(*_: Any, **__: Any) -> Any:
+        raise Killed
+
+    monkeypatch.setattr(maintain, step, die)
+    with pytest.raises(Killed):
+        maintain_table(hive.spark, hive.spec, hive.id, plan)
+    monkeypatch.undo()
+    retried = maintain_table(hive.spark, hive.spec, hive.id, plan)
+    again = maintain_table(no_spark, hive.spec, hive.id, plan)
+
+    assert (retried.compacted, retried.indexed, retried.cleaned_up) == left
+    assert (again.compacted, again.indexed) == (False, [])
+    assert hive.newest.version == hive.by_path.version
+    assert hive.ids() == sorted([*range(50), *range(50)])
+
+
+def test_an_error_names_the_step_and_what_was_committed_stays(hive: Maintained, run: Run) -> None:
+    write(hive, 0, 100, 10)
+
+    with pytest.raises(
+        AirflowFailException,
+        match=r"maintaining table 'db_\w+\$t' .*: index 'nope_idx' failed after compaction committed "
+        r"version 3: table .*column='nope' does not exist.*code 12",
+    ):
+        run(LanceMaintainTableOperator, indices=[{"column": "nope", "index_type": "BTREE"}])
+
+    assert (hive.newest.version, len(hive.newest.get_fragments())) == (3, 1)
+    assert run(LanceMaintainTableOperator)[0]["compacted"] is False
+
+
+def test_a_table_whose_metastore_was_bypassed_is_refused(hive: Maintained) -> None:
+    write(hive, 0, 20, 2)
+    hive.append_directly(100)
+
+    with pytest.raises(InvalidTableStateError, match="was bypassed"):
+        maintain_table(no_spark, hive.spec, hive.id)

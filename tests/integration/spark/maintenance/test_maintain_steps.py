@@ -1,0 +1,189 @@
+"""What makes each step of a table's maintenance due, by the metadata of real tables."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import lance
+import pytest
+from lance_namespace.errors import TableIndexAlreadyExistsError
+
+from airflow_provider_lancens.spark.maintenance import (
+    CompactionOptions,
+    IndexSpec,
+    MaintenancePlan,
+    Thresholds,
+    compact_table,
+    maintain_table,
+)
+from tests.integration.spark.maintenance.conftest import Maintained, on
+from tests.integration.spark.maintenance.maintaining import maintained, no_spark, overwrite, write
+from tests.unit.spark.maintenance.ages import age
+
+NOW = timedelta(0)
+
+
+@on("stored")
+def test_an_index_is_extended_by_what_it_lacks_and_rebuilt_when_it_has_many_segments(
+    table: Maintained,
+) -> None:
+    plan: Any = {
+        "indices": (IndexSpec("id", "BTREE"),),
+        "segments": 1,
+        "thresholds": Thresholds(99, max_unindexed_share=0.1),
+    }
+    write(table, 0, 100)
+    built = maintained(table, **plan)
+    found = []
+    for first in (100, 200, 300):
+        write(table, first, first + 100)
+        [index] = maintained(table, **plan).indices
+        found.append((index.created, index.rows, index.segments))
+
+    assert (built.indices[0].segments, built.indices[0].reason) == (1, "the index does not exist")
+    assert found == [(True, 200, 2), (True, 300, 1), (True, 400, 2)]
+    assert "ScalarIndexQuery" in table.newest.scanner(filter="id = 342").explain_plan()
+    assert table.newest.to_table(filter="id = 342")["word"].to_pylist() == ["word 342"]
+
+
+def test_an_index_that_loses_rows_in_a_compaction_covers_them_again(stored: Maintained) -> None:
+    plan: Any = {"indices": (IndexSpec("id", "ZONEMAP"),)}
+    write(stored, 0, 1000)
+    maintained(stored, **plan)
+    write(stored, 0, 100, 10)
+
+    did = maintained(stored, **plan)
+
+    assert (did.compacted, did.indexed) == (True, ["id_idx"])
+    assert (did.indices[0].rows, did.indices[0].segments) == (1100, 2)
+    assert stored.newest.to_table(filter="id = 42").num_rows == 2
+
+
+@pytest.mark.long
+def test_a_vector_index_is_rebuilt_over_the_threshold_alone(stored: Maintained) -> None:
+    plan: Any = {"indices": (IndexSpec("v", "IVF_FLAT", options={"num_partitions": 2}),)}
+    write(stored, 0, 100)
+    first = maintained(stored, **plan).indices[0]
+    write(stored, 100, 105)
+    few = maintained(stored, **plan).indices[0]
+    write(stored, 105, 120)
+    many = maintained(stored, **plan).indices[0]
+
+    assert [(one.created, one.rows) for one in (first, few, many)] == [(True, 100), (False, 100), (True, 120)]
+
+
+def test_an_index_of_another_type_is_rebuilt_as_asked(stored: Maintained) -> None:
+    write(stored, 0, 10, 1)
+    maintained(stored, indices=(IndexSpec("id", "BTREE"),))
+
+    did = maintained(stored, indices=(IndexSpec("id", "BITMAP"),))
+
+    assert (did.indexed, did.indices[0].reason) == (["id_idx"], "the index is BTree, not BITMAP")
+    assert [found.index_type for found in stored.newest.describe_indices()] == ["Bitmap"]
+
+
+def test_an_index_of_that_name_on_another_column_is_an_error(stored: Maintained) -> None:
+    write(stored, 0, 10)
+    maintained(stored, indices=(IndexSpec("id", "BTREE", name="mine"),))
+
+    with pytest.raises(TableIndexAlreadyExistsError, match=r"^index 'mine' failed: .*BTree on id; if_exists"):
+        maintained(stored, indices=(IndexSpec("word", "BTREE", name="mine"),))
+
+
+def test_fragments_of_one_segment_can_still_be_merged(stored: Maintained) -> None:
+    write(stored, 0, 60, 6)
+    unlimited = Thresholds()
+    maintained(
+        stored,
+        indices=(IndexSpec("id", "BTREE"),),
+        segments=2,
+        thresholds=Thresholds(min_small_fragments=99),
+    )
+
+    did = maintained(stored, thresholds=unlimited)
+
+    assert (did.compaction.fragments_removed, did.compaction.fragments_added) == (6, 2)
+
+
+def test_deleted_rows_alone_make_a_compaction_pay(stored: Maintained) -> None:
+    write(stored, 0, 100)
+    stored.newest.delete("id < 10")
+    few = compact_table(no_spark, stored.spec, stored.id, thresholds=Thresholds(max_deleted_share=0.1))
+    stored.newest.delete("id < 11")
+
+    many = maintained(stored).compaction
+
+    assert (few.committed, many.committed) == (False, True)
+    assert few.reason.endswith("10.0% of the rows are deleted (max_deleted_share=0.1)")
+    assert stored.newest.get_fragments()[0].physical_rows == 89
+
+
+@on("hive")
+def test_old_versions_are_removed_once_they_are_many(table: Maintained) -> None:
+    plan: Any = {"older_than": NOW, "thresholds": Thresholds(99, min_removable_versions=3)}
+    overwrite(table, 4)
+    table.newest.tags.create("pinned", 2)
+
+    few = maintain_table(no_spark, table.spec, table.id, MaintenancePlan(**plan)).clean_up
+    write(table, 4, 14, mode="overwrite")
+    many = maintain_table(no_spark, table.spec, table.id, MaintenancePlan(**plan)).clean_up
+    again = maintain_table(no_spark, table.spec, table.id, MaintenancePlan(**plan)).clean_up
+
+    assert (few.cleaned_up, few.versions) == (False, 0)
+    assert few.reason.startswith("2 versions can be removed (min_removable_versions=3), the oldest for 0:00")
+    assert (many.cleaned_up, many.versions, many.tagged) == (True, 3, 1)
+    assert (again.cleaned_up, again.reason) == (False, "no version can be removed")
+    assert sorted(one["version"] for one in table.by_path.version_refs()) == [2, 5]
+
+
+def test_one_version_that_is_overdue_is_removed(stored: Maintained) -> None:
+    plan = MaintenancePlan(
+        older_than=NOW, thresholds=Thresholds(min_removable_versions=9, max_removal_delay=timedelta(days=7))
+    )
+    overwrite(stored, 3)
+    before = maintain_table(no_spark, stored.spec, stored.id, plan).clean_up
+    [oldest] = Path(stored.by_path.uri, "_versions").glob(f"{2**64 - 2}.manifest")
+    age(oldest, by=timedelta(days=8))
+
+    after = maintain_table(no_spark, stored.spec, stored.id, plan).clean_up
+
+    assert (before.cleaned_up, after.cleaned_up, after.versions) == (False, True, 2)
+    assert "the oldest for 8 days, 0:00:" in after.reason
+
+
+def test_orphans_are_removed_where_asked_for_and_a_clean_up_is_due(stored: Maintained) -> None:
+    overwrite(stored, 2)
+    orphan = Path(stored.by_path.uri, "data", "of_a_failed_write.lance")
+    orphan.write_bytes(b"0123456789")
+    age(orphan, by=timedelta(hours=1))
+    cleaning: Any = {"older_than": NOW, "thresholds": Thresholds()}
+
+    unasked = maintained(stored, **cleaning).orphans
+    write(stored, 9, 10, mode="overwrite")
+    asked = maintained(stored, **cleaning, orphans_older_than=timedelta(minutes=30)).orphans
+
+    assert (unasked, asked, orphan.exists()) == (None, {"files": 1, "bytes": 10}, False)
+
+
+def test_a_branch_keeps_the_version_that_it_begins_at(stored: Maintained) -> None:
+    overwrite(stored, 3)
+    lance.dataset(stored.by_path.uri, version=1).create_branch("mine")
+    plan = MaintenancePlan(older_than=NOW, thresholds=Thresholds())
+
+    first_run = maintain_table(no_spark, stored.spec, stored.id, plan).clean_up
+    again = maintain_table(no_spark, stored.spec, stored.id, plan).clean_up
+
+    assert (first_run.versions, again.cleaned_up) == (1, False)
+
+
+def test_a_target_of_fewer_rows_counts_fewer_fragments_as_small(stored: Maintained) -> None:
+    write(stored, 0, 60, 6)
+
+    did = maintain_table(
+        no_spark,
+        stored.spec,
+        stored.id,
+        MaintenancePlan(compaction=CompactionOptions(target_rows_per_fragment=10), thresholds=Thresholds(1)),
+    )
+
+    assert did.compaction.reason.startswith("0 of 6 fragments are small")

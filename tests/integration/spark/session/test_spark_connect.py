@@ -1,0 +1,69 @@
+"""Operators with Spark Connect; `submit/test_secrets` runs one on a standalone cluster."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from airflow_provider_lancens.embedded import MetastoreServer
+
+pytestmark = pytest.mark.slow
+
+TREE = Path(__file__).parents[4]
+
+
+@pytest.fixture
+def tables(
+    metastore: MetastoreServer, connect: Callable[..., str], pinned_orders: dict[str, Any], tmp_path: Path
+) -> dict[str, Any]:
+    """Tables of the connection to the lake."""
+    connect(host=metastore.uri, extra={"root": str(tmp_path)})
+    return pinned_orders
+
+
+@pytest.fixture
+def on_connect(connect: Callable[..., str], server: str) -> str:
+    """The id of a connection to a Spark Connect server."""
+    host, port = server.rsplit(":", 1)
+    return connect("server", "spark_connect", host=f"sc://{host}", port=int(port))
+
+
+def run(*tasks: tuple[str, dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Run each task twice, in one process."""
+    command = [sys.executable, "-m", "tests.integration.spark.session.run_operator", json.dumps(tasks)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=TREE)
+    assert done.returncode == 0, done.stderr[-5000:]
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[{")]
+
+
+def test_data_frames_and_files_are_ingested_through_spark_connect(
+    tables: dict[str, Any], on_connect: str, tmp_path: Path
+) -> None:
+    rows = pa.table({"price": pa.array([1, 2, 3], pa.decimal128(10, 2))})
+    pq.write_table(rows, tmp_path / "prices.parquet")
+    files = {"format": "parquet", "paths": [str(tmp_path / "prices.parquet")]}
+
+    answers = run(
+        ("ingest", {**tables, "spark_conn_id": on_connect}),
+        ("ingest_files", {"table": tables["table"], "files": files, "spark_conn_id": on_connect}),
+    )
+
+    results = [[(one["version"], one["rows"], one["committed"]) for one in of_task] for of_task in answers]
+    assert results == [[(1, 2, True), (1, 2, False)], [(2, 3, True), (2, 3, False)]]
+
+
+def test_maintenance_through_spark_connect(tables: dict[str, Any], on_connect: str) -> None:
+    where = {"table": tables["inputs"]["orders"]["table"], "spark_conn_id": on_connect}
+
+    compacted, indexed = run(
+        ("compact", where), ("index", {**where, "column": "price", "index_type": "BTREE"})
+    )
+
+    assert [answer["fragments_removed"] for answer in compacted] == [2, 0]
+    assert [(answer["rows"], answer["created"]) for answer in indexed] == [(5, True), (5, False)]

@@ -1,0 +1,228 @@
+"""Ingestion as an Airflow task with a real metastore, in the run's Spark session."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+from lance_namespace import CreateNamespaceRequest, DeclareTableRequest
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_provider_lancens.embedded import MetastoreServer
+from airflow_provider_lancens.hooks.lance_hook import LanceHook
+from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
+from airflow_provider_lancens.spark import read_table
+
+Ingest = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def lake(metastore: MetastoreServer, connect: Callable[..., str], tmp_path: Path) -> str:
+    return connect(host=metastore.uri, extra={"root": str(tmp_path)})
+
+
+@pytest.fixture
+def tables(lake: str, database: str) -> list[str]:
+    namespace = LanceHook.for_connection(lake).get_conn()
+    namespace.create_namespace(CreateNamespaceRequest(id=[database]))
+    for name in ("flights", "delays"):
+        namespace.declare_table(DeclareTableRequest(id=[database, name]))
+    return [f"{database}${name}" for name in ("flights", "delays")]
+
+
+@pytest.fixture
+def ingest(spark: SparkSession, lake: str) -> Ingest:
+    """Run an ingestion as a worker does, after rendering its templates."""
+
+    def run(run_id: str = "manual__1", **arguments: Any) -> dict[str, Any]:
+        task = LanceSparkIngestOperator(**{"task_id": "ingest", "lance_conn_id": lake, **arguments})
+        instance = SimpleNamespace(dag_id="dag", task_id="ingest", map_index=-1, max_tries=0)
+        context: Any = {"ti": instance, "run_id": run_id}
+        return task.execute(context)
+
+    return run
+
+
+def some_flights(spark: SparkSession, count: int) -> DataFrame:
+    return spark.range(count).selectExpr("id", "id * 2 AS delay")
+
+
+def late_ones(spark: SparkSession, flights: DataFrame, than: int) -> DataFrame:
+    return flights.where(f"delay > {than}")
+
+
+def test_the_operator_returns_what_it_committed(ingest: Ingest, tables: list[str]) -> None:
+    answer = ingest(table=tables[0], source=some_flights, op_kwargs={"count": 10})
+
+    assert answer.pop("bytes") > 0
+    assert answer.pop("seconds") > 0
+    assert answer == {
+        "table": tables[0],
+        "version": 1,
+        "previous_version": None,
+        "rows": 10,
+        "files": 2,
+        "committed": True,
+    }
+
+
+def test_files_are_ingested_once_and_changed_files_are_reported(
+    ingest: Ingest, tables: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("id,delay\n1,2\n2,4\n")
+    arguments = {"table": tables[0], "source": {"format": "csv", "paths": str(file)}}
+
+    first, again = ingest(**arguments), ingest(**arguments)
+    assert (first["version"], first["rows"], first["files"], first["committed"]) == (1, 2, 1, True)
+    assert (again["version"], again["rows"], again["committed"]) == (1, 2, False)
+
+    file.write_text("id,delay\n1,2\n2,4\n3,6\n")
+    with pytest.raises(AirflowFailException, match="different data"):
+        ingest(**arguments)
+    replaced = ingest(**arguments, on_existing_key="replace_if_changed")
+    assert (replaced["version"], replaced["rows"]) == (2, 3)
+
+    file.unlink()
+    assert ingest(**arguments)["version"] == 2
+
+
+def test_the_same_task_again_changes_nothing_and_does_not_call_its_source(
+    ingest: Ingest, tables: list[str]
+) -> None:
+    calls = []
+
+    def counted(spark: SparkSession) -> DataFrame:
+        calls.append(1)
+        return some_flights(spark, 10)
+
+    first = ingest(table=tables[0], source=counted)
+    again = ingest(table=tables[0], source=counted)
+    other_run = ingest(table=tables[0], source=counted, run_id="manual__2")
+
+    assert (first["version"], again["version"], other_run["version"]) == (1, 1, 2)
+    assert (again["committed"], again["rows"]) == (False, 10)
+    assert len(calls) == 2
+
+
+def test_one_key_is_one_commit_whatever_the_run(ingest: Ingest, tables: list[str]) -> None:
+    answers = [
+        ingest(
+            table=tables[0],
+            source=some_flights,
+            op_kwargs={"count": 10},
+            idempotency_key="2013-01",
+            run_id=run_id,
+        )
+        for run_id in ("scheduled__1", "manual__2", "backfill__3")
+    ]
+
+    assert [answer["version"] for answer in answers] == [1, 1, 1]
+
+
+def test_a_key_rendered_empty_is_not_shared_by_all_runs(ingest: Ingest, tables: list[str]) -> None:
+    given = {"table": tables[0], "source": some_flights, "idempotency_key": "None"}
+
+    first = ingest(**given, op_kwargs={"count": 10})
+    other_run = ingest(**given, op_kwargs={"count": 12}, run_id="manual__2")
+
+    assert [first["version"], other_run["version"]] == [1, 2]
+    with pytest.raises(AirflowFailException, match="different data"):
+        ingest(**given, op_kwargs={"count": 12})
+
+
+def test_a_spark_configuration_as_text_fails_without_retry(ingest: Ingest, tables: list[str]) -> None:
+    with pytest.raises(AirflowFailException, match="spark_conf: is of type str"):
+        ingest(
+            table=tables[0], source=some_flights, op_kwargs={"count": 1}, spark_conf="{'spark.ui.port': '0'}"
+        )
+
+
+def test_changed_arguments_in_a_cleared_task_fail_without_retry(ingest: Ingest, tables: list[str]) -> None:
+    first = ingest(table=tables[0], source=some_flights, op_kwargs={"count": 10})
+    with pytest.raises(AirflowFailException, match=r"version 1 was committed under .* with different data"):
+        ingest(table=tables[0], source=some_flights, op_kwargs={"count": 12})
+    again = ingest(table=tables[0], source=some_flights, op_kwargs={"count": 10})
+
+    assert (first["version"], again["version"], again["committed"]) == (1, 1, False)
+
+
+def test_corrected_data_replaces_what_the_task_wrote_before(
+    ingest: Ingest, tables: list[str], spark: SparkSession, lake: str
+) -> None:
+    ingest(table=tables[0], source=some_flights, op_kwargs={"count": 10})
+    ingest(table=tables[0], source=some_flights, op_kwargs={"count": 1}, run_id="another")
+
+    corrected = {"source": some_flights, "op_kwargs": {"count": 3}, "on_existing_key": "replace_if_changed"}
+    answers = [ingest(table=tables[0], **corrected) for _ in range(2)]
+
+    assert [(answer["version"], answer["rows"], answer["committed"]) for answer in answers] == [
+        (3, 3, True),
+        (3, 3, False),
+    ]
+    rows = read_table(spark, LanceHook.for_connection(lake).get_conn(), tables[0]).collect()
+    assert sorted(row["id"] for row in rows) == [0, 0, 1, 2]
+
+
+def test_an_explicit_key_compares_only_an_explicit_fingerprint(ingest: Ingest, tables: list[str]) -> None:
+    def of_january(**more: Any) -> dict[str, Any]:
+        return ingest(table=tables[0], source=some_flights, idempotency_key="2013-01", **more)
+
+    of_january(op_kwargs={"count": 10}, fingerprint="v1")
+
+    assert not of_january(op_kwargs={"count": 12})["committed"]
+    with pytest.raises(AirflowFailException, match="different data"):
+        of_january(op_kwargs={"count": 12}, fingerprint="v2")
+
+
+def test_an_input_is_read_at_exactly_the_given_version(
+    ingest: Ingest, tables: list[str], spark: SparkSession, lake: str
+) -> None:
+    flights, delays = tables
+    pinned = ingest(table=flights, source=some_flights, op_kwargs={"count": 10})
+    ingest(table=flights, source=some_flights, op_kwargs={"count": 1000}, run_id="later")
+
+    answer = ingest(table=delays, source=late_ones, inputs={"flights": pinned}, op_kwargs={"than": 15})
+
+    assert answer["rows"] == 2
+    rows = read_table(spark, LanceHook.for_connection(lake).get_conn(), delays).collect()
+    assert sorted(row["delay"] for row in rows) == [16, 18]
+
+
+def test_an_existing_session_is_not_stopped(ingest: Ingest, tables: list[str], spark: SparkSession) -> None:
+    ingest(table=tables[0], source=some_flights, op_kwargs={"count": 10})
+
+    assert spark.range(3).count() == 3
+
+
+def test_options_reach_the_data_set(ingest: Ingest, tables: list[str]) -> None:
+    answer = ingest(
+        table=tables[0], source=some_flights, op_kwargs={"count": 10}, options={"max_rows_per_file": 1}
+    )
+
+    assert answer["files"] == 10
+
+
+def test_a_source_that_returns_no_data_frame_is_named(ingest: Ingest, tables: list[str]) -> None:
+    def careless(spark: SparkSession) -> None:
+        some_flights(spark, 1)
+
+    with pytest.raises(AirflowFailException, match="careless: it returned NoneType"):
+        ingest(table=tables[0], source=careless)
+
+
+def test_an_undeclared_table_fails_the_task_without_retry(ingest: Ingest, database: str) -> None:
+    with pytest.raises(AirflowFailException, match=f"ingesting into table '{database}.nowhere'"):
+        ingest(table=f"{database}$nowhere", source=some_flights, op_kwargs={"count": 1})
+
+
+def test_rows_and_time_are_logged(
+    ingest: Ingest, tables: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        ingest(table=tables[0], source=some_flights, op_kwargs={"count": 10})
+
+    assert f"table {tables[0]}: committed version 1 with 10 rows, 2 files" in caplog.text

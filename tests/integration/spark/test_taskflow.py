@@ -1,0 +1,199 @@
+"""`lance_spark` in a task: pinned reads, and writes that are made once, in an existing session."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException, BaseOperator
+from airflow.sdk.execution_time.context import OutletEventAccessors, set_current_context
+from lance_namespace import CreateNamespaceRequest, DeclareTableRequest
+from pyspark.sql import SparkSession
+
+from airflow_provider_lancens.assets.table import lance_table
+from airflow_provider_lancens.embedded import MetastoreServer
+from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError
+from airflow_provider_lancens.hooks.lance_hook import LanceHook
+from airflow_provider_lancens.operators._spark.spark_operator import TaskKilled
+from airflow_provider_lancens.operators.taskflow import SparkLake, lance_spark
+
+Try = Callable[..., Any]
+
+
+@pytest.fixture
+def tables(
+    spark: SparkSession,
+    metastore: MetastoreServer,
+    connect: Callable[..., str],
+    database: str,
+    tmp_path: Path,
+) -> list[str]:
+    """Two declared tables behind the connection `lake`."""
+    namespace = LanceHook.for_connection(
+        connect(host=metastore.uri, extra={"root": str(tmp_path)})
+    ).get_conn()
+    namespace.create_namespace(CreateNamespaceRequest(id=[database]))
+    for name in ("readings", "means"):
+        namespace.declare_table(DeclareTableRequest(id=[database, name]))
+    return [f"{database}${name}" for name in ("readings", "means")]
+
+
+@pytest.fixture
+def outlets(tables: list[str]) -> list[Any]:
+    return [lance_table(table, "lake") for table in tables]
+
+
+@pytest.fixture
+def events() -> OutletEventAccessors:
+    return OutletEventAccessors()
+
+
+@pytest.fixture
+def tried(tables: list[str], outlets: list[Any], events: OutletEventAccessors) -> Try:
+    """An attempt of a task, as a block in which its context is the current one."""
+
+    @contextmanager
+    def begin(run_id: str = "manual__1") -> Iterator[BaseOperator]:
+        task = BaseOperator(task_id="own", outlets=outlets)
+        instance = SimpleNamespace(dag_id="dag", task_id="own", map_index=-1, max_tries=0)
+        context: Any = {"ti": instance, "task": task, "run_id": run_id, "outlet_events": events}
+        with set_current_context(context):
+            yield task
+
+    return begin
+
+
+@pytest.fixture
+def own(tried: Try) -> Try:
+    """Run an attempt of the task with its lake."""
+
+    def run(function: Callable[[SparkLake], Any], run_id: str = "manual__1") -> Any:
+        with tried(run_id), lance_spark(lance_conn_id="lake") as lake:
+            return function(lake)
+
+    return run
+
+
+def ids(lake: SparkLake, table: Any) -> list[int]:
+    return sorted(row["id"] for row in lake.read(table).collect())
+
+
+def test_each_write_of_a_task_is_made_once_even_to_the_same_table(own: Try, tables: list[str]) -> None:
+    def twice(lake: SparkLake) -> list[dict[str, Any]]:
+        return [lake.write(lake.spark.range(*span), tables[0]) for span in ((0, 10), (10, 15))]
+
+    first, retried, in_another_run = own(twice), own(twice), own(twice, "manual__2")
+
+    results = [
+        [(one["version"], one["rows"], one["committed"]) for one in answers] for answers in (first, retried)
+    ]
+    assert results == [[(1, 10, True), (2, 5, True)], [(1, 10, False), (2, 5, False)]]
+    assert [one["version"] for one in in_another_run] == [3, 4]
+    assert own(lambda lake: ids(lake, first[1])) == list(range(15))
+
+
+def test_a_failed_write_repeated_in_the_task_is_the_same_write(own: Try, tables: list[str]) -> None:
+    def stubborn(lake: SparkLake) -> dict[str, Any]:
+        with pytest.raises(AirflowFailException, match="Lance has no type"):
+            lake.write(lake.spark.sql("SELECT make_ym_interval(1, 2) AS id"), tables[0])
+        written: dict[str, Any] = lake.write(lake.spark.range(10), tables[0])
+        return written
+
+    assert own(stubborn)["committed"]
+    assert not own(lambda lake: lake.write(lake.spark.range(10), tables[0]))["committed"]
+
+
+def test_tables_read_by_the_task_are_part_of_its_fingerprint(own: Try, tables: list[str]) -> None:
+    readings, means = tables
+    versions = [own(lambda lake: lake.write(lake.spark.range(5), readings), run) for run in ("a", "b", "c")]
+
+    def difference(*of: dict[str, Any]) -> Callable[[SparkLake], Any]:
+        def made(lake: SparkLake) -> Any:
+            newer, older = (lake.read(one) for one in of)
+            return lake.write(newer.exceptAll(older), means, mode="overwrite")
+
+        return made
+
+    written = own(difference(versions[1], versions[0]))
+    again = own(difference(versions[1], versions[0]))
+    with pytest.raises(AirflowFailException, match="different data"):
+        own(difference(versions[2], versions[0]))
+
+    assert (written["rows"], written["version"], again["committed"]) == (5, 1, False)
+    with pytest.raises(AirflowFailException, match="different data"):
+        own(difference(versions[1], versions[1]))
+
+
+def test_the_asset_of_each_written_table_gets_its_version(
+    own: Try, tables: list[str], outlets: list[Any], events: OutletEventAccessors
+) -> None:
+    def both(lake: SparkLake) -> None:
+        readings = lake.write(lake.spark.range(10), tables[0])
+        lake.write(lake.spark.range(3), tables[0])
+        lake.write(lake.read(readings), tables[1])
+
+    own(both)
+
+    assert [events[outlet].extra for outlet in outlets] == [
+        {"table": tables[0], "previous_version": 1, "version": 2},
+        {"table": tables[1], "previous_version": None, "version": 1},
+    ]
+
+
+def test_an_existing_session_is_used_and_not_stopped(own: Try, spark: SparkSession) -> None:
+    assert own(lambda lake: lake.spark) is spark
+    assert spark.range(3).count() == 3
+
+
+def test_a_killed_task_ends_its_block_but_not_an_existing_session(
+    tried: Try, tables: list[str], spark: SparkSession
+) -> None:
+    killed = pytest.raises(LanceRetryableError, match="the task was killed")
+    with tried() as task, killed, lance_spark(lance_conn_id="lake"):
+        task.on_kill()
+
+    assert "on_kill" not in vars(task)
+    assert spark.range(3).count() == 3
+
+
+def test_lakes_of_two_connections_can_be_open_at_once(tried: Try, tables: list[str]) -> None:
+    with tried() as task, lance_spark(lance_conn_id="lake") as one:
+        outer = task.on_kill
+        with lance_spark(lance_conn_id="lake") as other:
+            written = other.write(one.spark.range(10), tables[0])
+            assert task.on_kill != outer
+        assert ids(one, written) == list(range(10))
+        assert task.on_kill == outer
+        with pytest.raises(TaskKilled):
+            task.on_kill()
+    assert "on_kill" not in vars(task)
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (
+            lambda lake, table: lake.read({"table": table}),
+            "table=.*allowed: a mapping with 'table' and 'version'",
+        ),
+        (
+            lambda lake, table: lake.read({"table": table, "version": "newest"}),
+            r"table\['version'\]='newest'",
+        ),
+        (lambda lake, table: lake.read(table, 7), "reading table .* through connection 'lake'"),
+        (lambda lake, table: lake.write(lake.spark.range(1), "nowhere$"), "write it as database"),
+        (lambda lake, table: lake.write(lake.spark.range(1), table, mode="add"), "mode"),
+        (
+            lambda lake, table: lake.write(lake.spark.range(1), table, options={"rows": 1}),
+            "options: .*'rows'",
+        ),
+        (lambda lake, table: lake.write(lake.spark.range(1), table, options="x"), "options: is of type str"),
+    ],
+)
+def test_invalid_arguments_fail_the_task_without_retry(
+    own: Try, tables: list[str], use: Callable[[SparkLake, str], Any], message: str
+) -> None:
+    with pytest.raises(AirflowFailException, match=message):
+        own(lambda lake: use(lake, tables[0]))

@@ -1,0 +1,157 @@
+"""Every Spark type, written to Lance and read back by executors: equal, or refused before the write."""
+
+import datetime as dt
+import itertools
+from decimal import Decimal
+from typing import Any
+
+import lance
+import pytest
+from lance_namespace import DeclareTableRequest, DescribeTableRequest
+from lance_namespace.errors import InvalidInputError
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import types as t
+
+from airflow_provider_lancens.spark import NamespaceSpec, WriteOptions, read_table, write_table
+from tests.pyspark_versions import has_calendar_intervals, has_time, has_variant
+
+at = dt.datetime.fromisoformat
+NESTED = t.StructType(
+    [
+        t.StructField("amount", t.DecimalType(10, 2)),
+        t.StructField("tags", t.ArrayType(t.StringType())),
+        t.StructField("inner", t.StructType([t.StructField("at", t.TimestampType())])),
+    ]
+)
+
+VALUES: list[tuple[t.DataType, list[Any]]] = [
+    (t.BooleanType(), [True, False]),
+    (t.ByteType(), [-128, 127]),
+    (t.ShortType(), [-(2**15), 2**15 - 1]),
+    (t.IntegerType(), [-(2**31), 2**31 - 1]),
+    (t.LongType(), [-(2**63), 2**63 - 1]),
+    (t.FloatType(), [0.0, -1.5, float("inf"), 1.1754943508222875e-38]),
+    (t.DoubleType(), [0.0, -1.7976931348623157e308, float("-inf"), 5e-324]),
+    (t.StringType(), ["", "plain", "ünï\U0001f600", "x" * 100_000]),
+    (t.BinaryType(), [bytearray(b""), bytearray(range(256))]),
+    (t.DecimalType(3, 2), [Decimal("9.99"), Decimal("-0.01")]),
+    (t.DecimalType(38, 0), [Decimal(10**38 - 1), Decimal(-(10**38) + 1)]),
+    (t.DecimalType(38, 38), [Decimal("0." + "9" * 38)]),
+    (t.DateType(), [dt.date(1, 1, 1), dt.date(1969, 12, 31), dt.date(9999, 12, 31)]),
+    (t.TimestampType(), [at("1969-12-31T23:59:59.999999"), at("2100-07-01T12:00")]),
+    (t.TimestampNTZType(), [at("1582-10-04"), at("9999-12-31T23:59:59.999999")]),
+    (t.DayTimeIntervalType(), [dt.timedelta(days=-3, microseconds=1), dt.timedelta(hours=25)]),
+    (t.ArrayType(t.LongType()), [[], [1, None, 3]]),
+    (t.ArrayType(t.ArrayType(t.StringType())), [[["a"], [], None]]),
+    (t.ArrayType(t.DecimalType(12, 4)), [[Decimal("1.2345"), None], []]),
+    (t.MapType(t.StringType(), t.LongType()), [{}, {"a": 1, "b": None}]),
+    (t.MapType(t.StringType(), t.DecimalType(10, 2)), [{"a": Decimal("1.50")}]),
+    (t.MapType(t.LongType(), t.ArrayType(t.FloatType())), [{7: [0.5]}]),
+    (NESTED, [(Decimal("1.50"), ["x", None], (at("2020-01-01"),)), (None, None, None)]),
+    (t.ArrayType(NESTED), [[(Decimal("0.01"), [], None), None]]),
+    (t.NullType(), []),
+]
+
+
+SCHEMA = t.StructType([t.StructField(f"c{number}", value[0]) for number, value in enumerate(VALUES)])
+
+
+@pytest.fixture(scope="module")
+def there_and_back(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[list[Row], DataFrame]:
+    """A table with a column of each type, padded with nulls: as written, and as read."""
+    spec = NamespaceSpec("dir", {"root": str(tmp_path_factory.mktemp("types"))})
+    spec.connect().declare_table(DeclareTableRequest(id=["types"]))
+    rows = list(itertools.zip_longest(*[[*values, None] for _, values in VALUES]))
+    written = spark.createDataFrame(rows, SCHEMA).coalesce(1)
+    write_table(written, spec, "types")
+    return written.collect(), read_table(spark, spec, "types").cache()
+
+
+@pytest.mark.parametrize(
+    "number", range(len(VALUES)), ids=lambda number: str(SCHEMA[number].dataType.simpleString())
+)
+def test_extremes_empties_and_nulls_come_back_equal(
+    there_and_back: tuple[list[Row], DataFrame], number: int
+) -> None:
+    written, back = there_and_back
+
+    assert back.schema[number] == SCHEMA[number]
+    assert [row[number] for row in back.collect()] == [row[number] for row in written]
+
+
+def test_a_timestamp_is_the_same_moment_whatever_the_time_zone(
+    spark: SparkSession, spec: NamespaceSpec, table: str
+) -> None:
+    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        write_table(spark.sql("SELECT timestamp'2020-07-01 12:00:00' AS at"), spec, table)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+
+    [stored] = stored_rows(spec, table)
+
+    assert stored["at"] == dt.datetime(2020, 7, 1, 16, tzinfo=dt.UTC)
+    assert read_table(spark, spec, table).selectExpr("cast(at AS string)").first()[0] == "2020-07-01 16:00:00"
+
+
+@has_variant
+def test_a_variant_is_stored_as_two_binary_fields(
+    spark: SparkSession, spec: NamespaceSpec, table: str
+) -> None:
+    write_table(spark.sql("""SELECT parse_json('{"a": 1}') AS v"""), spec, table)
+
+    back = read_table(spark, spec, table)
+
+    assert back.schema["v"].dataType.simpleString() == "struct<value:binary,metadata:binary>"
+
+
+@has_time
+def test_a_time_of_day_comes_back_equal(spark: SparkSession, spec: NamespaceSpec, table: str) -> None:
+    write_table(spark.sql("SELECT time'10:11:12.123456' AS v"), spec, table)
+
+    assert read_table(spark, spec, table).first()[0] == dt.time(10, 11, 12, 123456)
+
+
+@pytest.mark.parametrize("element", ["float", "double"])
+def test_vectors_are_fixed_size_lists_in_lance_and_arrays_in_spark(
+    spark: SparkSession, spec: NamespaceSpec, table: str, element: str
+) -> None:
+    vectors = spark.sql(f"SELECT id, transform(sequence(1, 8), x -> cast(x AS {element})) AS v FROM range(5)")
+    with_null = vectors.unionByName(spark.sql(f"SELECT 9L AS id, cast(NULL AS array<{element}>) AS v"))
+
+    write_table(with_null, spec, table, options=WriteOptions(vector_columns={"v": 8}))
+
+    assert stored_type(spec, table, "v") == f"fixed_size_list<item: {element}>[8]"
+    assert read_table(spark, spec, table).orderBy("id").collect() == with_null.orderBy("id").collect()
+
+
+def test_an_array_stays_a_list_unless_asked(spark: SparkSession, spec: NamespaceSpec, table: str) -> None:
+    write_table(spark.sql("SELECT array(1f, 2f) AS v"), spec, table)
+
+    assert stored_type(spec, table, "v") == "list<item: float>"
+
+
+@pytest.mark.parametrize(
+    "value", ["interval '1' year", pytest.param("make_interval(1)", marks=has_calendar_intervals)]
+)
+def test_what_lance_cannot_hold_is_refused_before_anything_is_written(
+    spark: SparkSession, spec: NamespaceSpec, table: str, value: str
+) -> None:
+    with pytest.raises(InvalidInputError, match="column v"):
+        write_table(spark.sql(f"SELECT {value} AS v"), spec, table)
+
+
+def stored_rows(spec: NamespaceSpec, table: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = open_dataset(spec, table).to_table().to_pylist()
+    return rows
+
+
+def stored_type(spec: NamespaceSpec, table: str, column: str) -> str:
+    return str(open_dataset(spec, table).schema.field(column).type)
+
+
+def open_dataset(spec: NamespaceSpec, table: str) -> lance.LanceDataset:
+    return lance.dataset(spec.connect().describe_table(DescribeTableRequest(id=[table])).location)

@@ -1,0 +1,38 @@
+"""A namespace's errors fail a task without retries, or are retryable."""
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
+from lance_namespace.errors import ErrorCode, from_error_code
+
+from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError, airflow_errors
+
+MAY_PASS = {ErrorCode.CONCURRENT_MODIFICATION, ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.THROTTLING}
+
+
+@pytest.mark.parametrize("code", sorted(MAY_PASS))
+def test_transient_errors_are_retryable(code: ErrorCode) -> None:
+    with pytest.raises(LanceRetryableError) as raised, airflow_errors("polling table 'a$b'"):
+        raise from_error_code(code, "no reply")
+    assert isinstance(raised.value, AirflowException)
+    assert not isinstance(raised.value, AirflowFailException)
+
+
+@pytest.mark.parametrize("code", sorted(set(ErrorCode) - MAY_PASS))
+def test_permanent_errors_fail_without_retry(code: ErrorCode) -> None:
+    with pytest.raises(AirflowFailException), airflow_errors("polling table 'a$b'"):
+        raise from_error_code(code, "no")
+
+
+def test_the_message_says_what_failed_and_why_and_the_cause_is_chained() -> None:
+    cause = from_error_code(ErrorCode.TABLE_NOT_FOUND, "table a$b does not exist")
+    with pytest.raises(AirflowFailException) as raised, airflow_errors("deregistering table 'a$b'"):
+        raise cause
+    assert str(raised.value) == (
+        "deregistering table 'a$b': table a$b does not exist (code 4, TABLE_NOT_FOUND)"
+    )
+    assert raised.value.__cause__ is cause
+
+
+def test_other_errors_are_not_converted() -> None:
+    with pytest.raises(KeyError), airflow_errors("polling table 'a$b'"):
+        raise KeyError("a bug")

@@ -1,0 +1,72 @@
+"""Hooks are found by their connection's type, and open nothing when they are created."""
+
+from collections.abc import Callable
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_lancens.hooks.hive import LanceHive2Hook
+from airflow_provider_lancens.hooks.lance_hook import LanceHook
+
+Connect = Callable[..., str]
+
+
+def test_making_a_hook_reads_no_connection() -> None:
+    assert LanceHive2Hook("there_is_no_such_connection").lance_conn_id == "there_is_no_such_connection"
+    assert LanceHive2Hook().lance_conn_id == "lance_hive2_default"
+
+
+def test_making_a_namespace_opens_nothing(connect: Connect) -> None:
+    hook = LanceHive2Hook(connect(host="unreachable.invalid"))
+    assert hook.get_conn() is hook.get_conn()
+
+
+def test_the_hook_is_found_by_the_connections_type(connect: Connect) -> None:
+    hook = LanceHook.for_connection(connect(host="metastore"))
+    assert type(hook) is LanceHive2Hook
+    assert hook.namespace_properties() == {"uri": "thrift://metastore:9083"}
+
+
+async def test_the_hook_is_found_from_an_event_loop_too(connect: Connect) -> None:
+    hook = await LanceHook.afor_connection(connect(host="metastore"))
+    assert type(hook) is LanceHive2Hook
+    assert hook.lance_conn_id == "lake"
+
+
+def test_another_connection_type_is_refused_with_the_allowed_ones(connect: Connect) -> None:
+    with pytest.raises(AirflowFailException, match=r"'lake', field Connection Type: .*'http'.*: lance_hive2"):
+        LanceHook.for_connection(connect(conn_type="http", host="metastore"))
+
+
+def test_a_property_refused_by_the_namespace_is_reported_with_the_connection(connect: Connect) -> None:
+    hook = LanceHive2Hook(connect(host="metastore", extra={"client.pool-size": 0}))
+    with pytest.raises(AirflowFailException, match=r"connection 'lake': .*client\.pool-size"):
+        hook.get_conn()
+
+
+def test_the_connection_test_reports_an_invalid_field_without_raising(connect: Connect) -> None:
+    reached, message = LanceHive2Hook(connect(host="")).test_connection()
+    assert not reached
+    assert "field Host: is empty" in message
+
+
+def test_the_user_and_the_password_reach_the_namespace(connect: Connect) -> None:
+    fields = {"login": "ann", "password": "hush-hush", "extra": {"client.auth": "plain"}}
+    hook = LanceHive2Hook(connect(host="metastore", **fields))
+    properties = hook.namespace_properties()
+    assert (properties["client.user"], properties["client.password"]) == ("ann", "hush-hush")
+    assert "hush-hush" not in f"{hook.description} {hook!r} {hook.get_conn()!r}"
+
+
+def test_a_password_without_sasl_authentication_is_refused(connect: Connect) -> None:
+    hook = LanceHive2Hook(connect(host="metastore", login="ann", password="hush-hush"))
+    with pytest.raises(AirflowFailException, match=r"connection 'lake': .*client\.auth=plain") as refusal:
+        hook.get_conn()
+    assert "hush-hush" not in str(refusal.value)
+
+
+def test_the_description_and_repr_show_no_secret(connect: Connect) -> None:
+    extra = {"storage.secret_access_key": "hush-hush", "root": "/lake"}
+    hook = LanceHive2Hook(connect(host="metastore", extra=extra))
+    assert hook.description == "Lance (Hive Metastore 2.x) at uri=thrift://metastore:9083"
+    assert "hush-hush" not in f"{hook!r} {hook.get_conn()!r}"

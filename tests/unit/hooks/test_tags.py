@@ -1,0 +1,23 @@
+"""Valid tag names, and those made from a task's ids."""
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_lancens.hooks.tags import check_tag, tag_name
+
+
+def test_a_tag_name_encodes_ids_with_characters_not_allowed_in_tags() -> None:
+    name = tag_name("sales", "scheduled__2026-01-01T00:00:00+00:00", "wait..")
+    assert name == "sales.scheduled__2026-01-01T00-00-00-00-00.wait"
+    assert check_tag(name) == name
+
+
+def test_tag_names_are_limited_in_length_and_unique() -> None:
+    names = {check_tag(tag_name(dag * 250, "r" * 250, "wait")) for dag in ("a", "b")}
+    assert len(names) == 2
+
+
+@pytest.mark.parametrize("tag", ["", "None", "a:b", "a b", "a/b", "a..b", ".a", "x" * 201])
+def test_a_tag_name_that_lance_does_not_accept_is_refused(tag: str) -> None:
+    with pytest.raises(AirflowFailException, match="is not a valid tag name; allowed: up to 200"):
+        check_tag(tag)

@@ -1,0 +1,43 @@
+"""Batched reads with unreadable tables."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lance_namespace.errors import InternalError, ServiceUnavailableError
+
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.batch_reads import read_each
+from airflow_provider_lancens.namespace.metastore_protocol import Table
+
+NAMES = [f"t{number}" for number in range(40)]
+
+
+class Server:
+    """A server that fails a batch with an unreadable table."""
+
+    def __init__(self, broken: frozenset[str]) -> None:
+        self.broken = broken
+        self.calls = 0
+
+    def read(self, names: Sequence[str]) -> Sequence[Table]:
+        self.calls += 1
+        if found := self.broken & set(names):
+            raise InternalError(f"cannot read {min(found)}")
+        return [Table(TableId(("db", name))) for name in names]
+
+
+@given(st.lists(st.sampled_from(NAMES), max_size=4).map(frozenset), st.integers(5, 40))
+def test_only_unreadable_tables_fail(broken: frozenset[str], count: int) -> None:
+    names = NAMES[:count]
+    result = read_each(names, Server(broken).read)
+    assert set(result.failures) == broken & set(names)
+    assert {table.id.name for table in result.tables} == set(names) - broken
+
+
+def test_a_server_that_fails_for_every_table_is_called_few_times() -> None:
+    server = Server(frozenset(NAMES))
+    with pytest.raises(ServiceUnavailableError, match="none of 5 tables could be read"):
+        read_each(NAMES, server.read)
+    assert server.calls < 20

@@ -1,0 +1,73 @@
+"""Errors of a namespace that Lance's core shows as text become errors of the specification again."""
+
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from lance_namespace import LanceNamespace
+from lance_namespace.errors import ErrorCode, from_error_code
+
+from airflow_provider_lancens.namespace.lance_errors import namespace_error
+
+MESSAGE = "cannot reach the metastore: tried a, b\nof which none responded: src/x.rs"
+
+
+class Failing(LanceNamespace):
+    """A namespace that raises one error, whatever Lance's core asks."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def namespace_id(self) -> str:
+        return "failing"
+
+    def describe_table_version(self, request: Any) -> Any:
+        raise self.error
+
+
+def error_of_lance(location: Path, raised: Exception) -> Exception:
+    """What Lance raises when it opens a version through a namespace that raises this."""
+    lance.write_dataset(pa.table({"id": [1]}), location)
+    with pytest.raises((ValueError, OSError)) as caught:
+        lance.LanceDataset(
+            location,
+            1,
+            namespace_client=Failing(raised),
+            table_id=["orders"],
+            namespace_client_managed_versioning=True,
+        )
+    return caught.value
+
+
+@pytest.mark.parametrize("code", list(ErrorCode), ids=lambda code: code.name)
+def test_each_code_is_recognized_in_what_lance_raises(tmp_path: Path, code: ErrorCode) -> None:
+    raised = from_error_code(code, MESSAGE)
+
+    recognized = namespace_error(error_of_lance(tmp_path / "orders", raised))
+
+    assert (type(recognized), str(recognized)) == (type(raised), str(raised))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("Namespace error: Throttling: not from Lance"),
+        ValueError("Namespace error: Unheard of: message"),
+        ValueError("Dataset at path x was not found: Namespace error: Throttling: y"),
+    ],
+    ids=str,
+)
+def test_any_other_error_is_none_of_a_namespace(error: Exception) -> None:
+    assert namespace_error(error) is None
+
+
+def test_an_error_in_a_namespace_itself_is_none_of_the_specification(tmp_path: Path) -> None:
+    assert namespace_error(error_of_lance(tmp_path / "orders", RuntimeError("a bug"))) is None
+
+
+def test_no_secret_is_shown() -> None:
+    error = ValueError("Namespace error: Permission denied: key hunter2 was refused, src/a.rs:1:2")
+
+    assert "hunter2" not in str(namespace_error(error, ["hunter2"]))

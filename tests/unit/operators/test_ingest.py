@@ -1,0 +1,177 @@
+"""Arguments of an ingestion, checked before Spark is started."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pendulum
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.operators._spark.ingest_sources import PinnedTable
+from airflow_provider_lancens.operators._spark.write_naming import (
+    default_idempotency_key,
+    fingerprint_of,
+    idempotency_key,
+)
+from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
+from airflow_provider_lancens.spark import FileSource
+
+
+def source(spark: Any, flights: Any, month: int = 1) -> Any:
+    raise AssertionError("no Spark here")
+
+
+def operator(**arguments: Any) -> LanceSparkIngestOperator:
+    return LanceSparkIngestOperator(**{"task_id": "ingest", "table": "db$t", "source": source, **arguments})
+
+
+def context(**more: Any) -> Any:
+    instance = SimpleNamespace(dag_id="dag", task_id="ingest", map_index=-1)
+    return {"ti": instance, "run_id": "manual__1", **more}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"mode": "merge"}, "mode: expected one of append, overwrite, create, upsert, got 'merge'"),
+        ({"overwrite_schema": True}, "overwrite_schema: expected False for mode 'append'"),
+        ({"mode": "overwrite", "overwrite_schema": "{{ yes }}"}, "overwrite_schema: expected True or False"),
+        ({"mode": "upsert"}, "on: expected a list of key columns for mode 'upsert' alone, got None"),
+        ({"mode": "upsert", "on": "id"}, "on: expected a list of key columns .* got 'id'"),
+        ({"on": ["id"]}, r"on: expected a list .* for mode 'upsert' alone, got \['id'\]"),
+        (
+            {"mode": "upsert", "on": ["id"], "on_existing_key": "replace"},
+            "on_existing_key='replace': not supported for mode 'upsert'",
+        ),
+        ({"on_existing_key": "fail"}, "on_existing_key: expected one of skip, replace_if_changed"),
+        ({"source": "module.function"}, "source='module.function'"),
+        ({"source": {"paths": "/a", "kind": "csv"}}, "source: kind: unknown"),
+        ({"source": {"storage_options": {"aws_secret_access_key": "x"}}}, "source: storage_options"),
+        ({"source": FileSource("csv", "/a"), "op_kwargs": {"month": 1}}, "arguments of a function"),
+        ({"options": {"max_rows_per_file": 0}}, "options: .*max_rows_per_file: .*at least 1"),
+        ({"options": {"rows": 1}}, "options: .*'rows'"),
+        ({"options": {"vector_columns": "v"}}, "options: .*vector_columns: expected a mapping"),
+    ],
+)
+def test_an_invalid_argument_fails_when_the_dag_is_parsed(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        operator(**arguments)
+
+
+PINNED = {"table": "db$flights", "version": 3}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"table": "db$$t"}, "table='db"),
+        ({"inputs": {"flights": None}}, r"inputs\['flights'\]=None; allowed: a mapping"),
+        ({"inputs": {"flights": {"table": "db$flights"}}}, "with 'table' and 'version'"),
+        ({"inputs": {"flights": {**PINNED, "version": "latest"}}}, r"inputs\['flights'\]\['version'\]"),
+        ({"inputs": {"flights": {**PINNED, "version": None}}}, "expected a number"),
+        ({"inputs": {"weather": PINNED}}, "cannot be called with.*weather"),
+        ({"inputs": {}}, "missing a required argument: 'flights'"),
+        ({"inputs": {"flights": PINNED}, "op_kwargs": {"year": 1}}, "unexpected keyword argument 'year'"),
+        ({"inputs": {"flights": PINNED}, "op_kwargs": {"flights": 1}}, "both pass flights"),
+    ],
+)
+def test_an_invalid_rendered_argument_fails_the_task_without_retry(
+    arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(AirflowFailException, match=message):
+        operator(**arguments).execute(context())
+
+
+@pytest.mark.parametrize("version", [3, "3"])
+def test_an_input_is_any_mapping_with_a_table_and_a_version(version: object) -> None:
+    xcom_of_a_sensor = {"table": "db$flights", "version": version, "previous_version": 2, "location": "/x"}
+
+    assert PinnedTable.parse("inputs['flights']", xcom_of_a_sensor) == PinnedTable(
+        TableId.parse("db$flights"), 3
+    )
+
+
+def test_the_default_key_is_the_task_and_its_data_interval() -> None:
+    interval = {
+        "data_interval_start": pendulum.datetime(2013, 1, 1),
+        "data_interval_end": pendulum.datetime(2013, 2, 1),
+    }
+
+    first = default_idempotency_key(context(**interval))
+    again = default_idempotency_key(context(**interval, run_id="backfill__2"))
+
+    assert first == again == "dag/ingest/2013-01-01T00:00:00+00:00/2013-02-01T00:00:00+00:00"
+
+
+@pytest.mark.parametrize("given", [None, "", "None"])
+def test_a_key_rendered_empty_is_the_default_key(given: Any) -> None:
+    assert idempotency_key(given, context()) == "dag/ingest/manual__1"
+    assert idempotency_key(201301, context()) == "201301"
+
+
+def test_without_a_data_interval_the_default_key_is_the_run() -> None:
+    assert default_idempotency_key(context()) == "dag/ingest/manual__1"
+
+
+def test_each_mapped_task_has_its_own_key() -> None:
+    mapped = context(ti=SimpleNamespace(dag_id="dag", task_id="ingest", map_index=4))
+
+    assert default_idempotency_key(mapped) == "dag/ingest/[4]/manual__1"
+
+
+def test_arguments_that_name_data_are_templated() -> None:
+    fields = {
+        "table",
+        "files",
+        "inputs",
+        "op_kwargs",
+        "idempotency_key",
+        "fingerprint",
+        "spark_conn_id",
+        "spark_conf",
+        "lance_conn_id",
+    }
+
+    assert fields == set(LanceSparkIngestOperator.template_fields)
+
+
+class Plain:
+    """An argument whose repr is an address."""
+
+
+def test_a_fingerprint_is_the_same_in_every_process() -> None:
+    kwargs = {"day": pendulum.datetime(2013, 1, 1), "names": {"b", "a"}, "by": source, "how": Plain()}
+
+    assert fingerprint_of({"flights": ("db$t", 3)}, kwargs) == (
+        '[{"flights": ["db$t", 3]}, {"by": "source", "day": "2013-01-01 00:00:00+00:00", "how": "Plain", '
+        '"names": ["a", "b"]}]'
+    )
+
+
+def test_a_fingerprint_depends_on_inputs_and_arguments() -> None:
+    given = [
+        fingerprint_of({"flights": ("db$t", version)}, {"month": month})
+        for version, month in ((3, 1), (4, 1), (3, 2))
+    ]
+
+    assert len(set(given)) == 3
+
+
+DAILY = "in/{{ ds }}.csv"
+
+
+@pytest.mark.parametrize("source", [{"format": "csv", "paths": DAILY}, FileSource("csv", DAILY)])
+def test_file_source_fields_are_templated(source: Any) -> None:
+    task = operator(source=source)
+
+    task.render_template_fields({"ds": "2013-01-01"})
+
+    assert FileSource.parse(task.files) == FileSource("csv", "in/2013-01-01.csv")
+
+
+def test_an_invalid_rendered_file_source_fails_the_task_without_retry() -> None:
+    task = operator(source={"format": "orc", "paths": "/a"})
+
+    with pytest.raises(AirflowFailException, match="source: format: expected one of parquet"):
+        task.execute(context())

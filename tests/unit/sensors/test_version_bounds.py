@@ -1,0 +1,100 @@
+"""What a sensor waits for, by its arguments and by an earlier run's result."""
+
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.table_status import TableStatus, VersionCondition
+from airflow_provider_lancens.sensors.version_bounds import (
+    AwaitedVersion,
+    read_seen,
+    read_tables,
+    read_wanted,
+)
+
+TABLES = [TableId.parse("sales$orders"), TableId.parse("sales$items")]
+
+
+def wanted(after: Any = None, least: Any = None, **seen: int) -> list[tuple[VersionCondition, int | None]]:
+    earlier = {TableId.parse(f"sales${name}"): version for name, version in seen.items()}
+    found = read_wanted(TABLES, after, least, lambda: earlier)
+    assert [one.table for one in found] == TABLES
+    return [(one.condition, one.previous) for one in found]
+
+
+def test_tables_are_read_once_each() -> None:
+    assert read_tables("Sales$orders") == TABLES[:1]
+    assert read_tables(["sales$orders", "sales$ITEMS", "sales$orders"]) == TABLES
+
+
+def test_an_empty_list_of_tables_is_refused() -> None:
+    with pytest.raises(AirflowFailException, match="is not a table"):
+        read_tables([])
+
+
+def test_without_a_bound_the_wait_is_for_another_version_than_the_last_run_saw() -> None:
+    assert wanted(orders=7) == [(VersionCondition(other_than=7), 7), (VersionCondition(), None)]
+
+
+def test_a_bound_takes_precedence_over_the_last_seen_version() -> None:
+    assert wanted("5", orders=7, items=7) == [(VersionCondition(after_version=5), 5)] * 2
+    assert wanted(least=5, orders=7, items=7) == [(VersionCondition(min_version=5), None)] * 2
+
+
+def test_each_table_can_have_its_own_bound() -> None:
+    found = wanted({"Sales$orders": "5"}, {"sales$orders": 9}, orders=7, items=8)
+    assert found == [
+        (VersionCondition(after_version=5, min_version=9), 5),
+        (VersionCondition(other_than=8), 8),
+    ]
+
+
+def test_a_bound_for_another_table_is_refused() -> None:
+    with pytest.raises(
+        AirflowFailException, match=r"min_version: 'sales\$x' is not in table; allowed: sales"
+    ):
+        wanted(least={"sales$x": 1})
+
+
+def test_the_last_seen_version_is_not_read_if_a_bound_is_given() -> None:
+    def never() -> dict[TableId, int]:
+        raise AssertionError
+
+    read_wanted(TABLES, 1, None, never)
+
+
+@pytest.mark.parametrize(
+    ("xcom", "seen"),
+    [
+        (None, {}),
+        ({"table": "a$b", "version": 3, "location": "/a/b"}, {"a$b": 3}),
+        (
+            {"a$b": {"table": "a$b", "version": 3}, "a$c": {"table": "a$c", "version": 4}},
+            {"a$b": 3, "a$c": 4},
+        ),
+        ("something else", {}),
+        ({"other": 1}, {}),
+    ],
+)
+def test_the_last_seen_version_is_read_from_an_earlier_xcom(xcom: Any, seen: dict[str, int]) -> None:
+    assert {str(table): version for table, version in read_seen(xcom).items()} == seen
+
+
+@pytest.mark.parametrize(
+    ("condition", "version", "since"),
+    [
+        (VersionCondition(), 3, 0),
+        (VersionCondition(after_version=2), 3, 2),
+        (VersionCondition(min_version=3), 3, 2),
+        (VersionCondition(other_than=2), 3, 2),
+        (VersionCondition(other_than=9), 3, 0),
+    ],
+)
+def test_data_counts_as_new_after_the_last_known_version(
+    condition: VersionCondition, version: int, since: int
+) -> None:
+    table = TableId.parse("a$b")
+    seen = TableStatus(table, "/a/b", version)
+    assert AwaitedVersion(table, condition, None).data_since(seen) == since

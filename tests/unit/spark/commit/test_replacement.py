@@ -1,0 +1,199 @@
+"""Other data under the same key: put in the place of what was committed, in one commit, or refused."""
+
+from collections.abc import Callable
+
+import lance
+import pyarrow as pa
+import pytest
+from lance.fragment import write_fragments
+from lance_namespace.errors import ConcurrentModificationError, InvalidInputError
+
+from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
+from airflow_provider_lancens.spark.commit.replacement import replacing
+from airflow_provider_lancens.spark.keys import Counts, KeyedCommit, KeyedWrite, look_up
+from airflow_provider_lancens.spark.keys.key_records import digest
+from airflow_provider_lancens.spark.options import WriteRequest
+from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+from tests.unit.spark.conftest import prepare
+
+Write = Callable[..., CommitOutcome]
+
+
+def rows(target: ResolvedTable) -> list[int]:
+    return sorted(lance.dataset(target.dataset.location).to_table()["n"].to_pylist())
+
+
+def begin(
+    target: ResolvedTable, key: str, *numbers: int, mode: str = "append"
+) -> Callable[[], CommitOutcome]:
+    """Write the files that are to replace a commit; what is returned commits them."""
+    lookup = look_up(target, WriteRequest("append", key, None, "replace"))
+    base = lookup.latest
+    assert base is not None
+    assert lookup.replaced is not None
+    kind = replacing(mode, base, lookup.replaced, str(target.id))
+    table = pa.table({"n": pa.array(numbers, pa.int64())})
+    location = base if mode == "append" else target.dataset.location
+    fragments = write_fragments(table, location, mode="append" if mode == "append" else "overwrite")
+    change = kind(str(target.id), base.version, table.schema, fragments)
+    committer = Committer(target, lookup.write, Counts())
+    return lambda: committer.commit(change, looked_up_to=base.version)
+
+
+def of(*numbers: int) -> pa.Table:
+    return pa.table({"n": pa.array(numbers, pa.int64())})
+
+
+def test_the_rows_of_an_append_are_replaced_in_one_commit(target: ResolvedTable, write: Write) -> None:
+    write("append", "january", of(1, 2))
+    write("append", "february", of(3, 4))
+    write("append", "march", of(5))
+
+    outcome = begin(target, "february", 30, 40)()
+
+    assert (outcome.commit.version, outcome.made_here) == (4, True)
+    assert rows(target) == [1, 2, 5, 30, 40]
+    assert target.open(3).count_rows() == 5
+
+
+def test_replaced_rows_can_be_replaced_again(target: ResolvedTable, write: Write) -> None:
+    write("append", "january", of(1, 2))
+    write("append", "february", of(3))
+    begin(target, "january", 10)()
+
+    begin(target, "january", 100, 101)()
+
+    assert rows(target) == [3, 100, 101]
+
+
+def test_row_ids_and_indices_survive_a_replacement(target: ResolvedTable) -> None:
+    lance.write_dataset(of(0), target.dataset.location, enable_stable_row_ids=True)
+    for key, number in (("january", 1), ("february", 2)):
+        Committer(target, KeyedWrite(key), Counts()).commit(prepare(target, "append", of(number)))
+    lance.dataset(target.dataset.location).create_scalar_index("n", "BTREE")
+
+    begin(target, "january", 10)()
+
+    dataset = lance.dataset(target.dataset.location)
+    ids = dataset.scanner(with_row_id=True).to_table().sort_by("n")
+    assert ids["n"].to_pylist() == [0, 2, 10]
+    assert len(set(ids["_rowid"].to_pylist())) == 3
+    assert dataset.to_table(filter="n = 10")["n"].to_pylist() == [10]
+    assert dataset.to_table(filter="n = 1")["n"].to_pylist() == []
+
+
+def test_concurrent_appends_are_kept(target: ResolvedTable, write: Write) -> None:
+    write("append", "january", of(1))
+    replace = begin(target, "january", 10)
+    write("append", "february", of(2))
+
+    replace()
+
+    assert rows(target) == [2, 10]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda dataset: dataset.optimize.compact_files(),
+        lambda dataset: dataset.delete("n = 1"),
+        lambda dataset: dataset.add_columns({"m": "n + 1"}),
+        lambda dataset: lance.write_dataset(of(7), dataset.uri, mode="overwrite"),
+    ],
+    ids=["compacted", "deleted", "widened", "overwritten"],
+)
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_rows_changed_since_are_not_replaced(
+    target: ResolvedTable, write: Write, change: Callable[[lance.LanceDataset], object], when: str
+) -> None:
+    write("append", "january", of(1, 2))
+    write("append", "february", of(3))
+    replace = begin(target, "january", 10) if when == "meanwhile" else None
+    change(lance.dataset(target.dataset.location))
+    before = rows(target)
+
+    if replace is None:
+        with pytest.raises(InvalidInputError, match="cannot undo version 1"):
+            begin(target, "january", 10)
+    else:
+        with pytest.raises(ConcurrentModificationError, match="run it again"):
+            replace()
+    assert rows(target) == before
+
+
+def test_a_commit_known_only_from_the_write_log_is_not_replaced(target: ResolvedTable, write: Write) -> None:
+    write("append", "january")
+    latest = target.open_latest()
+    assert latest is not None
+
+    with pytest.raises(InvalidInputError, match="cleaned up"):
+        replacing("append", latest, KeyedCommit(7), "db$t")
+
+
+def test_an_overwrite_is_repeated_despite_maintenance(target: ResolvedTable, write: Write) -> None:
+    write("append", "december", of(0))
+    write("overwrite", "january", of(1, 2))
+    lance.dataset(target.dataset.location).update_config({"touched": "yes"})
+
+    begin(target, "january", 10, mode="overwrite")()
+
+    assert rows(target) == [10]
+
+
+def test_an_overwrite_is_not_repeated_over_rows_of_other_writers(target: ResolvedTable, write: Write) -> None:
+    write("overwrite", "january", of(1, 2))
+    write("append", "february", of(3))
+
+    with pytest.raises(InvalidInputError, match="other writers have changed rows"):
+        begin(target, "january", 10, mode="overwrite")
+    assert rows(target) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("committed", "now"), [("a", "a"), ("", "a"), ("a", "")])
+def test_a_missing_fingerprint_equals_any(committed: str, now: str) -> None:
+    commit = KeyedCommit(3, fingerprint=committed)
+
+    assert KeyedWrite("january", now).is_done_by(commit)
+
+
+def test_other_data_is_refused_in_words(target: ResolvedTable) -> None:
+    Committer(target, KeyedWrite("january", digest("a")), Counts()).commit(prepare(target, "append"))
+
+    with pytest.raises(InvalidInputError) as refusal:
+        look_up(target, WriteRequest("append", "january", "b"))
+    for words in (
+        "table db$orders",
+        "version 1",
+        "'january'",
+        "on_existing_key='replace'",
+        "Use another key",
+    ):
+        assert words in str(refusal.value)
+    lookup = look_up(target, WriteRequest("append", "january", "b", "replace"))
+    assert lookup.earlier is None
+    assert lookup.replaced is not None
+    assert look_up(target, WriteRequest("append", "january", "a")).earlier is not None
+
+
+def test_two_drivers_with_one_key_and_different_data_write_only_one(
+    target: ResolvedTable, write: Write
+) -> None:
+    write("append", "december", of(0))
+    slow, fast = prepare(target, "append", of(1)), prepare(target, "append", of(2))
+    Committer(target, KeyedWrite("january", "fast"), Counts()).commit(fast)
+
+    with pytest.raises(ConcurrentModificationError, match="different data under idempotency key 'january'"):
+        Committer(target, KeyedWrite("january", "slow"), Counts()).commit(slow)
+    assert rows(target) == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"idempotency_key": " "}, "blank"),
+        ({"idempotency_key": "k", "on_existing_key": "fail"}, "skip, replace"),
+    ],
+)
+def test_an_invalid_argument_is_named(arguments: dict[str, str], words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        WriteRequest(**arguments)  # type: ignore[arg-type]

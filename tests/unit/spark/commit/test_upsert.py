@@ -1,0 +1,179 @@
+"""Upsert on keys: what is committed, whoever commits meanwhile, and which keys are refused."""
+
+from collections.abc import Callable, Sequence
+
+import lance
+import pyarrow as pa
+import pytest
+from lance.fragment import write_fragments
+from lance_namespace.errors import ConcurrentModificationError, InvalidInputError
+
+from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
+from airflow_provider_lancens.spark.commit.upsert import Upsert, check_keys, read_keys
+from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
+from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+
+Rows = dict[int, str]
+
+
+def table_of(rows: Rows) -> pa.Table:
+    return pa.table({"id": pa.array(rows.keys(), pa.int64()), "v": pa.array(rows.values(), pa.string())})
+
+
+def begin(target: ResolvedTable, rows: pa.Table, on: Sequence[str] = ("id",)) -> Upsert:
+    """Write the files, while the table is at its latest version."""
+    base = target.open_latest()
+    fragments = write_fragments(
+        rows,
+        target.dataset.location if base is None else base,
+        mode="overwrite" if base is None else "append",
+        max_rows_per_file=2,
+    )
+    columns = pa.schema([rows.schema.field(name) for name in on])
+    keys = read_keys(target.dataset, fragments, columns, "db$t")
+    return Upsert("db$t", None if base is None else base.version, rows.schema, fragments, keys)
+
+
+def commit(target: ResolvedTable, change: Upsert, key: str) -> CommitOutcome:
+    return Committer(target, KeyedWrite(key), Counts(1, 1, 1)).commit(change)
+
+
+def upsert(target: ResolvedTable, key: str, rows: Rows) -> CommitOutcome:
+    return commit(target, begin(target, table_of(rows)), key)
+
+
+def content(target: ResolvedTable) -> list[tuple[int, str]]:
+    rows = lance.dataset(target.dataset.location).to_table().sort_by("id").to_pylist()
+    return [(row["id"], row["v"]) for row in rows]
+
+
+@pytest.fixture
+def before(target: ResolvedTable) -> ResolvedTable:
+    """A table of four rows in two fragments."""
+    upsert(target, "december", {1: "a", 2: "b", 3: "c", 4: "d"})
+    return target
+
+
+def test_the_first_upsert_creates_the_data_set(before: ResolvedTable) -> None:
+    assert content(before) == [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
+    assert before.latest_version() == 1
+
+
+def test_rows_with_the_same_key_are_replaced_in_one_commit(before: ResolvedTable) -> None:
+    outcome = upsert(before, "january", {1: "A", 2: "B", 4: "D", 9: "z"})
+
+    assert (outcome.commit.version, outcome.made_here) == (2, True)
+    assert content(before) == [(1, "A"), (2, "B"), (3, "c"), (4, "D"), (9, "z")]
+
+
+def test_the_same_key_is_committed_once(before: ResolvedTable) -> None:
+    upsert(before, "january", {1: "A"})
+    upsert(before, "february", {1: "AA"})
+
+    again = upsert(before, "january", {1: "A"})
+
+    assert (again.commit.version, again.made_here) == (2, False)
+    assert content(before)[0] == (1, "AA")
+
+
+def test_two_upserts_of_one_key_leave_one_row(before: ResolvedTable) -> None:
+    slow, fast = [begin(before, table_of({1: who, 7: who})) for who in ("slow", "fast")]
+
+    commit(before, fast, "fast")
+    commit(before, slow, "slow")
+
+    assert content(before) == [(1, "slow"), (2, "b"), (3, "c"), (4, "d"), (7, "slow")]
+
+
+@pytest.mark.parametrize(
+    "maintain",
+    [
+        lambda dataset: dataset.optimize.compact_files(),
+        lambda dataset: dataset.create_scalar_index("id", "BTREE"),
+        lambda dataset: dataset.delete("id = 4"),
+    ],
+    ids=["compaction", "index", "delete"],
+)
+def test_an_upsert_is_repeated_after_concurrent_maintenance(
+    before: ResolvedTable, maintain: Callable[[lance.LanceDataset], object]
+) -> None:
+    change = begin(before, table_of({1: "A", 4: "D"}))
+    maintain(lance.dataset(before.dataset.location))
+
+    commit(before, change, "january")
+
+    assert content(before) == [(1, "A"), (2, "b"), (3, "c"), (4, "D")]
+
+
+def test_an_index_on_the_key_stays_correct(before: ResolvedTable) -> None:
+    lance.dataset(before.dataset.location).create_scalar_index("id", "BTREE")
+
+    upsert(before, "january", {1: "A", 9: "z"})
+    upsert(before, "february", {9: "Z"})
+
+    dataset = lance.dataset(before.dataset.location)
+    for key, value in ((1, "A"), (2, "b"), (9, "Z")):
+        assert dataset.to_table(filter=f"id = {key}")["v"].to_pylist() == [value]
+
+
+def test_stable_row_ids_stay_unique(target: ResolvedTable) -> None:
+    location = target.dataset.location
+    lance.write_dataset(table_of({1: "a", 2: "b"}), location, enable_stable_row_ids=True)
+
+    upsert(target, "january", {2: "B", 3: "c"})
+
+    rows = lance.dataset(location).scanner(with_row_id=True).to_table()
+    assert len(set(rows["_rowid"].to_pylist())) == 3
+    assert content(target) == [(1, "a"), (2, "B"), (3, "c")]
+
+
+def test_several_columns_can_be_the_key(target: ResolvedTable) -> None:
+    first = pa.table({"a": [1, 1], "b": ["x", "y"], "v": [1, 2]})
+    commit(target, begin(target, first, on=("b", "a")), "first")
+
+    second = pa.table({"a": [1, 2], "b": ["y", "y"], "v": [20, 30]})
+    commit(target, begin(target, second, on=("b", "a")), "second")
+
+    rows = lance.dataset(target.dataset.location).to_table().sort_by("v").to_pylist()
+    assert [(row["a"], row["b"], row["v"]) for row in rows] == [(1, "x", 1), (1, "y", 20), (2, "y", 30)]
+
+
+def test_an_upsert_is_refused_after_a_concurrent_first_write(target: ResolvedTable) -> None:
+    slow, fast = begin(target, table_of({1: "slow"})), begin(target, table_of({1: "fast"}))
+    commit(target, fast, "fast")
+
+    with pytest.raises(ConcurrentModificationError, match="run it again"):
+        commit(target, slow, "slow")
+    assert content(target) == [(1, "fast")]
+
+
+def test_a_concurrent_change_of_columns_is_refused(before: ResolvedTable) -> None:
+    change = begin(before, table_of({1: "A"}))
+    lance.dataset(before.dataset.location).add_columns({"m": "id + 1"})
+
+    with pytest.raises(ConcurrentModificationError, match="changed its columns"):
+        commit(before, change, "january")
+
+
+@pytest.mark.parametrize("rows", [{"id": [7, 7, 8]}, {"id": [1, 2, 1]}], ids=["new", "there"])
+def test_duplicate_keys_are_refused_by_name(before: ResolvedTable, rows: dict[str, list[int]]) -> None:
+    doubled = pa.table({"id": rows["id"], "v": ["x", "y", "z"]})
+
+    with pytest.raises(InvalidInputError, match=rf"1 keys are in more than one row.*'id': {rows['id'][0]}"):
+        begin(before, doubled)
+
+
+def test_a_null_key_is_refused(before: ResolvedTable) -> None:
+    with pytest.raises(InvalidInputError, match="id is null in 1 rows"):
+        begin(before, pa.table({"id": pa.array([5, None], pa.int64()), "v": ["x", "y"]}))
+
+
+@pytest.mark.parametrize(
+    ("on", "words"),
+    [("gone", "column 'gone' does not exist"), ("tags", "cannot be a key"), ("nothing", "cannot be a key")],
+)
+def test_an_unsupported_key_column_is_refused(on: str, words: str) -> None:
+    schema = pa.schema({"id": pa.int64(), "tags": pa.list_(pa.string()), "nothing": pa.null()})
+
+    with pytest.raises(InvalidInputError, match=words):
+        check_keys([on], schema, "db$t")

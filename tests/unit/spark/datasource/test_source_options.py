@@ -1,0 +1,139 @@
+# ruff: noqa: E402 an older PySpark is sorted out before what it can't import
+
+import pytest
+from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
+from pyspark.sql.types import StructType
+
+from tests.pyspark_versions import need_data_sources
+
+need_data_sources()
+
+from airflow_provider_lancens.spark import LanceDataSource, NamespaceSpec, WriteOptions
+from airflow_provider_lancens.spark.datasource import check_pyspark
+from airflow_provider_lancens.spark.datasource.source_options import ReadConfig, namespace_of, write_request
+
+BOUND = NamespaceSpec("dir", {"root": "/lake"})
+
+
+def test_options_of_a_read_are_parsed() -> None:
+    options = {"table": "db$t", "version": "3", "columns": "id, price", "filter": "id > 1"}
+
+    assert ReadConfig.of(options) == ReadConfig("db$t", 3, ["id", "price"], "id > 1")
+    assert ReadConfig.of({"table": "t"}) == ReadConfig("t", None, None, None)
+
+
+def test_column_names_with_commas_are_given_as_json() -> None:
+    assert ReadConfig.of({"table": "t", "columns": '["a,b", "c"]'}).columns == ["a,b", "c"]
+
+
+def test_options_of_a_write_are_parsed() -> None:
+    table, request = write_request(
+        {
+            "table": "db$t",
+            "idempotency_key": "january",
+            "on_existing_key": "replace",
+            "max_rows_per_file": "10",
+            "enable_stable_row_ids": "True",
+            "data_storage_version": "2.1",
+            "vector_columns": '{"embedding": 768}',
+        },
+        overwrite=True,
+    )
+
+    assert (table, request.mode, request.idempotency_key, request.on_existing_key) == (
+        "db$t",
+        "overwrite",
+        "january",
+        "replace",
+    )
+    vectors = {"embedding": 768}
+    assert request.options == WriteOptions(10, "2.1", enable_stable_row_ids=True, vector_columns=vectors)
+
+
+@pytest.mark.parametrize(("text", "replaces"), [("true", True), ("FALSE", False)])
+def test_an_option_lets_an_overwrite_replace_the_columns(text: str, replaces: bool) -> None:
+    _, request = write_request({"table": "t", "overwrite_schema": text}, overwrite=True)
+
+    assert request.overwrite_schema is replaces
+
+
+def test_an_append_with_key_columns_is_an_upsert() -> None:
+    _, request = write_request({"table": "t", "on": "id,region"}, overwrite=False)
+
+    assert (request.mode, request.on) == ("upsert", ["id", "region"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "table: expected an identifier"),
+        ({"table": "t", "verzion": "1"}, "unknown: verzion; allowed: table, version"),
+        ({"table": "t", "path": "/x"}, "unknown: path"),
+        ({"table": "t", "idempotency_key": "k"}, "unknown: idempotency_key"),
+        ({"table": "t", "version": "0"}, "version: expected a whole number of at least 1, got '0'"),
+        ({"table": "t", "version": "newest"}, "got 'newest'"),
+        ({"table": "t", "columns": "a,,b"}, "columns: expected names"),
+        ({"table": "t", "columns": "[1]"}, "columns: expected names"),
+        ({"table": "t", "columns": "[a"}, "columns: expected JSON"),
+    ],
+)
+def test_an_invalid_read_is_refused(options: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        ReadConfig.of(options)
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "overwrite", "message"),
+    [
+        ({"version": "1"}, False, "unknown: version"),
+        ({"on": "id"}, True, "an overwrite has no key columns"),
+        ({"overwrite_schema": "true"}, False, "only an overwrite can replace columns"),
+        ({"on": "id", "on_existing_key": "replace"}, False, "not supported for mode 'upsert'"),
+        ({"on_existing_key": "perhaps"}, False, "on_existing_key: expected one of skip, replace_if"),
+        ({"idempotency_key": " "}, False, "idempotency_key: expected text"),
+        ({"enable_stable_row_ids": "1"}, False, "expected true or false, got '1'"),
+        ({"vector_columns": "[768]"}, False, "vector_columns: expected a JSON object such as"),
+        ({"vector_columns": '{"e": 0}'}, False, "vector_columns['e']"),
+        ({"max_rows_per_file": "-1"}, False, "max_rows_per_file: expected a whole number"),
+    ],
+)
+def test_an_invalid_write_is_refused(options: dict[str, str], overwrite: bool, message: str) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        write_request({"table": "t", **options}, overwrite)
+    assert message in str(refused.value)
+
+
+def test_the_namespace_comes_from_the_options_or_from_the_class() -> None:
+    options = {"table": "t", "namespace.impl": "dir", "namespace.root": "/lake"}
+
+    assert namespace_of(options, None) == BOUND
+    assert namespace_of({"table": "t"}, BOUND) is BOUND
+
+
+@pytest.mark.parametrize(
+    ("options", "bound"), [({}, None), ({"namespace.impl": "dir"}, BOUND), ({"namespace.root": "/x"}, BOUND)]
+)
+def test_none_or_two_namespaces_are_refused(options: dict[str, str], bound: NamespaceSpec | None) -> None:
+    with pytest.raises(InvalidInputError, match="namespace"):
+        namespace_of(options, bound)
+
+
+@pytest.mark.parametrize("version", ["3.5.9", "4.0.5"])
+def test_an_older_pyspark_is_refused_with_what_to_use(version: str) -> None:
+    with pytest.raises(ImportError, match=r"requires PySpark 4\.1 or newer; use write_table and read_table"):
+        check_pyspark(version)
+
+
+@pytest.mark.parametrize("version", ["4.1.0", "4.3.0.dev0", "5.0.0"])
+def test_a_newer_pyspark_is_accepted(version: str) -> None:
+    check_pyspark(version)
+
+
+def test_streams_are_refused_with_what_to_do_instead() -> None:
+    source = LanceDataSource({})
+
+    with pytest.raises(UnsupportedOperationError, match=r"readStream: .* wait for a version"):
+        source.streamReader(StructType())
+    with pytest.raises(UnsupportedOperationError, match=r"writeStream: .* foreachBatch"):
+        source.streamWriter(StructType(), overwrite=False)

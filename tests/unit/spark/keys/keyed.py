@@ -1,0 +1,90 @@
+"""Commits with key records, made step by step, as a driver makes them that dies in between."""
+
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+from lance.fragment import write_fragments
+
+from airflow_provider_lancens.namespace.storage.manifests import Manifests
+from airflow_provider_lancens.spark.keys import Counts, KeyedCommit
+from airflow_provider_lancens.spark.keys.key_records import KeyRecord, confirm, digest, write_record
+from airflow_provider_lancens.spark.keys.record_search import RecordSearch
+from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+
+ROWS = pa.table({"n": [1, 2]})
+
+
+@dataclass
+class Attempt:
+    """An attempt to commit two rows as the next version."""
+
+    target: ResolvedTable
+    key: str
+    uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
+    record: KeyRecord | None = None
+
+    @property
+    def version(self) -> int:
+        return (self.target.latest_version() or 0) + 1
+
+    def announce(self) -> "Attempt":
+        Path(self.target.dataset.location).mkdir(exist_ok=True)
+        commit = KeyedCommit(self.version, self.uuid, Counts(2, 1, 100))
+        self.record = KeyRecord(self.version, self.uuid, digest(self.key))
+        write_record(files_of(self.target), self.record, self.key, commit)
+        return self
+
+    def commit(self) -> "Attempt":
+        where = self.target.dataset.location
+        is_first = self.version == 1
+        fragments = write_fragments(ROWS, where, mode="overwrite" if is_first else "append")
+        operation = (
+            lance.LanceOperation.Overwrite(ROWS.schema, fragments)
+            if is_first
+            else lance.LanceOperation.Append(fragments)
+        )
+        transaction = lance.Transaction(
+            self.version - 1,
+            operation,
+            self.uuid,
+            KeyedCommit(self.version, self.uuid, Counts(2, 1, 100)).as_properties(self.key),
+        )
+        lance.LanceDataset.commit(where, transaction, read_version=self.version - 1)
+        return self
+
+    def confirm(self) -> "Attempt":
+        assert self.record
+        confirm(files_of(self.target), self.record)
+        return self
+
+
+def commit(target: ResolvedTable, key: str) -> Attempt:
+    """A whole commit."""
+    return Attempt(target, key).announce().commit().confirm()
+
+
+def touch(target: ResolvedTable, times: int = 1) -> None:
+    """Commits of others, which bring no rows."""
+    for _ in range(times):
+        latest = target.latest_version() or 0
+        transaction = lance.Transaction(latest, lance.LanceOperation.UpdateConfig())
+        lance.LanceDataset.commit(target.dataset.location, transaction, read_version=latest)
+
+
+def files_of(target: ResolvedTable) -> Manifests:
+    return target.dataset.manifests
+
+
+def find(target: ResolvedTable, key: str) -> int | None:
+    """The version that the key is known to have committed."""
+    latest = target.open_latest()
+    if latest is None:
+        return None
+    search = RecordSearch.of(target, latest, key)
+    found = search.commit()
+    if found is None:
+        search.check_not_expired()
+    return None if found is None else found.version

@@ -1,0 +1,102 @@
+"""Clean-up of old versions, with long-running writes and writes presumed dead."""
+
+import os
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import lance
+import pytest
+from lance_namespace import DeclareTableRequest, LanceNamespace, connect
+from lance_namespace.errors import ConcurrentModificationError
+
+from airflow_provider_lancens.spark.commit.committer import Committer
+from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
+from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
+from airflow_provider_lancens.spark.maintenance import clean_up_versions
+from airflow_provider_lancens.spark.table.history import data_changed
+from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
+from tests.unit.spark.conftest import prepare
+
+NOW = timedelta(0)
+
+
+@pytest.fixture
+def namespace(tmp_path: Path) -> LanceNamespace:
+    made = connect("dir", {"root": str(tmp_path)})
+    made.declare_table(DeclareTableRequest(id=["orders"]))
+    return made
+
+
+@pytest.fixture
+def target(namespace: LanceNamespace) -> Iterator[ResolvedTable]:
+    """A table of three versions."""
+    with resolved_table(namespace, "orders") as found:
+        for key in ("january", "february", "march"):
+            Committer(found, KeyedWrite(key), Counts()).commit(prepare(found, "overwrite"))
+        yield found
+
+
+def age(target: ResolvedTable, *, days: int, but: tuple[str, ...] = ()) -> None:
+    folder, then = Path(target.dataset.location), time.time() - timedelta(days=days).total_seconds()
+    for file in folder.rglob("*"):
+        if file.is_file() and file.name not in but:
+            os.utime(file, (then, then))
+
+
+def versions(target: ResolvedTable) -> list[int]:
+    return sorted(ref["version"] for ref in lance.dataset(target.dataset.location).version_refs())
+
+
+def test_a_write_that_runs_for_a_week_keeps_its_files(
+    namespace: LanceNamespace, target: ResolvedTable
+) -> None:
+    with acquire_lease(target.dataset).kept_alive(end=True) as write:
+        change = prepare(target, "append")
+        age(target, days=8, but=(f"{Path(write.path).name}.alive",))
+
+        with pytest.raises(ConcurrentModificationError, match="a write has been running since"):
+            clean_up_versions(namespace, "orders", older_than=NOW)
+
+        assert versions(target) == [1, 2, 3]
+        Committer(target, KeyedWrite("april"), Counts(), lease=write).commit(change)
+    assert lance.dataset(target.dataset.location).count_rows() == 4
+    assert clean_up_versions(namespace, "orders", older_than=NOW).versions == 3
+
+
+def test_a_younger_write_is_kept(namespace: LanceNamespace, target: ResolvedTable) -> None:
+    with acquire_lease(target.dataset).kept_alive(end=True) as write:
+        change = prepare(target, "append")
+        age(target, days=5)
+
+        assert clean_up_versions(namespace, "orders", older_than=NOW).versions == 2
+
+        Committer(target, KeyedWrite("april"), Counts(), lease=write).commit(change)
+    assert lance.dataset(target.dataset.location).count_rows() == 4
+
+
+def test_revoking_a_dead_writes_lease_keeps_the_previous_version_for_its_readers(
+    namespace: LanceNamespace, target: ResolvedTable
+) -> None:
+    with acquire_lease(target.dataset).kept_alive(end=True) as write:
+        change = prepare(target, "append")
+        age(target, days=8)
+
+        result = clean_up_versions(namespace, "orders", older_than=NOW)
+
+        assert (result.version, result.versions, versions(target)) == (4, 2, [3, 4])
+        assert not data_changed(lance.dataset(target.dataset.location), since=3)
+        with pytest.raises(ConcurrentModificationError, match="presumed this write dead"):
+            Committer(target, KeyedWrite("april"), Counts(), lease=write).commit(change)
+    assert lance.dataset(target.dataset.location).count_rows() == 2
+
+
+def test_a_dry_run_revokes_no_lease(namespace: LanceNamespace, target: ResolvedTable) -> None:
+    with acquire_lease(target.dataset).kept_alive(end=True) as write:
+        age(target, days=8)
+
+        clean_up_versions(namespace, "orders", older_than=NOW, dry_run=True)
+
+        write.check()
+        assert versions(target) == [1, 2, 3]

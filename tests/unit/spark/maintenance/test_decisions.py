@@ -1,0 +1,119 @@
+"""When a step of maintenance pays, by numbers."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from airflow_provider_lancens.spark.maintenance.decisions import Coverage, Fragmentation, OldVersions
+from airflow_provider_lancens.spark.maintenance.maintenance_options import IndexSpec
+from airflow_provider_lancens.spark.maintenance.maintenance_plan import DEFAULT_THRESHOLDS, Thresholds
+
+BITMAP = IndexSpec("day", "BITMAP")
+VECTORS = IndexSpec("v", "IVF_PQ")
+
+
+def fragmented(small: int = 0, deleted: int = 0) -> Fragmentation:
+    return Fragmentation(fragments=20, planned=small + (deleted > 0), small=small, rows=100, deleted=deleted)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"min_small_fragments": 0}, "min_small_fragments: expected a whole number of at least 1, got 0"),
+        ({"min_small_fragments": "10"}, "min_small_fragments: .*got '10'"),
+        ({"max_deleted_share": 10}, "max_deleted_share: expected a number from 0 to 1, got 10"),
+        ({"max_deleted_share": float("nan")}, "max_deleted_share: .*got nan"),
+        ({"max_unindexed_share": True}, "max_unindexed_share: .*got True"),
+        ({"min_removable_versions": 1.5}, "min_removable_versions: expected a whole number.*got 1.5"),
+        ({"max_removal_delay": 7}, "max_removal_delay: expected a timedelta of at least 0, got 7"),
+        ({"max_removal_delay": timedelta(-1)}, "max_removal_delay: .*at least 0"),
+    ],
+)
+def test_an_invalid_threshold_is_named(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
+        Thresholds(**given)
+
+
+@pytest.mark.parametrize(
+    ("found", "thresholds", "pays"),
+    [
+        (fragmented(), {}, False),
+        (fragmented(small=2), {}, True),
+        (fragmented(small=9), {"min_small_fragments": 10}, False),
+        (fragmented(small=10), {"min_small_fragments": 10}, True),
+        (fragmented(deleted=100), {"min_small_fragments": 10}, False),
+        (fragmented(deleted=100), {"max_deleted_share": 0.5}, False),
+        (fragmented(deleted=101), {"max_deleted_share": 0.5}, True),
+        (fragmented(small=9, deleted=101), {"min_small_fragments": 10, "max_deleted_share": 0.5}, True),
+        (Fragmentation(fragments=20, planned=0, small=0, rows=1, deleted=9), {"max_deleted_share": 0}, False),
+        (Fragmentation(fragments=0, planned=0, small=0, rows=0, deleted=0), {"max_deleted_share": 0}, False),
+    ],
+)
+def test_small_fragments_or_deleted_rows_make_a_compaction_pay(
+    found: Fragmentation, thresholds: dict[str, Any], pays: bool
+) -> None:
+    assert found.decide(Thresholds(**thresholds)).pays is pays
+
+
+def test_a_decision_names_what_was_found_and_its_thresholds() -> None:
+    decision = fragmented(small=3, deleted=25).decide(DEFAULT_THRESHOLDS)
+
+    assert decision.reason == (
+        "3 of 20 fragments are small and can be merged (min_small_fragments=10), "
+        "20.0% of the rows are deleted (max_deleted_share=0.1)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "share", "pays", "reason"),
+    [
+        (Coverage(BITMAP, rows=0), 0.1, False, "the table has no rows"),
+        (Coverage(BITMAP, rows=9), 1, True, "the index does not exist"),
+        (Coverage(BITMAP, 9, "BTree", indexed=9), 1, True, "the index is BTree, not BITMAP"),
+        (Coverage(BITMAP, 9, "Bitmap", indexed=9), None, False, "0.0% of 9 rows are not indexed"),
+        (Coverage(BITMAP, 9, "Bitmap", indexed=8), None, True, "11.1% of 9 rows are not indexed"),
+        (
+            *(Coverage(BITMAP, 1000, "Bitmap", indexed=900), 0.1, False),
+            "10.0% of 1,000 rows are not indexed (max_unindexed_share=0.1)",
+        ),
+        (
+            *(Coverage(VECTORS, 1000, "IVF_PQ", indexed=899), 0.1, True),
+            "10.1% of 1,000 rows are not indexed (max_unindexed_share=0.1)",
+        ),
+    ],
+)
+def test_an_index_pays_if_it_is_missing_or_lacks_too_many_rows(
+    found: Coverage, share: float | None, pays: bool, reason: str
+) -> None:
+    decision = found.decide(Thresholds(max_unindexed_share=share))
+
+    assert (decision.pays, decision.reason) == (pays, reason)
+
+
+@pytest.mark.parametrize(("spec", "pays"), [(BITMAP, True), (VECTORS, False)])
+def test_after_a_compaction_an_index_that_can_be_extended_covers_all_rows(
+    spec: IndexSpec, pays: bool
+) -> None:
+    found = Coverage(spec, 1000, spec.index_type, indexed=999)
+
+    assert found.decide_after_compaction(DEFAULT_THRESHOLDS).pays is pays
+    assert found.decide(DEFAULT_THRESHOLDS).pays is False
+
+
+@pytest.mark.parametrize(
+    ("found", "thresholds", "pays"),
+    [
+        (OldVersions(0), {}, False),
+        (OldVersions(1), {}, True),
+        (OldVersions(19), {"min_removable_versions": 20}, False),
+        (OldVersions(20), {"min_removable_versions": 20}, True),
+        (OldVersions(1, timedelta(days=6)), {"max_removal_delay": timedelta(days=7)}, False),
+        (OldVersions(1, timedelta(days=7)), {"max_removal_delay": timedelta(days=7)}, True),
+        (OldVersions(0), {"max_removal_delay": timedelta(0)}, False),
+    ],
+)
+def test_many_old_versions_or_a_very_old_one_make_a_clean_up_pay(
+    found: OldVersions, thresholds: dict[str, Any], pays: bool
+) -> None:
+    assert found.decide(Thresholds(**thresholds)).pays is pays

@@ -1,0 +1,45 @@
+from typing import Any
+
+import pytest
+
+from airflow_provider_lancens.spark import FileSource
+
+
+def test_a_file_source_can_be_given_as_a_mapping() -> None:
+    given = {"format": "csv", "paths": "/data/a.csv", "delimiter": ";"}
+
+    assert FileSource.parse(given) == FileSource("csv", ["/data/a.csv"], delimiter=";")
+
+
+def test_the_repr_shows_no_secret() -> None:
+    source = FileSource("csv", "/a", storage_options={"aws_secret_access_key": "hidden"})
+
+    assert "hidden" not in repr(source)
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"paths": "/a"}, "format: missing"),
+        ({"format": "orc", "paths": "/a"}, "format: expected one of parquet, arrow, csv, json, got 'orc'"),
+        ({"format": "csv", "paths": []}, "paths: expected at least one"),
+        ({"format": "csv", "paths": ["/a", " "]}, "paths: "),
+        ({"format": "csv", "paths": "/a", "columns": "id"}, "columns: expected a list"),
+        ({"format": "csv", "paths": "/a", "columns": []}, "columns: expected a list"),
+        ({"format": "csv", "paths": "/a", "columns": 7}, "columns: expected a list"),
+        ({"format": "csv", "paths": None}, "paths: expected at least one"),
+        ({"format": "csv", "paths": "/a", "casts": "{'id': 'int64'}"}, "casts: expected a mapping"),
+        ({"format": "csv", "paths": "/a", "renames": None}, "renames: expected a mapping"),
+        ({"format": "csv", "paths": "/a", "schema": ["id"]}, "schema: expected a mapping"),
+        ({"format": "csv", "paths": "/a", "header": "False"}, "header: expected True or False"),
+        ({"format": "csv", "paths": "/a", "delimiter": None}, "delimiter: "),
+        ({"format": "csv", "paths": "/a", "tasks": 0}, "tasks: "),
+        ({"format": "csv", "paths": "/a", "header": False}, "header: "),
+        ({"format": "csv", "paths": "/a", "delimiter": "||"}, "delimiter: "),
+        ({"format": "parquet", "paths": "/a", "schema": {"id": "int64"}}, "schema: parquet files contain"),
+        ({"format": "csv", "paths": "/a", "where": "1"}, "where: unknown; allowed: format, paths"),
+    ],
+)
+def test_an_invalid_field_is_named(given: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        FileSource.parse(given)

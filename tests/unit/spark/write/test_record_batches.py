@@ -1,0 +1,116 @@
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from airflow_provider_lancens.spark.write.record_batches import conform
+
+DECIMALS = pa.array([Decimal("1.50"), None, Decimal("-2.25")], pa.decimal128(5, 2))
+NESTED = pa.array(
+    [[("k", {"d": Decimal("1.50"), "i": 1})], None],
+    pa.map_(pa.string(), pa.struct([("d", pa.decimal128(5, 2)), ("i", pa.int32())])),
+)
+
+
+def misaligned(array: pa.Array) -> pa.Array:
+    """The array in memory that is aligned to 8 bytes but not to 16, as Spark passes it."""
+    children = [misaligned(child) for child in children_of(array)]
+    own = [moved(buffer) for buffer in array.buffers()[: array.type.num_buffers]]
+    return pa.Array.from_buffers(array.type, len(array), own, children=children or None)
+
+
+def children_of(array: pa.Array) -> list[pa.Array]:
+    if pa.types.is_map(array.type):
+        entries = pa.StructArray.from_arrays(
+            [array.keys, array.items], fields=[array.type.key_field, array.type.item_field]
+        )
+        return [entries]
+    if pa.types.is_struct(array.type):
+        return [array.field(i) for i in range(array.type.num_fields)]
+    return []
+
+
+def moved(buffer: pa.Buffer | None) -> pa.Buffer | None:
+    if buffer is None:
+        return None
+    memory = bytearray(buffer.size + 16)
+    whole = pa.py_buffer(memory)
+    offset = (8 - whole.address) % 16
+    memory[offset : offset + buffer.size] = buffer.to_pybytes()
+    return whole.slice(offset, buffer.size)
+
+
+def misaligned_buffers(array: pa.Array) -> list[int]:
+    return [i for i, buffer in enumerate(array.buffers()) if buffer and buffer.size and buffer.address % 16]
+
+
+@pytest.mark.parametrize("column", [DECIMALS, NESTED], ids=["flat", "nested"])
+def test_decimals_are_aligned_as_lance_needs_them(column: pa.Array) -> None:
+    batch = pa.record_batch({"d": misaligned(column)})
+    assert misaligned_buffers(batch.column(0))
+
+    [out] = conform([batch], batch.schema)
+
+    assert not misaligned_buffers(out.column(0))
+    assert out.column(0).equals(column)
+
+
+def test_columns_are_in_the_order_of_the_schema() -> None:
+    batch = pa.record_batch({"a": [1], "b": ["x"], "unused": [0]})
+
+    [out] = conform([batch], pa.schema({"b": pa.large_string(), "a": pa.int32()}))
+
+    assert out.to_pylist() == [{"b": "x", "a": 1}]
+
+
+def test_a_vector_of_another_length_is_refused_by_column() -> None:
+    batch = pa.record_batch({"v": pa.array([[1.0, 2.0], [1.0]], pa.list_(pa.float32()))})
+
+    with pytest.raises(ValueError, match=r"column v: .*expected size"):
+        list(conform([batch], pa.schema({"v": pa.list_(pa.float32(), 2)})))
+
+
+def test_nanoseconds_are_truncated_to_sparks_precision() -> None:
+    batch = pa.record_batch({"at": pa.array([1_000_000_001], pa.timestamp("ns"))})
+
+    schema = pa.schema({"at": pa.timestamp("us")})
+
+    [out] = conform([batch], schema, cut_times=True)
+
+    assert out.column("at").cast(pa.int64()).to_pylist() == [1_000_000]
+    with pytest.raises(ValueError, match=r"column at: .*would lose data"):
+        list(conform([batch], schema))
+
+
+def test_a_timestamp_out_of_range_of_nanoseconds_is_refused_by_column() -> None:
+    batch = pa.record_batch({"at": pa.array([2**62], pa.timestamp("us"))})
+
+    with pytest.raises(ValueError, match="column at"):
+        list(conform([batch], pa.schema({"at": pa.timestamp("ns")})))
+
+
+def test_a_null_vector_stays_null() -> None:
+    batch = pa.record_batch({"v": pa.array([[1.0, 2.0], None], pa.list_(pa.float32()))})
+
+    [out] = conform([batch], pa.schema({"v": pa.list_(pa.float32(), 2)}))
+
+    assert out.to_pylist() == [{"v": [1.0, 2.0]}, {"v": None}]
+
+
+def test_a_null_in_a_non_nullable_column_is_refused_by_column() -> None:
+    schema = pa.schema([pa.field("n", pa.int64(), nullable=False)])
+
+    with pytest.raises(ValueError, match=r"column n: .*does not allow nulls"):
+        list(conform([pa.record_batch({"n": [1, None]})], schema))
+
+
+def test_vectors_that_are_all_null_stay_null() -> None:
+    no_values = pa.Array.from_buffers(pa.float32(), 0, [None, None])
+    offsets = pa.array([0, 0, 0], pa.int32()).buffers()[1]
+    as_spark_sends_it = pa.Array.from_buffers(
+        pa.list_(pa.float32()), 2, [pa.py_buffer(b"\0"), offsets], children=[no_values]
+    )
+
+    [out] = conform([pa.record_batch({"v": as_spark_sends_it})], pa.schema({"v": pa.list_(pa.float32(), 2)}))
+
+    assert out.to_pylist() == [{"v": None}, {"v": None}]
