@@ -185,8 +185,6 @@ class MetastoreServer:
             raise self._start_error(error, log_start) from error
 
     def _serve(self, jvm: Jvm) -> int:
-        from py4j.protocol import Py4JJavaError
-
         settings = {
             **COMMON_SETTINGS,
             "hive.metastore.warehouse.dir": f"file:{self.warehouse}",
@@ -196,9 +194,12 @@ class MetastoreServer:
         with jvm.gateway() as view:
             try:
                 return serve(view, self._distribution, settings, self._port)
-            except Py4JJavaError as error:
+            except Exception as error:
                 # Read while the gateway is open: the exception is in the JVM.
-                raise MetastoreStartError(root_cause(error)) from None
+                cause = root_cause(error)
+                if cause is None:
+                    raise
+                raise MetastoreStartError(cause) from None
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:

@@ -40,9 +40,16 @@ def serve(jvm: Any, distribution: Distribution, settings: Mapping[str, str], por
     return int(socket.getServerSocket().getLocalPort())
 
 
-def root_cause(error: Any) -> str:
-    """Return the root cause of a `Py4JJavaError` in one line."""
-    cause = error.java_exception
+def root_cause(error: BaseException | None) -> str | None:
+    """Return the root cause of an exception in Java in one line; None if Java raised none."""
+    from py4j.protocol import Py4JJavaError
+
+    # Where Spark runs in this process, PySpark replaces Py4J's exceptions, and fails for those of other JVMs.
+    while error is not None and not isinstance(error, Py4JJavaError):
+        error = error.__context__
+    if error is None:
+        return None
+    cause: Any = error.java_exception
     while cause.getCause() is not None:
         cause = cause.getCause()
     return str(cause.toString()).strip()

@@ -45,7 +45,7 @@ class _Derby:
         stack.callback(jvm.kill)
         manager = stack.enter_context(jvm.gateway()).java.sql.DriverManager
         self._connection = manager.getConnection("jdbc:derby:;databaseName=metastore_db", "APP", "mine")
-        stack.callback(self._shut_down, manager)
+        stack.callback(self._connection.close)
         self._statement = self._connection.createStatement()
 
     def database_id(self, name: str) -> int:
@@ -77,6 +77,8 @@ class _Derby:
         copied = self.copy("TBLS", "TBL_ID", ids["TBL_ID"], changed)
         self._insert("TABLE_PARAMS", {"TBL_ID": f"{copied} + N"}, f"TBL_ID = {ids['TBL_ID']}")
         self._run("DROP TABLE NUMBERS")
+        # All is committed: a Derby that is killed afterwards has nothing to recover.
+        self._run("CALL SYSCS_UTIL.SYSCS_CHECKPOINT_DATABASE()")
 
     def copy(self, table: str, key: str, old: int, changed: Mapping[str, str]) -> int:
         """Copy the row with this key for each number, and return the key of the copy with number 0."""
@@ -105,13 +107,4 @@ class _Derby:
         return int(rows.getLong(1))
 
     def _run(self, sql: str) -> None:
-        self._statement.executeUpdate(sql)
-
-    def _shut_down(self, manager: Any) -> None:
-        from py4j.protocol import Py4JJavaError
-
-        self._connection.close()
-        try:
-            manager.getConnection("jdbc:derby:;shutdown=true")
-        except Py4JJavaError:
-            return  # its way to say that it is done
+        self._statement.execute(sql)

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import psutil
 import pytest
+from py4j import java_gateway
+from pyspark.errors.exceptions.captured import install_exception_handler
 
 from airflow_provider_lancens.embedded import (
     EmbeddedMetastore,
@@ -74,6 +76,17 @@ def test_a_failed_start_shows_the_end_of_the_log(tmp_path: Path) -> None:
     assert f"Hive Metastore 2.3.10 did not start in {tmp_path}" in message
     assert "Caused by: " in message
     assert children() == before
+
+
+def test_a_failed_start_names_its_cause_where_spark_handles_exceptions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "metastore_db").write_text("not a database")
+    monkeypatch.setattr(java_gateway, "get_return_value", java_gateway.get_return_value)
+    install_exception_handler()
+
+    with pytest.raises(MetastoreStartError, match=r"did not start in .*: .*metastore_db"):
+        EmbeddedMetastore(tmp_path).start()
 
 
 def test_a_start_is_aborted_at_its_timeout(tmp_path: Path) -> None:
