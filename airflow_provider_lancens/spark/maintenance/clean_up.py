@@ -19,11 +19,7 @@ from airflow_provider_lancens.spark.commit.lease_revocation import pending, revo
 from airflow_provider_lancens.spark.commit.write_lease import leases_of
 from airflow_provider_lancens.spark.keys import maintain_keys
 from airflow_provider_lancens.spark.maintenance.maintained_table import MaintainedTable, maintained
-from airflow_provider_lancens.spark.maintenance.maintenance_options import (
-    DEFAULT_AGE,
-    check_age,
-    check_positive,
-)
+from airflow_provider_lancens.spark.maintenance.maintenance_options import DEFAULT_AGE, check_retention
 from airflow_provider_lancens.spark.maintenance.maintenance_plan import Thresholds
 from airflow_provider_lancens.spark.maintenance.maintenance_results import CleanUpResult
 from airflow_provider_lancens.spark.maintenance.table_state import TableState, table_state
@@ -193,9 +189,6 @@ def _sentence(result: CleanUpResult) -> str:
 
 def _check(older_than: timedelta, keep_versions: int, keep_keys: timedelta | None) -> None:
     try:
-        check_age("older_than", older_than)
-        if keep_keys is not None:
-            check_age("keep_keys", keep_keys)
-        check_positive("keep_versions", keep_versions)
+        check_retention(older_than, keep_versions, keep_keys=keep_keys)
     except ValueError as error:
         raise InvalidInputError(str(error)) from error
