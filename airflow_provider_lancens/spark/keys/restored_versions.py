@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -63,8 +63,11 @@ class RestoredVersions:
             up_to: the version to stop at; None is the latest.
         """
         newest = dataset.version if up_to is None else up_to
-        added = _Walk.down(dataset, self, self.checked, newest).restores
-        return type(self)(max(newest, self.checked), tuple(sorted({*self.restores, *added})))
+        return self.including(_Walk.down(dataset, self, self.checked, newest).restores, newest)
+
+    def including(self, restores: Collection[tuple[int, int]], up_to: int) -> Self:
+        """Return these Restores and those of later versions up to a given one."""
+        return type(self)(max(up_to, self.checked), tuple(sorted({*self.restores, *restores})))
 
 
 def checkpoint_of(transaction: Transaction) -> int | None:
@@ -139,7 +142,7 @@ class RestoreCheckpoint:
             return None
         if not walk.restores:
             return recorded.checked
-        self.write(RestoredVersions(newest, tuple(sorted({*recorded.restores, *walk.restores}))))
+        self.write(recorded.including(walk.restores, newest))
         return newest
 
     def known(self, dataset: LanceDataset, since: int) -> RestoredVersions:
@@ -148,7 +151,7 @@ class RestoreCheckpoint:
         recorded = self.read(newest)
         few = newest - since <= MAX_BEHIND < newest - recorded.checked
         walk = _Walk.down(dataset, recorded, max(since, recorded.checked) if few else recorded.checked)
-        known = RestoredVersions(newest, tuple(sorted({*recorded.restores, *walk.restores})))
+        known = recorded.including(walk.restores, newest)
         if walk.read >= MAX_BEHIND and not few:
             self.write(known)
         return known
