@@ -121,8 +121,7 @@ def _open_dataset(
 ) -> Iterator[LanceDataset]:
     import lance
 
-    from airflow_provider_lancens.namespace.lance_errors import namespace_error
-    from airflow_provider_lancens.namespace.storage.storage_errors import is_storage_error, storage_error
+    from airflow_provider_lancens.namespace.lance_errors import specified_error
     from airflow_provider_lancens.redaction import redact, secret_values, shareable_cause
 
     attempt = f"{attempt} through connection {hook.lance_conn_id!r}"
@@ -131,9 +130,8 @@ def _open_dataset(
             yield lance.dataset(namespace_client=hook.get_conn(), table_id=list(table.parts))
         except (OSError, ValueError) as error:
             secrets = secret_values(hook.storage_options())
-            if (refused := namespace_error(error, secrets)) is not None:
-                raise refused from None
-            if is_storage_error(error):
-                raise storage_error(error, f"the location of table {str(table)!r}", secrets) from None
+            specified = specified_error(error, f"the location of table {str(table)!r}", secrets)
+            if specified is not None:
+                raise specified from None
             # Lance's error for a missing version, tag or data set.
             raise missing(f"{attempt}: {redact(str(error), secrets)}") from shareable_cause(error, secrets)

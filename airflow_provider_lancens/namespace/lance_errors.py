@@ -1,4 +1,4 @@
-"""The specification's errors that Lance's core converts to text.
+"""The specification's errors for those of Lance's core, which converts a namespace's errors to text.
 
 If a namespace raises an error while Lance's core opens a data set or commits through it, the core raises a
 ValueError such as ``Namespace error: Service unavailable: <message>, src/namespace.rs:1569:18``.
@@ -11,6 +11,7 @@ from collections.abc import Collection
 
 from lance_namespace.errors import ErrorCode, LanceNamespaceError, from_error_code
 
+from airflow_provider_lancens.namespace.storage.storage_errors import is_storage_error, storage_error
 from airflow_provider_lancens.redaction import redact
 
 _NAMESPACE_ERROR = re.compile(
@@ -31,3 +32,22 @@ def namespace_error(error: BaseException, secrets: Collection[str] = ()) -> Lanc
     if shown is None or (code := _CODES.get(shown[1])) is None:
         return None
     return from_error_code(code, redact(shown[2], secrets))
+
+
+def specified_error(
+    error: BaseException, location: str, secrets: Collection[str] = ()
+) -> LanceNamespaceError | None:
+    """Return the specification's error for an error of Lance: the namespace's, or else the storage's.
+
+    Args:
+        error: what Lance raised.
+        location: the location that was read or written, for messages.
+        secrets: values that must not appear in the message.
+
+    Returns:
+        None if the error is neither the namespace's nor the storage's.
+    """
+    raised = namespace_error(error, secrets)
+    if raised is None and is_storage_error(error):
+        return storage_error(error, location, secrets)
+    return raised

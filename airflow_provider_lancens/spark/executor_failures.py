@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from lance_namespace import errors
 from lance_namespace.errors import ConcurrentModificationError, LanceNamespaceError
 
-from airflow_provider_lancens.namespace.lance_errors import namespace_error
-from airflow_provider_lancens.namespace.storage.storage_errors import is_storage_error, storage_error
+from airflow_provider_lancens.namespace.lance_errors import specified_error
 from airflow_provider_lancens.redaction import redact, secret_values, shareable_cause
 
 _ON_EXECUTOR = re.compile(r"^lance_namespace\.errors\.(\w+): (.+)$", re.MULTILINE)
@@ -53,15 +52,13 @@ def _failure(error: Exception, location: str, secrets: Collection[str]) -> Excep
         return error if clean else type(error)(redact(str(error), secrets))
     if (reported := _executor_error(error, secrets)) is not None:
         return reported
-    if (refused := namespace_error(error, secrets)) is not None:
-        return refused
-    if type(error).__name__ == _CONFLICT:
+    if type(error).__name__ == _CONFLICT:  # an OSError too, but not the storage's
         return ConcurrentModificationError(
             f"{redact(location, secrets)}: conflicts with a concurrent commit; run it again "
             f"({redact(str(error), secrets)})"
         )
-    if is_storage_error(error):
-        return storage_error(error, location, secrets)
+    if (specified := specified_error(error, location, secrets)) is not None:
+        return specified
     return error if clean else RuntimeError(f"{type(error).__name__}: {redact(str(error), secrets)}")
 
 
