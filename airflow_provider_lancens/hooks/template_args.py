@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, NamespaceId, TableId
+
+_Id = TypeVar("_Id", NamespaceId, TableId)
 
 _NOTHING = (None, "", "None")
 _TEMPLATE_HINT = (
@@ -29,10 +31,7 @@ def parse_namespace(text: str) -> NamespaceId:
     Raises:
         AirflowFailException: it is invalid; the message names the argument.
     """
-    try:
-        return NamespaceId.parse(text)
-    except InvalidIdentifierError as error:
-        raise AirflowFailException(f"namespace={text!r}: {error}; write it as database") from error
+    return _parse_identifier("namespace", text, NamespaceId.parse, "database")
 
 
 def parse_table(text: str) -> TableId:
@@ -41,10 +40,7 @@ def parse_table(text: str) -> TableId:
     Raises:
         AirflowFailException: it is invalid; the message names the argument.
     """
-    try:
-        return TableId.parse(text)
-    except InvalidIdentifierError as error:
-        raise AirflowFailException(f"table={text!r}: {error}; write it as database$table") from error
+    return _parse_identifier("table", text, TableId.parse, "database$table")
 
 
 def parse_version(argument: str, value: Any) -> int | None:
@@ -166,6 +162,13 @@ def check_choice(argument: str, value: str, allowed: tuple[str, ...]) -> str:
     if value not in allowed:
         raise ValueError(f"{argument}={value!r}; allowed: {', '.join(allowed)}")
     return value
+
+
+def _parse_identifier(argument: str, text: str, parse: Callable[[str], _Id], form: str) -> _Id:
+    try:
+        return parse(text)
+    except InvalidIdentifierError as error:
+        raise AirflowFailException(f"{argument}={text!r}: {error}; write it as {form}") from error
 
 
 def _refusal(message: str, value: Any) -> AirflowFailException:

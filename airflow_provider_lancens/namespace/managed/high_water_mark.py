@@ -7,9 +7,11 @@ commit. The mark distinguishes the two cases: it holds a version and the digest 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lance_namespace.errors import LanceNamespaceError
@@ -38,25 +40,27 @@ class HighWaterMark:
         Returns:
             The path of the previous mark, which may be removed.
         """
-        try:
+        with self._logging_errors(version):
             self.manifests.put(_path(version), _digest(content))
-        except LanceNamespaceError as error:
-            log.warning(
-                "%s: could not record version %d as the high-water mark: %s",
-                self.manifests.location,
-                version,
-                error,
-            )
         return _path(version - 1)
 
     def move_to(self, version: int) -> None:
         """Record a version, possibly a lower one, to which the metastore was moved without a commit."""
-        try:
+        with self._logging_errors(version):
             content = self.manifests.read_version(version)
             outdated = [path for path in map(_path, self._versions()) if path != _path(version)]
             if content is not None:
                 self.raise_to(version, content)
             self.manifests.remove(*outdated)
+
+    def version(self) -> int:
+        """Return the newest recorded version whose manifest still exists; 0 if there is none."""
+        return next((version for version in self._versions() if self._is_recorded(version)), 0)
+
+    @contextlib.contextmanager
+    def _logging_errors(self, version: int) -> Iterator[None]:
+        try:
+            yield
         except LanceNamespaceError as error:
             log.warning(
                 "%s: could not record version %d as the high-water mark: %s",
@@ -64,10 +68,6 @@ class HighWaterMark:
                 version,
                 error,
             )
-
-    def version(self) -> int:
-        """Return the newest recorded version whose manifest still exists; 0 if there is none."""
-        return next((version for version in self._versions() if self._is_recorded(version)), 0)
 
     def _versions(self) -> list[int]:
         marks = (_MARK.fullmatch(file.path) for file in self.manifests.below(RECORDED))

@@ -71,10 +71,7 @@ class TableFiles:
         store = self._store()
         if store is None:
             return
-        with (
-            contextlib.suppress(*_MISSING),
-            object_store.storage_errors(self.location, self._storage_options, passing=_MISSING),
-        ):
+        with self._ignoring_missing():
             for page in obstore.list(store, prefix=folder, chunk_size=_PAGE):
                 yield [_stored(file) for file in page]
 
@@ -124,10 +121,7 @@ class TableFiles:
         store = self._store()
         if store is None:
             return
-        with (
-            contextlib.suppress(*_MISSING),
-            object_store.storage_errors(self.location, self._storage_options, passing=_MISSING),
-        ):
+        with self._ignoring_missing():
             obstore.delete(store, list(paths))
 
     def _found(self, take: Callable[[ObjectStore], _Answer]) -> _Answer | None:
@@ -139,6 +133,14 @@ class TableFiles:
                 return take(store)
         except _MISSING:
             return None
+
+    @contextlib.contextmanager
+    def _ignoring_missing(self) -> Iterator[None]:
+        with (
+            contextlib.suppress(*_MISSING),
+            object_store.storage_errors(self.location, self._storage_options, passing=_MISSING),
+        ):
+            yield
 
     def _listing(self, folder: str) -> ListResult[Sequence[ObjectMeta]]:
         store = self._store()
