@@ -11,12 +11,25 @@ import re
 import subprocess
 import uuid
 from collections.abc import Mapping
+from typing import Any
 
 _log = logging.getLogger(__name__)
 
 _PATIENCE = 60.0  # seconds
 _WELL = "Succeeded"
 _NOT_ENDED = "stopping Spark's driver on the cluster failed, and it may still be running: %s"
+
+PROCESS_ARGS: Mapping[str, Any] = {
+    "stdin": subprocess.DEVNULL,
+    "stdout": subprocess.PIPE,
+    "stderr": subprocess.STDOUT,
+    "text": True,
+    "errors": "replace",
+    # A driver that is spark-submit's child ends with it, and a kill of one on a cluster continues if the
+    # task is killed meanwhile.
+    "start_new_session": True,
+}
+"""Arguments of `subprocess` to run spark-submit, without a shell."""
 
 
 class Driver:
@@ -164,21 +177,12 @@ def settings_of(conf: Mapping[str, str]) -> list[str]:
 def _run(command: list[str]) -> str | None:
     """Return the output of a command; None if it fails."""
     try:
-        done = subprocess.run(  # noqa: S603 our own command, without a shell
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=_PATIENCE,
-            check=False,
-            start_new_session=True,  # continues if the task is killed for good meanwhile
-        )
+        done = subprocess.run(command, **PROCESS_ARGS, timeout=_PATIENCE, check=False)  # noqa: S603 our own
     except (OSError, subprocess.TimeoutExpired) as error:
         _log.error(_NOT_ENDED, error)
         return None
     if done.returncode:
         _log.error(_NOT_ENDED, done.stdout[-2000:])
         return None
-    return done.stdout
+    output: str = done.stdout
+    return output

@@ -15,7 +15,12 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from airflow_provider_lancens.spark.session.local_jvm import is_secret
-from airflow_provider_lancens.spark.submit.cluster_drivers import Driver, driver_of, settings_of
+from airflow_provider_lancens.spark.submit.cluster_drivers import (
+    PROCESS_ARGS,
+    Driver,
+    driver_of,
+    settings_of,
+)
 from airflow_provider_lancens.spark.submit.job_script import Job
 
 _PATIENCE = 15.0  # seconds
@@ -106,7 +111,8 @@ def submitted(
     with tempfile.TemporaryDirectory(prefix="lance-job-") as name:  # only its owner can read it
         script = Path(name, "lance_job.py")
         job.save(script)
-        process = _start([command, "--deploy-mode", deploy_mode, *settings_of(settings), str(script)])
+        arguments = [command, "--deploy-mode", deploy_mode, *settings_of(settings), str(script)]
+        process = subprocess.Popen(arguments, **PROCESS_ARGS)  # noqa: S603 our own command
         submission = Submission(process, driver)
         try:
             yield submission
@@ -131,15 +137,3 @@ def _found(binary: str) -> str:
     if found is None:
         raise FileNotFoundError(f"{binary}: command not found, neither in PATH nor in PySpark")
     return found
-
-
-def _start(command: list[str]) -> subprocess.Popen[str]:
-    return subprocess.Popen(  # noqa: S603 our own command, without a shell
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,  # so that the driver, its child, ends with it
-    )
