@@ -103,7 +103,7 @@ class Deletion(TableChange):
         from lance import LanceOperation
 
         if latest is None:
-            raise self._overtaken("its data set was removed")
+            raise self._conflict("its data set was removed")
         self.check_same_columns(latest)
         thinned = [_Thinned(fragment, fragment.delete(self.where)) for fragment in latest.get_fragments()]
         changed = [one for one in thinned if one.rows]

@@ -32,7 +32,7 @@ class Replacement(TableChange):
 
         removed = None if latest is None else _fragments_of(latest, self.replaced)
         if latest is None or removed is None:
-            raise self._overtaken("the rows to replace were changed")
+            raise self._conflict("the rows to replace were changed")
         self.check_same_columns(latest)
         operation = LanceOperation.Update(removed_fragment_ids=removed, new_fragments=list(self.fragments))
         return CommitStep(operation, latest.version)

@@ -52,16 +52,26 @@ class TableChange:
             ConcurrentModificationError: (14) others changed the columns, or made the data set, meanwhile.
         """
         if self.base is None or latest.version < self.base:
-            raise self._overtaken("another writer created its data set")
+            raise self._conflict("another writer created its data set")
         if latest.schema != self.schema:
-            raise self._overtaken(f"version {latest.version} changed its columns")
+            raise self._conflict(f"version {latest.version} changed its columns")
+
+    def _first_version(self) -> CommitStep:
+        """Return the operation that creates the data set, which doesn't exist.
+
+        Raises:
+            ConcurrentModificationError: (14) it existed when the write began.
+        """
+        if self.base is not None:
+            raise self._conflict("its data set was removed")
+        return self._replacement(0)
 
     def _replacement(self, read_version: int) -> CommitStep:
         from lance import LanceOperation
 
         return CommitStep(LanceOperation.Overwrite(self.schema, list(self.fragments)), read_version)
 
-    def _overtaken(self, what: str) -> ConcurrentModificationError:
+    def _conflict(self, what: str) -> ConcurrentModificationError:
         since = "without a data set" if self.base is None else f"version {self.base}"
         return ConcurrentModificationError(
             f"table {self.table}: {what} since this write began ({since}); "
@@ -93,11 +103,9 @@ class Overwrite(TableChange):
     def onto(self, latest: LanceDataset | None) -> CommitStep:
         """See `TableChange.onto`: maintenance by others, such as a compaction, is no conflict."""
         if latest is None:
-            if self.base is not None:
-                raise self._overtaken("its data set was removed")
-            return self._replacement(0)
+            return self._first_version()
         if self.base is None or latest.version < self.base or data_changed(latest, self.base):
-            raise self._overtaken(f"version {latest.version} changed its rows")
+            raise self._conflict(f"version {latest.version} changed its rows")
         return self._replacement(latest.version)
 
 
@@ -111,13 +119,11 @@ class Append(TableChange):
         from lance import LanceOperation
 
         if latest is None:
-            if self.base is not None:
-                raise self._overtaken("its data set was removed")
-            return self._replacement(0)
+            return self._first_version()
         if self.base is None:
             return self._onto_another_first_write(latest)
         if latest.version < self.base:
-            raise self._overtaken("its data set was replaced")
+            raise self._conflict("its data set was replaced")
         return CommitStep(LanceOperation.Append(list(self.fragments)), self.base)
 
     def _onto_another_first_write(self, latest: LanceDataset) -> CommitStep:
@@ -127,9 +133,9 @@ class Append(TableChange):
 
         versions = {f"{f.file_major_version}.{f.file_minor_version}" for m in self.fragments for f in m.files}
         if latest.lance_schema != LanceSchema.from_pyarrow(self.schema):
-            raise self._overtaken("another writer created its data set with another schema")
+            raise self._conflict("another writer created its data set with another schema")
         if versions - {latest.data_storage_version}:
-            raise self._overtaken("another writer created its data set in another file format")
+            raise self._conflict("another writer created its data set in another file format")
         return CommitStep(LanceOperation.Append(list(self.fragments)), latest.version)
 
 

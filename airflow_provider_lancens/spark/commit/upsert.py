@@ -34,9 +34,7 @@ class Upsert(TableChange):
     def onto(self, latest: LanceDataset | None) -> CommitStep:
         """See `TableChange.onto`: the rows to remove are searched for again, including those of others."""
         if latest is None:
-            if self.base is not None:
-                raise self._overtaken("its data set was removed")
-            return self._replacement(0)
+            return self._first_version()
         self.check_same_columns(latest)
         return CommitStep(self._merged(latest), latest.version)
 
