@@ -1,12 +1,6 @@
 """The calls to the metastore and requests to the storage of a commit without conflicts."""
 
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from unittest.mock import patch
-
-import obstore
-
+from tests.counted_requests import counted_requests
 from tests.integration.managed.conftest import Lake, bucket_of, glue_lake
 from tests.integration.managed.managed_table import ManagedTable
 from tests.servers.glue_double import GlueDouble
@@ -15,31 +9,6 @@ from tests.servers.proxy import Proxy
 READ, ALTER = "get_table_req", "alter_table_with_environment_context"
 PER_APPEND = [READ, READ, READ, ALTER]
 """DescribeTable, ListTableVersions, and the two of CreateTableVersion."""
-
-
-@contextmanager
-def counted_requests() -> Iterator[Counter[str]]:
-    """The storage requests of this package, without those of Lance."""
-    seen: Counter[str] = Counter()
-
-    def counting(name: str) -> object:
-        real = getattr(obstore, name)
-
-        def call(*arguments: object, **options: object) -> object:
-            seen[name] += 1
-            return real(*arguments, **options)
-
-        return patch.object(obstore, name, call)
-
-    names = ("head", "get", "put", "delete", "list", "list_with_delimiter", "copy")
-    patches = [counting(name) for name in names]
-    for one in patches:
-        one.start()  # type: ignore[attr-defined]
-    try:
-        yield seen
-    finally:
-        for one in patches:
-            one.stop()  # type: ignore[attr-defined]
 
 
 def test_an_append_makes_four_calls_to_hives_metastore(hive: Lake, database: str) -> None:

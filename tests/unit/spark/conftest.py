@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from lance.fragment import write_fragments
+from lance_namespace import DeclareTableRequest, LanceNamespace, connect
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
@@ -16,6 +17,14 @@ from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from airflow_provider_lancens.spark.table.storage_versions import StorageVersions
 
 ROWS = pa.table({"n": [1, 2]})
+
+
+@pytest.fixture
+def namespace(tmp_path: Path) -> LanceNamespace:
+    """A namespace with a declared table, `orders`, without data."""
+    made = connect("dir", {"root": str(tmp_path)})
+    made.declare_table(DeclareTableRequest(id=["orders"]))
+    return made
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_lancens.spark import NamespaceSpec
-from tests.integration.spark.faults.frozen_process import state_of, wait_for
+from tests.integration.spark.faults.frozen_process import read_result, state_of, wait_for
 from tests.integration.spark.faults.write_steps import BEFORE_THE_COMMIT
 
 SECONDS = 240
@@ -83,11 +83,7 @@ class Driver:
 
     def answer(self) -> dict[str, Any]:
         """Return the next line of its output."""
-        assert self.process.stdout
-        line = self.process.stdout.readline()
-        assert line, f"the driver ended: {self.process.wait()}"
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        return read_result(self.process)
 
     def kill(self) -> None:
         """Kill it by SIGKILL, and check that no process waits at the gate."""

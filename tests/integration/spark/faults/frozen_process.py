@@ -53,11 +53,16 @@ class Writer:
 
     def answer(self) -> dict[str, Any]:
         """The result of the job."""
-        assert self._process.stdout
-        line = self._process.stdout.readline()
-        assert line, f"the writer ended: {self._process.wait()}"
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        return read_result(self._process)
+
+
+def read_result(process: "subprocess.Popen[str]") -> dict[str, Any]:
+    """Return the next line of a process's output, which is a result in JSON."""
+    assert process.stdout
+    line = process.stdout.readline()
+    assert line, f"the process ended: {process.wait()}"
+    result: dict[str, Any] = json.loads(line)
+    return result
 
 
 def wait_for(is_frozen: Callable[[], object]) -> None:

@@ -1,12 +1,11 @@
 """Deleting by a condition: once, on whatever is in the table when it is committed."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import lance
 import pyarrow as pa
 import pytest
-from lance_namespace import DeclareTableRequest, LanceNamespace, connect
+from lance_namespace import LanceNamespace
 from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 
 from airflow_provider_lancens.spark import delete_rows
@@ -16,13 +15,6 @@ from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 
 Append = Callable[..., None]
-
-
-@pytest.fixture
-def namespace(tmp_path: Path) -> LanceNamespace:
-    made = connect("dir", {"root": str(tmp_path)})
-    made.declare_table(DeclareTableRequest(id=["orders"]))
-    return made
 
 
 @pytest.fixture

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import lance
 import pyarrow as pa
+import pytest
 from lance.fragment import write_fragments
 
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.spark.keys import Counts, KeyedCommit
 from airflow_provider_lancens.spark.keys.key_records import KeyRecord, confirm, digest, write_record
 from airflow_provider_lancens.spark.keys.record_search import RecordSearch
+from airflow_provider_lancens.spark.table import history
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 ROWS = pa.table({"n": [1, 2]})
@@ -88,3 +90,16 @@ def find(target: ResolvedTable, key: str) -> int | None:
     if found is None:
         search.check_not_expired()
     return None if found is None else found.version
+
+
+def versions_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list to which each version is added whose transaction is read from now on."""
+    versions: list[int] = []
+    real = history._History.read
+
+    def read_version(self: history._History, version: int) -> object:
+        versions.append(version)
+        return real(self, version)
+
+    monkeypatch.setattr(history._History, "read", read_version)
+    return versions

@@ -9,7 +9,7 @@ from airflow_provider_lancens.spark.keys.key_index import INDEX, KeyIndex, remov
 from airflow_provider_lancens.spark.keys.key_records import CONFIRMED
 from airflow_provider_lancens.spark.table import history
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
-from tests.unit.spark.keys.keyed import Attempt, commit, files_of, find, touch
+from tests.unit.spark.keys.keyed import Attempt, commit, files_of, find, touch, versions_read
 
 
 def clean_up_by_lance(target: ResolvedTable) -> None:
@@ -134,14 +134,7 @@ def test_restores_since_a_found_key_are_read_only_once(
     commit(target, "january")
     touch(target, 70)
     assert find(target, "january") == 1
-    read: list[int] = []
-    real = history._History.read
-
-    def count(self: history._History, version: int) -> object:
-        read.append(version)
-        return real(self, version)
-
-    monkeypatch.setattr(history._History, "read", count)
+    read = versions_read(monkeypatch)
     touch(target, 2)
 
     assert find(target, "january") == 1

@@ -11,7 +11,7 @@ from airflow_provider_lancens.spark.keys.key_index import INDEX
 from airflow_provider_lancens.spark.keys.restored_versions import RESTORES_RECORDED
 from airflow_provider_lancens.spark.table import history
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
-from tests.unit.spark.keys.keyed import find, touch
+from tests.unit.spark.keys.keyed import find, touch, versions_read
 
 Write = Callable[..., CommitOutcome]
 
@@ -70,14 +70,7 @@ def test_a_rerun_reads_its_own_transaction_and_the_newest(
 ) -> None:
     for number in range(12):
         write("append", f"day-{number}")
-    read: list[int] = []
-    real = history._History.read
-
-    def count(self: history._History, version: int) -> object:
-        read.append(version)
-        return real(self, version)
-
-    monkeypatch.setattr(history._History, "read", count)
+    read = versions_read(monkeypatch)
 
     assert find(target, "day-1") == 2
     assert sorted(read) == [2, 12]

@@ -6,7 +6,7 @@ from pathlib import Path
 import lance
 import pytest
 from lance.fragment import write_fragments
-from lance_namespace import DeclareTableRequest, LanceNamespace, connect
+from lance_namespace import LanceNamespace
 
 from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
@@ -14,13 +14,6 @@ from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, r
 from tests.unit.spark.conftest import ROWS, prepare
 
 Leave = Callable[[], str]
-
-
-@pytest.fixture
-def namespace(tmp_path: Path) -> LanceNamespace:
-    made = connect("dir", {"root": str(tmp_path)})
-    made.declare_table(DeclareTableRequest(id=["orders"]))
-    return made
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import lance
 import pytest
-from lance_namespace import DeclareTableRequest, LanceNamespace, connect
+from lance_namespace import LanceNamespace
 from lance_namespace.errors import ConcurrentModificationError
 
 from airflow_provider_lancens.spark.commit.committer import Committer
@@ -20,13 +20,6 @@ from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, r
 from tests.unit.spark.conftest import prepare
 
 NOW = timedelta(0)
-
-
-@pytest.fixture
-def namespace(tmp_path: Path) -> LanceNamespace:
-    made = connect("dir", {"root": str(tmp_path)})
-    made.declare_table(DeclareTableRequest(id=["orders"]))
-    return made
 
 
 @pytest.fixture
