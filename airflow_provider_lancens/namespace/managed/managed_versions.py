@@ -146,7 +146,7 @@ class ManagedVersions:
             LanceNamespaceError: (15, 16, 17) the storage failed.
         """
         commit = CommitRecord.of(self.catalog_table)
-        if commit and self.manifests.look(commit.recorded_path):
+        if commit and self.manifests.stat(commit.recorded_path):
             Publication(commit).finish(self.manifests)
 
     def is_diverged(self) -> bool:
@@ -164,7 +164,7 @@ class ManagedVersions:
             InvalidTableStateError: (19) it has; the message says which.
         """
         if commit.version == self.version + 1:
-            beyond = commit.version if self.manifests.look(commit.final_path) else 0
+            beyond = commit.version if self.manifests.stat(commit.final_path) else 0
         else:
             # Lance reads the storage before it commits, so it proposes the version after a direct writer's.
             beyond = self.manifests.newest() or 0

@@ -60,7 +60,7 @@ class Manifests(TableFiles):
 
     def find_at(self, path: str, version: int) -> Manifest | None:
         """Return the manifest of a version in a given file; None if the file doesn't exist."""
-        found = self.look(path)
+        found = self.stat(path)
         return None if found is None else self._manifest(version, found)
 
     def at(self, path: str, version: int, size: int | None = None) -> Manifest:

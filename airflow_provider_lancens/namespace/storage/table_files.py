@@ -79,7 +79,7 @@ class TableFiles:
         """List the folders directly in a folder."""
         return list(self._listing(folder)["common_prefixes"])
 
-    def look(self, path: str) -> StoredFile | None:
+    def stat(self, path: str) -> StoredFile | None:
         """Return a file's attributes; None if it doesn't exist."""
         return self._found(lambda store: _stored(obstore.head(store, path)))
 

@@ -1,8 +1,9 @@
 """Commit a change exactly once under concurrent writers.
 
-Look the idempotency key up to the latest version, announce the next version in the key's records, then
-create exactly that version through a `SingleVersionCommit` (the fence). A driver that committed under the
-same key in between would have created that very version, so of two live drivers one finds the other's commit.
+Search the versions up to the latest one for the idempotency key, announce the next version in the key's
+records, then create exactly that version through a `SingleVersionCommit` (the fence). A driver that committed
+under the same key in between would have created the same version, so of two live drivers one finds the
+other's commit.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedCommit
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 _ATTEMPTS = 100
-_LONGEST_PAUSE = 2.0  # seconds
+_MAX_PAUSE = 2.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +41,14 @@ class Committer:
     counts: Counts
     stable_row_ids: bool = False
     lease: WriteLease | None = None
-    """The lease of this write; None if it leaves no files behind."""
+    """The lease of this write; None if it writes no files."""
 
     def commit(self, change: TableChange, looked_up_to: int = 0) -> CommitOutcome:
         """Commit a change to the table, with the records of its key.
 
         Args:
             change: what to commit.
-            looked_up_to: the newest version up to which the history is known not to have the key.
+            looked_up_to: the version up to which the history is known not to contain the key.
 
         Raises:
             ConcurrentModificationError: (14) it conflicts with another commit, or every attempt lost to one.
@@ -55,7 +56,7 @@ class Committer:
             ServiceUnavailableError: (17) the storage or the metastore failed, and nothing was committed.
         """
         attempts = KeyAttempts(self.target, self.write)
-        trouble: Exception | None = None
+        failure: Exception | None = None
         for attempt in range(_ATTEMPTS):
             latest = self.target.open_latest()
             found = attempts.find(latest, after=looked_up_to)
@@ -63,14 +64,14 @@ class Committer:
                 return self._found(found, made_here=found.uuid == attempts.uuid)
             newest = 0 if latest is None else latest.version
             if attempt:
-                self._check_retry(trouble, newest, is_unchanged=newest == looked_up_to)
-            looked_up_to, step = newest, change.onto(latest)
+                self._check_retry(failure, newest, is_unchanged=newest == looked_up_to)
+            looked_up_to, step = newest, change.apply_to(latest)
             commit = attempts.announce(newest + 1, step.counts or self.counts, latest)
             fence = SingleVersionCommit(self.target.versions, self.lease, self.target, newest)
             if self._attempt(step, commit, fence):
                 attempts.conclude(latest, commit)
                 return CommitOutcome(commit, made_here=True)
-            trouble = fence.failure
+            failure = fence.failure
             pause(attempt)
         raise ConcurrentModificationError(
             f"table {self.target.id}: conflicted with other writers' commits in all {_ATTEMPTS} "
@@ -78,7 +79,7 @@ class Committer:
         )
 
     def _attempt(self, step: CommitStep, commit: KeyedCommit, fence: SingleVersionCommit) -> bool:
-        """Return whether the commit was made; if not, the fence has the reason."""
+        """Return whether the commit was made; if not, the fence holds the reason."""
         from lance import Transaction
 
         properties = commit.as_properties(self.write.key)
@@ -88,19 +89,20 @@ class Committer:
         except LANCE_ERRORS as error:
             # If the table has a newer version, retry rather than raise: before it calls the fence, Lance
             # may fail on a version that it finds by path and that the fence hides.
-            if fence.asked or (self.target.latest_version() or 0) != fence.seen:
+            if fence.was_requested or (self.target.latest_version() or 0) != fence.base_version:
                 return False
-            self.target.check_not_bypassed(fence.seen)  # Lance's own message doesn't explain that case
+            # Lance's own message doesn't explain that case.
+            self.target.check_not_bypassed(fence.base_version)
             raise self._refusal(error) from error
         return True
 
-    def _check_retry(self, trouble: Exception | None, newest: int, *, is_unchanged: bool) -> None:
+    def _check_retry(self, failure: Exception | None, newest: int, *, is_unchanged: bool) -> None:
         if self.lease is not None:
             self.lease.check()  # a clean-up may be the cause of the failure
-        if trouble is not None:
-            raise trouble
+        if failure is not None:
+            raise failure
         if is_unchanged:
-            self.target.check_not_bypassed(newest)  # no new version here: what conflicted?
+            self.target.check_not_bypassed(newest)  # no new version, so why the conflict?
 
     def _found(self, found: KeyedCommit, *, made_here: bool) -> CommitOutcome:
         if not made_here and not self.write.is_done_by(found):
@@ -124,5 +126,5 @@ class Committer:
 
 def pause(attempt: int) -> None:
     """Wait before the next attempt, with exponential backoff and jitter."""
-    # Random, so that drivers that conflicted once don't retry in step.
-    time.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.02 * 2**attempt)))  # noqa: S311 no secret
+    # Random, so that drivers that conflicted don't retry at the same time.
+    time.sleep(random.uniform(0, min(_MAX_PAUSE, 0.02 * 2**attempt)))  # noqa: S311 no secret

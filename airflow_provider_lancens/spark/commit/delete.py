@@ -1,4 +1,4 @@
-"""Delete the rows that match a condition, exactly once. No Spark: Lance only marks rows as deleted."""
+"""Delete the rows that match a condition, exactly once. Without Spark: Lance only marks rows as deleted."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def delete_rows(
         idempotency_key: identifies this deletion; None makes every call a new one.
         on_existing_key: what to do if the key was committed before: ``skip``, or ``write_again`` to delete
             the rows that match now.
-        occasion: the same for all tries of one ``write_again``, which is then done once.
+        occasion: the same for all tries of one ``write_again``, which is then made only once.
 
     Returns:
         The version without the rows. `rows` is the number of deleted rows, `files` the number of fragments
-        that had them.
+        that contained them.
 
     Raises:
         TableNotFoundError: (4) the table isn't declared.
@@ -62,7 +62,7 @@ def delete_rows(
         raise InvalidInputError(
             f"on_existing_key: expected skip or write_again for a deletion, got {on_existing_key!r}"
         )
-    request = WriteRequest(  # only to look its key up
+    request = WriteRequest(  # only to look up its key
         idempotency_key=idempotency_key,
         fingerprint=where,
         on_existing_key=on_existing_key,
@@ -70,8 +70,9 @@ def delete_rows(
     )
     with resolved_table(namespace, table) as target:
         lookup = look_up(target, request)
-        made = CommitOutcome(lookup.earlier, made_here=False) if lookup.earlier else _delete(lookup, where)
-        result = made.commit.result(target.id, lookup.started, committed=made.made_here)
+        found = lookup.earlier
+        outcome = CommitOutcome(found, made_here=False) if found else _delete(lookup, where)
+        result = outcome.commit.result(target.id, lookup.started, committed=outcome.made_here)
     done = "deleted" if result.committed else "an earlier run had deleted"
     _log.info("table %s: %s %d rows by version %d", result.table, done, result.rows, result.version)
     return result
@@ -98,15 +99,15 @@ class Deletion(TableChange):
 
     where: str
 
-    def onto(self, latest: LanceDataset | None) -> CommitStep:
-        """See `TableChange.onto`: rows that others committed meanwhile are deleted too if they match."""
+    def apply_to(self, latest: LanceDataset | None) -> CommitStep:
+        """See `TableChange.apply_to`: rows that others committed meanwhile are deleted too if they match."""
         from lance import LanceOperation
 
         if latest is None:
             raise self._conflict("its data set was removed")
         self.check_same_columns(latest)
-        thinned = [_Thinned(fragment, fragment.delete(self.where)) for fragment in latest.get_fragments()]
-        changed = [one for one in thinned if one.rows]
+        deletions = [_FragmentDeletion(one, one.delete(self.where)) for one in latest.get_fragments()]
+        changed = [deletion for deletion in deletions if deletion.rows]
         operation = LanceOperation.Delete(
             [one.after for one in changed if one.after is not None],
             [one.fragment.fragment_id for one in changed if one.after is None],
@@ -116,7 +117,7 @@ class Deletion(TableChange):
 
 
 @dataclass(frozen=True, slots=True)
-class _Thinned:
+class _FragmentDeletion:
     fragment: LanceFragment
     after: FragmentMetadata | None
     """None if no row is left."""

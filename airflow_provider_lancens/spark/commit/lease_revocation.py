@@ -1,13 +1,14 @@
-"""Revoke the leases of writes that are considered dead, so that none of them can commit any more.
+"""Revoke the leases of writes that are presumed dead, so that none of them can commit any more.
 
-A driver checks its lease once it is decided which version to make, and then makes exactly that version. It
-may be suspended in between. So a revocation has three steps, and files are removed only after the last one:
+A driver checks its lease after it has determined which version to create, and then creates exactly that
+version. It may be suspended in between. So a revocation has three steps, and files are removed only after the
+last one:
 
-1. The revocation is recorded, so that another clean-up can finish it should this one die here.
+1. The revocation is recorded, so that another clean-up can finish it if this one is interrupted here.
 2. The lease is removed: from now on every check fails.
-3. A version that changes nothing is committed, the barrier. The version that a driver decided on before step
-   2 is at most the one after the newest at that time. It now exists: made by the barrier, by another writer,
-   or by that driver, whose files are then among those that versions refer to.
+3. A version that changes nothing is committed, the barrier. The version that a driver determined before step
+   2 is at most the one after the newest at that time. It now exists: created by the barrier, by another
+   writer, or by that driver, whose files are then among those that versions refer to.
 
 A driver that resumes later has its commit refused, retries, and finds its lease gone.
 """
@@ -31,7 +32,7 @@ _PURPOSE = {"lancens.purpose": "revoke the leases of writes presumed dead"}
 _ATTEMPTS = 10
 
 
-def pending(files: TableFiles) -> list[str]:
+def pending_revocations(files: TableFiles) -> list[str]:
     """Return the records of revoked leases whose barrier may not have been committed yet.
 
     Call after listing the leases: a lease that is gone by then has a record, or its barrier.
@@ -39,7 +40,7 @@ def pending(files: TableFiles) -> list[str]:
     return [file.path for file in files.below(REVOKED)]
 
 
-def revoke(
+def revoke_leases(
     target: ResolvedTable, files: TableFiles, dead: Sequence[LeaseRecord], recorded: Sequence[str]
 ) -> bool:
     """Revoke leases, and return once none of their holders can commit any more.
@@ -47,15 +48,17 @@ def revoke(
     Args:
         target: the table, which must have a version.
         files: the files at its location.
-        dead: the leases of writes that are considered dead.
-        recorded: the result of `pending`, called after these were listed.
+        dead: the leases of writes that are presumed dead.
+        recorded: the result of `pending_revocations`, called after these were listed.
 
     Returns:
-        Whether anything had to be revoked, and a barrier version exists.
+        Whether there was anything to revoke, so that a barrier version exists.
 
     Raises:
-        InvalidTableStateError: (19) metastore and storage disagree, so that no commit by name is possible.
-        ServiceUnavailableError: (17) metastore or storage failed; revoke again before removing anything.
+        InvalidTableStateError: (19) metastore and storage disagree, so that no commit
+            through the namespace is possible.
+        ServiceUnavailableError: (17) metastore or storage failed; repeat the revocation before
+            removing anything.
     """
     if not dead and not recorded:
         return False
@@ -76,7 +79,7 @@ def revoke(
 
 
 def _commit_barrier(target: ResolvedTable) -> int:
-    """Commit a version that changes nothing, unless another writer makes it first; either will do."""
+    """Commit a version that changes nothing; another writer's commit of that version has the same effect."""
     from lance import LanceOperation, Transaction
 
     seen = target.latest_version() or 0

@@ -19,40 +19,40 @@ if TYPE_CHECKING:
 class NamespaceProxy(LanceNamespace):
     """Forwards the requests that Lance's core makes to read and commit through a namespace."""
 
-    behind: LanceNamespace
-    """The namespace that decides the table's versions."""
+    wrapped: LanceNamespace
+    """The table's version authority."""
 
     def namespace_id(self) -> str:
         """Return the id of the wrapped namespace."""
-        return self.behind.namespace_id()
+        return self.wrapped.namespace_id()
 
     def describe_table(self, request: Any) -> models.DescribeTableResponse:
         """Forward the request, by which Lance refreshes credentials."""
-        return self.behind.describe_table(request)
+        return self.wrapped.describe_table(request)
 
     def list_table_versions(self, request: Any) -> models.ListTableVersionsResponse:
         """Forward the request, by which Lance gets the newest version."""
-        return self.behind.list_table_versions(request)
+        return self.wrapped.list_table_versions(request)
 
     def describe_table_version(self, request: Any) -> models.DescribeTableVersionResponse:
         """Forward the request, by which Lance reads commits in between, or the one that won a conflict."""
-        return self.behind.describe_table_version(request)
+        return self.wrapped.describe_table_version(request)
 
     def create_table_version(self, request: Any) -> models.CreateTableVersionResponse:
         """Forward the request, by which Lance commits."""
-        return self.behind.create_table_version(request)
+        return self.wrapped.create_table_version(request)
 
 
 @dataclass(eq=False)
 class LeasedCommits(NamespaceProxy):
     """Creates a version only while the writer's lease is held, and keeps the error of the last commit.
 
-    Lance asks to create a version once it is decided which one. The lease is checked after that and before
-    the version is created, so a driver that is suspended in between can create only this version, which
-    exists by the time a clean-up reads the referenced files, see `lease_revocation`. Lance may rebase a
-    compaction or an index on concurrent commits, and then asks again.
+    Lance requests to create a version once the version number is determined. The lease is checked after that
+    and before the version is created, so a driver that is suspended in between can create only this version,
+    which exists by the time a clean-up reads the referenced files, see `lease_revocation`. Lance may rebase a
+    compaction or an index on concurrent commits, and then repeats the request.
 
-    Lance's core drops the type of an exception that a namespace raises, so the driver asks the proxy.
+    Lance's core drops the type of an exception that a namespace raises, so the driver gets it from here.
     """
 
     lease: WriteLease | None

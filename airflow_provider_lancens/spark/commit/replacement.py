@@ -26,8 +26,8 @@ class Replacement(TableChange):
     replaced: frozenset[str]
     """The data files of the removed fragments."""
 
-    def onto(self, latest: LanceDataset | None) -> CommitStep:
-        """See `TableChange.onto`: other rows that were appended or removed meanwhile aren't affected."""
+    def apply_to(self, latest: LanceDataset | None) -> CommitStep:
+        """See `TableChange.apply_to`: other rows that were appended or removed meanwhile aren't affected."""
         from lance import LanceOperation
 
         removed = None if latest is None else _fragments_of(latest, self.replaced)
@@ -44,7 +44,7 @@ def replacing(
     """Return the kind of change that replaces what a commit in this mode wrote.
 
     Raises:
-        InvalidInputError: (13) it can't be undone without affecting changes of other writers.
+        InvalidInputError: (13) the commit cannot be undone without affecting changes of other writers.
     """
     if mode == "append":
         return partial(Replacement, replaced=_appended_files(dataset, commit, table))
@@ -56,7 +56,7 @@ def _appended_files(dataset: LanceDataset, commit: KeyedCommit, table: str) -> f
     """Return the data files that a commit appended, if all are unchanged.
 
     Raises:
-        InvalidInputError: (13) the commit can't be read any more, or its files were changed since.
+        InvalidInputError: (13) the commit cannot be read any more, or its files were changed since.
     """
     transaction = read_transaction(dataset, commit.version)
     if transaction is None:
@@ -77,7 +77,7 @@ def _check_only_maintained(dataset: LanceDataset, commit: KeyedCommit, table: st
     """Check that no rows were changed since a commit that overwrote the table.
 
     Raises:
-        InvalidInputError: (13) others have changed rows since, or that can't be determined any more.
+        InvalidInputError: (13) others have changed rows since, or that cannot be determined any more.
     """
     if data_changed(dataset, since=commit.version):
         raise InvalidInputError(
@@ -94,7 +94,7 @@ def _added(operation: Any) -> list[Any]:
 
 
 def _fragments_of(dataset: LanceDataset, files: frozenset[str]) -> list[int] | None:
-    """Return the ids of the fragments that consist of these files; None if one is missing or lost rows."""
+    """Return the ids of the fragments with these files; None if a file or a row of them was removed."""
     found: list[int] = []
     missing = set(files)
     for fragment in dataset.get_fragments():

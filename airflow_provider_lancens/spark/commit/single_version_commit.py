@@ -1,8 +1,8 @@
 """The fence around one commit: it creates exactly the given version, or none.
 
-By itself Lance rebases a stale commit on the commits in between (facts: `max_retries=0` is no
-compare-and-set). Through the fence Lance sees the table as the driver saw it, and creates the version after
-that, or nothing.
+By itself Lance rebases a stale commit on the commits in between, even with ``max_retries=0``, which is no
+compare-and-set. Through the fence Lance reads the table as the driver did, and creates the next version or
+nothing.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ class SingleVersionCommit(LeasedCommits):
     """A namespace of one table for one commit of Lance's core, which records the outcome of that commit."""
 
     target: ResolvedTable
-    """The table; `behind` is what decides its versions."""
-    seen: int
-    """Its newest version as the driver saw it, and as Lance sees it; 0 if there was none."""
-    asked: bool = field(default=False, init=False)
-    """Whether Lance asked to create a version; if not, Lance itself refused the commit."""
+    """The table; `wrapped` is its version authority."""
+    base_version: int
+    """Its newest version as the driver read it, and as Lance is shown it; 0 if there was none."""
+    was_requested: bool = field(default=False, init=False)
+    """Whether Lance requested to create a version; if not, Lance itself refused the commit."""
     failure: Exception | None = field(default=None, init=False)
     """The error of a commit with unknown outcome; None if another writer was first."""
 
     def namespace_id(self) -> str:
         """Return an id made of the table's location and the version."""
-        return f"commit:{self.target.dataset.location}:{self.seen + 1}"
+        return f"commit:{self.target.dataset.location}:{self.base_version + 1}"
 
     def commit(self, transaction: Transaction, *, stable_row_ids: bool = False) -> None:
-        """Commit a transaction with Lance as exactly the version after the one that the driver saw.
+        """Commit a transaction with Lance as exactly the version after `base_version`.
 
         Raises:
-            OSError, RuntimeError, ValueError: it failed; `failure` and `error_of` tell whether Lance or the
+            OSError, RuntimeError, ValueError: it failed; `failure` and `error_of` show whether Lance or the
                 version authority refused it.
         """
         from lance import LanceDataset
@@ -63,27 +63,27 @@ class SingleVersionCommit(LeasedCommits):
             namespace_client_managed_versioning=True,
         )
 
-    def list_table_versions(self, request: Any) -> models.ListTableVersionsResponse:  # noqa: ARG002 as it was seen
-        """Return the version that the driver saw as the newest."""
-        if not self.seen:
+    def list_table_versions(self, request: Any) -> models.ListTableVersionsResponse:  # noqa: ARG002 as the driver read it
+        """Return `base_version` as the newest."""
+        if not self.base_version:
             return models.ListTableVersionsResponse(versions=[])
-        asked = models.DescribeTableVersionRequest(id=self.target.parts, version=self.seen)
-        newest = self.behind.describe_table_version(asked).version
+        described = models.DescribeTableVersionRequest(id=self.target.parts, version=self.base_version)
+        newest = self.wrapped.describe_table_version(described).version
         return models.ListTableVersionsResponse(versions=[newest])
 
     def create_table_version(self, request: Any) -> models.CreateTableVersionResponse:
-        """Create the version after the one the driver saw.
+        """Create the version after `base_version`.
 
         Raises:
             ConcurrentModificationError: (14) another writer was first, or the lease was revoked.
         """
-        self.asked = True
-        if request["version"] != self.seen + 1:
-            # Lance reads the versions in between by path, and would go on. It leaves its staged file behind.
+        self.was_requested = True
+        if request["version"] != self.base_version + 1:
+            # Lance reads the versions in between by path, and would continue; its staged file is left behind.
             manifests = self.target.dataset.manifests
             manifests.remove(f"{VERSIONS}/{staged_name(request['manifest_path'])}")
             raise ConcurrentModificationError(
-                f"expected a request for version {self.seen + 1}, but Lance requested version "
+                f"expected a request for version {self.base_version + 1}, but Lance requested version "
                 f"{request['version']}"
             )
         try:

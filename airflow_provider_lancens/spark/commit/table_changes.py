@@ -22,7 +22,7 @@ class CommitStep(NamedTuple):
     operation: Any
     read_version: int
     counts: Counts | None = None
-    """The counts of the change, if they depend on that version."""
+    """The counts of the change, if they depend on `read_version`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class TableChange:
     schema: pa.Schema
     fragments: Sequence[FragmentMetadata] = field(repr=False)
 
-    def onto(self, latest: LanceDataset | None) -> CommitStep:
-        """Return the operation that applies the change to the current table.
+    def apply_to(self, latest: LanceDataset | None) -> CommitStep:
+        """Return the operation that applies the change to the latest version.
 
         Args:
             latest: the data set at its latest version; None if there is none.
@@ -46,10 +46,10 @@ class TableChange:
         raise NotImplementedError
 
     def check_same_columns(self, latest: LanceDataset) -> None:
-        """Check that the fragments have the columns of the data set; Lance doesn't.
+        """Check that the fragments have the columns of the data set, which Lance does not check.
 
         Raises:
-            ConcurrentModificationError: (14) others changed the columns, or made the data set, meanwhile.
+            ConcurrentModificationError: (14) others changed the columns or created the data set meanwhile.
         """
         if self.base is None or latest.version < self.base:
             raise self._conflict("another writer created its data set")
@@ -84,14 +84,14 @@ class Create(TableChange):
 
     __slots__ = ()
 
-    def onto(self, latest: LanceDataset | None) -> CommitStep:
-        """See `TableChange.onto`.
+    def apply_to(self, latest: LanceDataset | None) -> CommitStep:
+        """See `TableChange.apply_to`.
 
         Raises:
             TableAlreadyExistsError: (5) the data set exists.
         """
         if latest is not None:
-            raise already_there(self.table, latest.version)
+            raise already_exists(self.table, latest.version)
         return self._replacement(0)
 
 
@@ -100,8 +100,8 @@ class Overwrite(TableChange):
 
     __slots__ = ()
 
-    def onto(self, latest: LanceDataset | None) -> CommitStep:
-        """See `TableChange.onto`: maintenance by others, such as a compaction, is no conflict."""
+    def apply_to(self, latest: LanceDataset | None) -> CommitStep:
+        """See `TableChange.apply_to`: maintenance by others, such as a compaction, is no conflict."""
         if latest is None:
             return self._first_version()
         if self.base is None or latest.version < self.base or data_changed(latest, self.base):
@@ -110,12 +110,12 @@ class Overwrite(TableChange):
 
 
 class Append(TableChange):
-    """Add rows; rows that others appended meanwhile stay."""
+    """Add rows; rows that others appended meanwhile are kept."""
 
     __slots__ = ()
 
-    def onto(self, latest: LanceDataset | None) -> CommitStep:
-        """See `TableChange.onto`: Lance rebases an append on any commit that doesn't replace the rows."""
+    def apply_to(self, latest: LanceDataset | None) -> CommitStep:
+        """See `TableChange.apply_to`: Lance rebases an append on any commit that doesn't replace all rows."""
         from lance import LanceOperation
 
         if latest is None:
@@ -143,7 +143,7 @@ KINDS: dict[str, type[TableChange]] = {"append": Append, "overwrite": Overwrite,
 """The kinds of changes by mode."""
 
 
-def already_there(table: str, version: int) -> TableAlreadyExistsError:
+def already_exists(table: str, version: int) -> TableAlreadyExistsError:
     """Return the error of a `create` on a table that has a data set."""
     return TableAlreadyExistsError(
         f"table {table}: mode 'create' writes the first version, but version {version} exists; "

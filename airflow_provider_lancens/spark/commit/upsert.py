@@ -31,8 +31,8 @@ class Upsert(TableChange):
 
     keys: pa.Table = field(repr=False)
 
-    def onto(self, latest: LanceDataset | None) -> CommitStep:
-        """See `TableChange.onto`: the rows to remove are searched for again, including those of others."""
+    def apply_to(self, latest: LanceDataset | None) -> CommitStep:
+        """See `TableChange.apply_to`: the rows to remove are determined again, including those of others."""
         if latest is None:
             return self._first_version()
         self.check_same_columns(latest)
@@ -55,7 +55,7 @@ def check_keys(on: Sequence[str], schema: pa.Schema, table: str) -> None:
     """Check that these columns can be used as upsert keys.
 
     Raises:
-        InvalidInputError: (13) a column doesn't exist, is named twice, or has a type that can't be a key.
+        InvalidInputError: (13) a column doesn't exist, is named twice, or has a type that cannot be a key.
     """
     if len(set(on)) < len(on):
         raise InvalidInputError(f"table {table}: on: a column is listed twice in {list(on)}")
@@ -88,17 +88,17 @@ def read_keys(
         table: the table's name, for messages.
 
     Raises:
-        InvalidInputError: (13) two rows have the same key, or one has none.
+        InvalidInputError: (13) two rows have the same key, or a key is null.
     """
     files = [file.path for fragment in fragments for file in fragment.files]
-    batches = [batch for path in files for batch in _scanned(dataset, path, schema)]
+    batches = [batch for path in files for batch in _read_batches(dataset, path, schema)]
     keys = pa.Table.from_batches(batches, schema)
-    _check_given(keys, table)
+    _check_not_null(keys, table)
     _check_unique(keys, table)
     return keys
 
 
-def _scanned(dataset: DatasetRef, path: str, schema: pa.Schema) -> list[pa.RecordBatch]:
+def _read_batches(dataset: DatasetRef, path: str, schema: pa.Schema) -> list[pa.RecordBatch]:
     from lance.file import LanceFileReader
 
     reader = LanceFileReader(
@@ -108,11 +108,11 @@ def _scanned(dataset: DatasetRef, path: str, schema: pa.Schema) -> list[pa.Recor
     return [batch.select(schema.names).cast(schema) for batch in batches]
 
 
-def _check_given(keys: pa.Table, table: str) -> None:
-    lacking = [name for name in keys.column_names if keys[name].null_count]
-    if lacking:
+def _check_not_null(keys: pa.Table, table: str) -> None:
+    with_nulls = [name for name in keys.column_names if keys[name].null_count]
+    if with_nulls:
         raise InvalidInputError(
-            f"table {table}: on: {', '.join(lacking)} is null in {keys[lacking[0]].null_count} rows "
+            f"table {table}: on: {', '.join(with_nulls)} is null in {keys[with_nulls[0]].null_count} rows "
             "of the source, which cannot match any row; filter those rows out; nothing was "
             "committed"
         )
@@ -121,10 +121,10 @@ def _check_given(keys: pa.Table, table: str) -> None:
 def _check_unique(keys: pa.Table, table: str) -> None:
     counts = keys.group_by(keys.column_names).aggregate([([], "count_all")])
     # By position: a key column may have the count's name.
-    doubled = counts.filter(pc.greater(counts.column(counts.num_columns - 1), 1))
-    if doubled.num_rows:
-        examples = doubled.select(range(len(keys.column_names))).slice(0, _EXAMPLES).to_pylist()
+    duplicates = counts.filter(pc.greater(counts.column(counts.num_columns - 1), 1))
+    if duplicates.num_rows:
+        examples = duplicates.select(range(len(keys.column_names))).slice(0, _EXAMPLES).to_pylist()
         raise InvalidInputError(
-            f"table {table}: on: {doubled.num_rows} keys are in more than one row of the source, "
+            f"table {table}: on: {duplicates.num_rows} keys are in more than one row of the source, "
             f"such as {', '.join(map(str, examples))}; keep one row of each; nothing was committed"
         )

@@ -1,9 +1,9 @@
 """Leases of running writes: a clean-up keeps all files written since the oldest of these writes began.
 
 A lease is two small files beside the data. The first is written once, when the write begins; the second, the
-heartbeat, is rewritten for as long as its driver lives. A clean-up that considers a write dead removes the
+heartbeat, is rewritten for as long as its driver runs. A clean-up that presumes a write dead removes the
 first, and nothing recreates it: a driver that was suspended while it wrote its heartbeat recreates only the
-second. All times are modification times given by the storage: drivers' clocks aren't used.
+second. All times are modification times by the storage's clock; drivers' clocks aren't used.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ REVOKED = f"{RECORDED}/revoked"
 """Records of leases that were revoked, see `lease_revocation`."""
 REFRESH = 60.0
 """Seconds between two heartbeats of a running write."""
-_SIGN_OF_LIFE = ".alive"
+_HEARTBEAT = ".alive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,12 @@ class WriteLease:
     """Start of the write, by the storage's clock."""
 
     def check(self) -> None:
-        """Check that the lease is held; called once the version to make is decided, right before it is made.
+        """Check that the lease is held; called right before a version is created whose number is determined.
 
         Raises:
             ConcurrentModificationError: (14) a clean-up revoked it, and the write's files may be gone.
         """
-        if self.files.look(self.path) is None:
+        if self.files.stat(self.path) is None:
             raise ConcurrentModificationError(
                 f"{self.files.location}: a clean-up presumed this write dead, since its lease had "
                 "expired, and may have removed its files; nothing was committed, run it again"
@@ -59,7 +59,7 @@ class WriteLease:
 
     @contextlib.contextmanager
     def explaining_missing_files(self) -> Iterator[None]:
-        """If reading the write's own files fails in the block, report a clean-up that is the reason.
+        """If reading the write's own files fails in the block, check whether a clean-up removed them.
 
         Raises:
             ConcurrentModificationError: (14) a clean-up revoked the lease.
@@ -72,15 +72,15 @@ class WriteLease:
 
     def refresh(self) -> None:
         """Write a heartbeat, unless the lease was revoked."""
-        if self.files.look(self.path) is not None:
-            self.files.put(self.path + _SIGN_OF_LIFE, b"")
+        if self.files.stat(self.path) is not None:
+            self.files.put(self.path + _HEARTBEAT, b"")
 
     @contextlib.contextmanager
     def kept_alive(self, *, end: bool = False) -> Iterator[Self]:
         """Refresh the lease from a thread for the duration of the block.
 
         Args:
-            end: whether to release it at the end of the block, however that ends.
+            end: whether to release it when the block ends, also by an error.
         """
         done = threading.Event()
         thread = threading.Thread(
@@ -105,7 +105,7 @@ class WriteLease:
     def end(self) -> None:
         """Release the lease, which may have been revoked."""
         try:
-            self.files.remove(self.path, self.path + _SIGN_OF_LIFE)
+            self.files.remove(self.path, self.path + _HEARTBEAT)
         except LanceNamespaceError as error:
             _log.warning(
                 "The lease of a finished write could not be removed; a clean-up will remove it: %s", error
@@ -123,7 +123,7 @@ class LeaseRecord:
     @property
     def paths(self) -> tuple[str, str]:
         """Its two files."""
-        return self.path, self.path + _SIGN_OF_LIFE
+        return self.path, self.path + _HEARTBEAT
 
 
 def acquire_lease(dataset: DatasetRef) -> WriteLease:
@@ -138,31 +138,31 @@ def acquire_lease(dataset: DatasetRef) -> WriteLease:
     files = dataset.manifests
     path = f"{LEASES}/{uuid.uuid4()}"
     files.put(path, b"")
-    placed = files.look(path)
-    if placed is None:
+    stored = files.stat(path)
+    if stored is None:
         raise ServiceUnavailableError(
             f"{files.location}: {path} was written, but does not exist; run it again"
         )
-    write = WriteLease(files, path, placed.modified)
-    files.put(path + _SIGN_OF_LIFE, b"")
-    return write
+    lease = WriteLease(files, path, stored.modified)
+    files.put(path + _HEARTBEAT, b"")
+    return lease
 
 
 def leases_of(files: TableFiles) -> list[LeaseRecord]:
-    """Return the leases stored beside a data set, of running writes and of dead ones."""
+    """Return the leases stored beside a data set, of running writes and of those presumed dead."""
     found = {file.path: file.modified for file in files.below(LEASES)}
     return [
-        LeaseRecord(path, began, max(began, found.get(path + _SIGN_OF_LIFE, began)))
+        LeaseRecord(path, began, max(began, found.get(path + _HEARTBEAT, began)))
         for path, began in found.items()
-        if not path.endswith(_SIGN_OF_LIFE)
+        if not path.endswith(_HEARTBEAT)
     ]
 
 
-def stray_signs_of(files: TableFiles, before: datetime) -> list[str]:
+def stray_heartbeats(files: TableFiles, before: datetime) -> list[str]:
     """Return the heartbeat files older than a given time whose leases are gone."""
     found = {file.path: file.modified for file in files.below(LEASES)}
     return [
         path
-        for path, given in found.items()
-        if path.endswith(_SIGN_OF_LIFE) and path.removesuffix(_SIGN_OF_LIFE) not in found and given < before
+        for path, modified in found.items()
+        if path.endswith(_HEARTBEAT) and path.removesuffix(_HEARTBEAT) not in found and modified < before
     ]

@@ -1,7 +1,7 @@
-"""Expired keys: digests of keys whose records were removed, so that a rerun is refused rather than done.
+"""Expired keys: digests of keys whose records were removed, so that a rerun is refused.
 
 They are kept in shards by their first two hex digits, each a file of sorted digests. A clean-up that adds
-some writes a new file with the old ones' content, then removes the old ones.
+keys writes a new file that includes the content of the old ones, then removes these.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The attempts of one driver to commit under a key: each is announced before, and concluded after.
+"""The attempts of one driver to commit under a key: each is announced before it and concluded after it.
 
 Two drivers may commit the same write at once: of two live ones, one finds the other's commit.
 """
@@ -42,7 +42,7 @@ class KeyAttempts:
     uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
     """The UUID of its transaction."""
     made: list[int] = field(default_factory=list)
-    """The versions that it tried to make."""
+    """The versions that it tried to create."""
 
     def find(self, latest: LanceDataset | None, after: int) -> KeyedCommit | None:
         """Return a commit under the key, of this driver or of another, that was made above a version.
@@ -61,7 +61,7 @@ class KeyAttempts:
         return None if found is None or self.write.ignores(found) else found
 
     def announce(self, version: int, counts: Counts, latest: LanceDataset | None = None) -> KeyedCommit:
-        """Record that a commit is about to be made as exactly this version, which must not exist yet.
+        """Record that a commit is about to create exactly this version, which must not exist yet.
 
         Args:
             version: the version.
@@ -80,7 +80,7 @@ class KeyAttempts:
         return commit
 
     def conclude(self, latest: LanceDataset | None, commit: KeyedCommit) -> None:
-        """Confirm a commit of this driver; what fails here, a rerun or a clean-up does.
+        """Confirm a commit of this driver; if that fails, a rerun or a clean-up does it.
 
         Args:
             latest: the data set at the version before; None if there was none.
@@ -89,11 +89,11 @@ class KeyAttempts:
         try:
             self._confirm(commit)
             if latest is not None and commit.checkpoint is None and commit.version % MAX_BEHIND == 0:
-                KeyIndex.of(self.target.dataset.manifests).checkpoint.move_on(latest)
+                KeyIndex.of(self.target.dataset.manifests).checkpoint.advance(latest)
         except LanceNamespaceError as error:
             _log.warning(
                 "Table %s: version %d is committed, but its idempotency key could not be confirmed; a "
-                "rerun does that, while the version is kept: %s",
+                "rerun does that as long as the version is kept: %s",
                 self.target.id,
                 commit.version,
                 error,

@@ -1,6 +1,6 @@
 """The index of a table's key records: whether they are complete, what expired, and known Restores.
 
-One listing of its folder tells all of that, and whoever looks a key up needs no more unless it is found.
+One listing of its folder returns all of that, and is all that a lookup needs besides the key's own records.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class KeyIndex:
     files: TableFiles
     listed: Sequence[StoredFile]
     is_complete: bool
-    """Whether every key that was ever committed has its records; false for a table from before."""
+    """Whether every key that was ever committed has its records; false before an older table is migrated."""
     has_expired: bool
     """Whether any key has expired."""
 
@@ -65,10 +65,10 @@ def mark_complete(files: TableFiles) -> None:
 
 
 def remove_leftovers(files: TableFiles, exists: Callable[[], bool]) -> None:
-    """Remove what is left of the keys of a data set that was removed by hand, but for its folder.
+    """Remove the keys of a data set that was deleted by hand, except for the folder of this package.
 
     Another driver may be about to create the data set, so its record is kept: only those of committed
-    attempts are removed. A record that stays by mistake does no harm: its version has another transaction.
+    attempts are removed. A record that is kept by mistake is harmless: its version has another transaction.
 
     Args:
         files: the files at the table's location.
@@ -85,9 +85,9 @@ def remove_leftovers(files: TableFiles, exists: Callable[[], bool]) -> None:
 
 
 def checkpoint_below(files: TableFiles, latest: LanceDataset) -> int | None:
-    """Return the version of the checkpoint with the Restores up to the latest version; records the last few.
+    """Return the version of the checkpoint with the Restores up to the latest version; record the last few.
 
-    The next commit says so in its transaction, so that a rerun needn't read the history. Usually the latest
+    The next commit stores it in its transaction, so that a rerun needn't read the history. Usually the latest
     version is such a commit, and nothing else is read.
 
     Returns:
@@ -98,10 +98,10 @@ def checkpoint_below(files: TableFiles, latest: LanceDataset) -> int | None:
         if newest is not None and (known := checkpoint_of(newest)) is not None:
             return known
         return KeyIndex.of(files).checkpoint.covering(latest)
-    except (OSError, RuntimeError, TypeError, ValueError):  # another client's transaction can't be read
+    except (OSError, RuntimeError, TypeError, ValueError):  # another client's transaction, which is invalid
         return None
 
 
 def record_restores(target: ResolvedTable, latest: LanceDataset) -> None:
     """Record the Restores up to the latest version, so that they are known once it is cleaned up."""
-    KeyIndex.of(target.dataset.manifests).checkpoint.move_on(latest, wholly=True)
+    KeyIndex.of(target.dataset.manifests).checkpoint.advance(latest, completely=True)

@@ -1,4 +1,4 @@
-"""Look an idempotency key up before any work: what was committed under it, and what is to be written."""
+"""Look up an idempotency key before any work: what was committed under it, and what is to be written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KeyLookup:
-    """A table, and what its history has under the key of a write that begins now."""
+    """A table, and what its history contains under the key of a write that begins now."""
 
     target: ResolvedTable
     request: WriteRequest
@@ -33,22 +33,22 @@ class KeyLookup:
     started: float
     """When it began, by the monotonic clock."""
     earlier: KeyedCommit | None = None
-    """The commit by which an earlier run has done this very write."""
+    """The commit by which an earlier run has made the same write."""
     replaced: KeyedCommit | None = None
     """The commit under the key that this write is to replace."""
 
     def at_newest(self) -> Self:
-        """Return it with the data set as it is now, for a write that has waited; the key isn't looked up."""
+        """Return this with the newest data set, for a write that waited; the key isn't looked up again."""
         return replace(self, latest=self.target.open_latest())
 
 
 def look_up(target: ResolvedTable, request: WriteRequest) -> KeyLookup:
-    """Look up what a table has under the key of a write that begins now.
+    """Look up what a table contains under the key of a write that begins now.
 
     Raises:
         InvalidInputError: (13) the key was committed with other data, and `on_existing_key` is "skip"; or it
             has expired.
-        InvalidTableStateError: (19) it can't be told whether the key was committed.
+        InvalidTableStateError: (19) it cannot be determined whether the key was committed.
     """
     started, latest, policy = time.monotonic(), target.open_latest(), request.on_existing_key
     write = KeyedWrite(
@@ -62,7 +62,7 @@ def look_up(target: ResolvedTable, request: WriteRequest) -> KeyLookup:
     if found is not None and write.is_done_by(found):
         return replace(lookup, earlier=found)
     if found is not None and policy == "skip":
-        raise _written_otherwise(lookup, found)
+        raise _different_data(lookup, found)
     if found is None and policy != "write_again":
         return lookup
     above = replace(write, above=lookup.version)
@@ -70,7 +70,7 @@ def look_up(target: ResolvedTable, request: WriteRequest) -> KeyLookup:
 
 
 def confirm_unknown(target: ResolvedTable, key: str) -> bool:
-    """Confirm the attempts under a key of which it can't be told whether they were committed.
+    """Confirm the attempts under a key whose outcome cannot be determined.
 
     Returns:
         Whether there was one.
@@ -87,7 +87,7 @@ def _find(lookup: KeyLookup) -> KeyedCommit | None:
 
     Raises:
         InvalidInputError: (13) the key has expired.
-        InvalidTableStateError: (19) it can't be told whether the key was committed.
+        InvalidTableStateError: (19) it cannot be determined whether the key was committed.
     """
     target, latest, write = lookup.target, lookup.latest, lookup.write
     if latest is None:
@@ -108,11 +108,11 @@ def _find(lookup: KeyLookup) -> KeyedCommit | None:
     return found
 
 
-def _written_otherwise(lookup: KeyLookup, found: KeyedCommit) -> InvalidInputError:
+def _different_data(lookup: KeyLookup, found: KeyedCommit) -> InvalidInputError:
     write = lookup.write
     return InvalidInputError(
         f"table {lookup.target.id}: version {found.version} was committed under idempotency key "
         f"{write.key!r} with different data (fingerprint {found.fingerprint}, now {write.fingerprint}); "
         "nothing was written. Use another key to write this data as well, or on_existing_key='replace', "
-        "where available, to replace that version's"
+        "where available, to replace that version's data"
     )

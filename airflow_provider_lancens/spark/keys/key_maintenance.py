@@ -1,8 +1,8 @@
 """Maintenance of key records by a clean-up of versions: settle open attempts, and let old keys expire.
 
-Called before versions are removed, since the transaction of a version decides about its attempts. The records
-are listed shard by shard, so that memory doesn't grow with the table's age. Each step may be repeated: a
-clean-up that dies is finished by the next one.
+Called before versions are removed, since the transaction of a version shows which attempt created it. The
+records are listed shard by shard, so that memory doesn't grow with the table's age. Each step may be
+repeated: an interrupted clean-up is finished by the next one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile
 from airflow_provider_lancens.spark.keys.expired_keys import ExpiredKeys
 from airflow_provider_lancens.spark.keys.key_index import KeyIndex
-from airflow_provider_lancens.spark.keys.key_migration import bring_up_to_date
+from airflow_provider_lancens.spark.keys.key_migration import migrate_keys
 from airflow_provider_lancens.spark.keys.key_records import (
     KEYS,
     KeyRecord,
@@ -51,15 +51,15 @@ def maintain_keys(target: ResolvedTable, latest: LanceDataset, before: datetime 
         The number of keys that expired.
 
     Raises:
-        LanceNamespaceError: (15, 16, 17) the storage failed; a repetition continues.
+        LanceNamespaceError: (15, 16, 17) the storage failed; run it again to continue.
     """
     manifests = target.dataset.manifests
     index = KeyIndex.of(manifests)
     if not index.is_complete:
-        bring_up_to_date(target, latest, index)
+        migrate_keys(target, latest, index)
         index = KeyIndex.of(manifests)
     else:
-        index.checkpoint.move_on(latest, wholly=True)
+        index.checkpoint.advance(latest, completely=True)
     work = _Shards(manifests, latest, index, before)
     if (few := _all_if_few(manifests)) is not None:
         return sum(work.maintain(shard, list(group)) for shard, group in itertools.groupby(few, _shard))
@@ -97,7 +97,7 @@ class _Shards:
                 expired += records
         digests = {record.digest for record in expired}
         if expired:
-            # Before their records are removed: whoever finds none then, finds them here.
+            # Before their records are removed: a lookup that finds no record then finds the key here.
             ExpiredKeys(self.manifests).add(shard.rpartition("/")[2], digests)
             self.index.mark_expired()
             retract(self.manifests, expired)
@@ -109,7 +109,7 @@ class _Shards:
 
     def _settle(self, record: KeyRecord) -> bool:
         if record.version > self.latest.version:
-            return True  # under way, or it died: a later clean-up will see
+            return True  # in progress, or its driver ended: a later clean-up settles it
         verdict = judge(self.manifests, self.latest.checkout_version(self.latest.version), record)
         if not verdict.is_known:
             return True
@@ -121,8 +121,8 @@ class _Shards:
 
     def _is_old(self, files: Iterable[StoredFile], records: Iterable[KeyRecord]) -> bool:
         remaining = list(records)
-        under_way = any(record.version > self.latest.version for record in remaining)
-        if self.before is None or not remaining or under_way:
+        in_progress = any(record.version > self.latest.version for record in remaining)
+        if self.before is None or not remaining or in_progress:
             return False
         return max(file.modified for file in files) < self.before
 

@@ -1,6 +1,6 @@
-"""Bring a table from before the key records up to date: read its history once, and write the records.
+"""Migrate a table from before the key records: read its history once, and write the records.
 
-It may be interrupted and repeated, by several drivers at once: all write the same.
+The migration may be interrupted and repeated, also by several drivers at once: all write the same records.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _log = logging.getLogger(__name__)
 
 _THREADS = 16
 _LOGGED = "logged"
-"""Stands for the UUID of a transaction that was cleaned up."""
+"""In place of the UUID of a transaction that was cleaned up."""
 
 
-def bring_up_to_date(target: ResolvedTable, latest: LanceDataset, index: KeyIndex) -> None:
+def migrate_keys(target: ResolvedTable, latest: LanceDataset, index: KeyIndex) -> None:
     """Write the records of all keys in a table's history and in its catalog table's old write log.
 
     Args:
@@ -48,7 +48,7 @@ def bring_up_to_date(target: ResolvedTable, latest: LanceDataset, index: KeyInde
     """
     if latest.version > 1:
         _log.info(
-            "Table %s: the keys of its %d versions are recorded, once, so that later writes needn't read "
+            "Table %s: recording the keys of its %d versions, once, so that later writes need not read "
             "its history",
             target.id,
             latest.version,
@@ -59,8 +59,8 @@ def bring_up_to_date(target: ResolvedTable, latest: LanceDataset, index: KeyInde
             pool.submit(_write, index, record, key, commit)
             for record, key, commit in (*_kept(latest, restores), *_logged(target, latest))
         ]
-    for one in written:
-        one.result()
+    for future in written:
+        future.result()
     index.checkpoint.write(RestoredVersions(latest.version, tuple(sorted(restores))))
     mark_complete(index.files)
 
@@ -88,11 +88,14 @@ def _logged(target: ResolvedTable, latest: LanceDataset) -> Iterator[tuple[KeyRe
     manifests = target.dataset.manifests
     try:
         writes = [tuple(write) for write in json.loads(target.write_log or "[]")]
-        logged = [(str(key), int(version), str(mark), *counts) for key, version, mark, *counts in writes]
+        logged = [
+            (str(key), int(version), str(fingerprint), *counts)
+            for key, version, fingerprint, *counts in writes
+        ]
     except (TypeError, ValueError) as error:
         raise InvalidTableStateError(
-            f"table {target.id}: the catalog table's parameter {WRITES!r} can't be parsed: {error}; remove "
-            "it, then the keys of versions that were cleaned up are unknown"
+            f"table {target.id}: the catalog table's parameter {WRITES!r} cannot be parsed: {error}; remove "
+            "it, after which the keys of versions that were cleaned up are unknown"
         ) from error
     for key_digest, version, fingerprint, *counts in logged:
         if version <= latest.version and manifests.find(version) is None:

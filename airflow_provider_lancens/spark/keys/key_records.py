@@ -4,10 +4,10 @@ A driver writes the record before it commits, named by the key's digest, and by 
 the transaction that it is about to commit as exactly that version. So
 
 - a key without records was never committed, which one listing shows, whatever the age of the table;
-- a record whose version has another transaction is of an attempt that failed.
+- a record whose version has another transaction belongs to an attempt that failed.
 
-After the commit a second, empty object confirms it, for the time after the version is cleaned up. What
-decides is in the names alone; the content is for results and for people.
+After the commit a second, empty object confirms it, for the time after the version is cleaned up. Only
+the names are decisive; the content is informational.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DIGITS = 32
 CONFIRMED = ".committed"
 """Suffix of the object that confirms a record."""
 _UNIQUE = re.compile(r"once-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""What no user's own key looks like."""
+"""Pattern of the keys of `unique_key`; no key of a user matches it."""
 
 
 def digest(text: str) -> str:
@@ -42,7 +42,7 @@ def digest(text: str) -> str:
 
 
 def unique_key() -> str:
-    """Return a key for a write that has none: nobody looks it up, so it gets no records."""
+    """Return a key for a write that has none: it is never looked up, so it gets no records."""
     return f"once-{uuid.uuid4()}"
 
 
@@ -100,7 +100,7 @@ def commit_of(files: TableFiles, record: KeyRecord) -> KeyedCommit:
         counts = Counts(*(int(fields.get(name, 0)) for name in ("rows", "files", "bytes")))
         fingerprint, occasion = str(fields.get("fingerprint", "")), str(fields.get("occasion", ""))
     except (AttributeError, TypeError, ValueError):
-        # A machine that lost power may have lost the content; what decides is in the name.
+        # A machine that lost power may have lost the content; the name is what is decisive.
         return KeyedCommit(record.version, record.uuid, Counts())
     return KeyedCommit(record.version, record.uuid, counts, fingerprint, occasion)
 

@@ -22,7 +22,7 @@ _FINGERPRINT = "lancens.fingerprint"
 _OCCASION = "lancens.occasion"
 _ROWS, _FILES, _BYTES = "lancens.rows", "lancens.files", "lancens.bytes"
 REPEATING = frozenset({"replace", "write_again"})
-"""What is done on an existing key even if the same data was committed under it."""
+"""The policies under which a write is made even if the same data was committed under its key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,12 @@ class KeyedCommit:
 
     version: int
     uuid: str = ""
-    """The transaction's UUID: tells two commits under one key apart. Empty if only its version is known."""
+    """The transaction's UUID, which tells commits under one key apart. Empty if only the version is known."""
     counts: Counts = field(default_factory=Counts)
     fingerprint: str = ""
     """The digest of what was written; empty if none was given."""
     occasion: str = ""
-    """Tells a deliberate repetition from a retry; empty if none was given."""
+    """Distinguishes a deliberate repetition from a retry; empty if none was given."""
     checkpoint: int | None = field(default=None, compare=False)
     """The version of the checkpoint with the Restores of all versions below it; None if it isn't known."""
 
@@ -53,7 +53,7 @@ class KeyedCommit:
     def of(cls, version: int, transaction: Transaction) -> Self:
         """Return the commit that a transaction made, as its properties describe it."""
         properties = transaction.transaction_properties or {}
-        # Another writer that used the key may have left the counts out.
+        # Another client that used the key may have omitted the counts.
         counts = Counts(*(int(properties.get(name, "0")) for name in (_ROWS, _FILES, _BYTES)))
         fingerprint, occasion = properties.get(_FINGERPRINT, ""), properties.get(_OCCASION, "")
         return cls(version, transaction.uuid, counts, fingerprint, occasion)
@@ -98,12 +98,12 @@ class KeyedWrite:
     """The digest of what is to be written; empty if none was given."""
     policy: OnExistingKey = "skip"
     occasion: str = ""
-    """Tells a repetition from another one; the same for all its tries. Empty if there is none."""
+    """Distinguishes repetitions; the same for all tries of one. Empty if there is none."""
     above: int = 0
-    """Commits up to this version are the ones to be repeated or replaced, and don't count."""
+    """Commits up to this version are the ones to be repeated or replaced, and are ignored."""
 
     def is_done_by(self, found: KeyedCommit) -> bool:
-        """Return whether a commit under the key is this very write."""
+        """Return whether a commit under the key is the same write."""
         if self.policy in REPEATING:
             return bool(self.occasion) and found.occasion == self.occasion
         return not found.fingerprint or not self.fingerprint or found.fingerprint == self.fingerprint

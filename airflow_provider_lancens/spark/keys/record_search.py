@@ -15,7 +15,7 @@ from lance_namespace.errors import InvalidInputError, InvalidTableStateError
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.spark.keys.expired_keys import ExpiredKeys
 from airflow_provider_lancens.spark.keys.key_index import KeyIndex
-from airflow_provider_lancens.spark.keys.key_migration import bring_up_to_date
+from airflow_provider_lancens.spark.keys.key_migration import migrate_keys
 from airflow_provider_lancens.spark.keys.key_records import (
     KeyRecord,
     commit_of,
@@ -41,11 +41,11 @@ class Verdict:
     commit: KeyedCommit | None
     """The commit that it made; None if it failed, or that is unknown."""
     is_known: bool = True
-    """Whether that could be told."""
+    """Whether that could be determined."""
 
 
 def judge(manifests: Manifests, latest: LanceDataset, record: KeyRecord) -> Verdict:
-    """Tell whether an attempt was committed as a version up to the latest one.
+    """Determine whether an attempt was committed as a version up to the latest one.
 
     Args:
         manifests: the manifests of the data set.
@@ -82,9 +82,9 @@ class RecordSearch:
         # In this order: an expired key is in the index before its records are removed.
         found, index = records_in(files.below(folder)), KeyIndex.of(files)
         if not index.is_complete:
-            bring_up_to_date(target, latest, index)
+            migrate_keys(target, latest, index)
             found, index = records_in(files.below(folder)), KeyIndex.of(files)
-        # Those above the latest version are under way, or died: a commit after that version decides.
+        # Those above the latest version are in progress, or their driver ended: a later commit shows which.
         attempts = [record for record in found if record.version <= latest.version]
         return cls(target, latest, key, files, attempts, index)
 
@@ -92,12 +92,12 @@ class RecordSearch:
         """Return the newest commit under the key whose rows are in the table, or None.
 
         Args:
-            disproved: versions at which the caller knows its own attempts to have failed.
+            disproved: versions at which the caller's own attempts are known to have failed.
             own: the UUID of the caller's attempts.
-            above: commits up to this version don't count.
+            above: commits up to this version are ignored.
 
         Raises:
-            InvalidTableStateError: (19) it can't be told whether an attempt was committed.
+            InvalidTableStateError: (19) it cannot be determined whether an attempt was committed.
         """
         unknown: list[KeyRecord] = []
         restores: RestoredVersions | None = None
@@ -121,7 +121,7 @@ class RecordSearch:
         return None
 
     def unknown(self) -> list[KeyRecord]:
-        """Return the attempts of which it can't be told whether they were committed."""
+        """Return the attempts of which it cannot be determined whether they were committed."""
         verdicts = ((one, judge(self.files, self.latest, one)) for one in self.attempts)
         return [record for record, verdict in verdicts if not verdict.is_known]
 
@@ -141,7 +141,7 @@ class RecordSearch:
     def _unknown(self, record: KeyRecord) -> InvalidTableStateError:
         return InvalidTableStateError(
             f"table {self.target.id}: cannot determine whether idempotency key {self.key!r} was committed: "
-            f"an earlier run died about when it committed version {record.version}, and another client has "
-            "cleaned up that version; nothing was written. If its rows are in the table, call confirm_write; "
-            "otherwise use on_existing_key='write_again'"
+            f"an earlier run was interrupted while it committed version {record.version}, which another "
+            "client has cleaned up since; nothing was written. If its rows are in the table, call "
+            "confirm_write; otherwise use on_existing_key='write_again'"
         )

@@ -24,9 +24,9 @@ RESTORES_RECORDED = "lancens.restores_recorded"
 That checkpoint, or a later one, has the Restores of all versions below the commit; 0 if there are none."""
 MAX_BEHIND = 32
 """Versions after which a commit moves the checkpoint."""
-_MOST_AT_ONCE = 64
-"""Versions that a commit reads at most to move it: one writer must not pay for all others."""
-_FEW = 8
+_MAX_ADVANCE = 64
+"""Versions that a commit reads at most to move it: one writer must not bear the cost of all others."""
+_MAX_READ = 8
 """Versions that each commit reads at most: those of maintenance since the last commit of this package."""
 _NONE = b"[]"
 """The content of a checkpoint without Restores."""
@@ -47,7 +47,7 @@ class RestoredVersions:
         top = newest
         for made, restored in sorted(self.restores, reverse=True):
             if made > top:
-                continue  # itself undone
+                continue  # undone itself
             if version >= made:
                 break
             top = restored
@@ -95,7 +95,7 @@ class _Walk:
         Args:
             dataset: the data set.
             recorded: the checkpoint as read. A commit that relies on a later one is not trusted: another
-                driver may have replaced the checkpoint meanwhile, or its version was given up.
+                driver may have replaced the checkpoint meanwhile, or its version was abandoned.
             after: the version to stop at.
             newest: the version to begin with; None is the latest one.
         """
@@ -136,7 +136,7 @@ class RestoreCheckpoint:
         """
         newest = dataset.version
         recorded = self.read(newest)
-        bottom = max(newest - _FEW, recorded.checked)
+        bottom = max(newest - _MAX_READ, recorded.checked)
         walk = _Walk.down(dataset, recorded, bottom)
         if not walk.is_complete and bottom != recorded.checked:
             return None
@@ -156,22 +156,22 @@ class RestoreCheckpoint:
             self.write(known)
         return known
 
-    def move_on(self, dataset: LanceDataset, *, wholly: bool = False) -> None:
+    def advance(self, dataset: LanceDataset, *, completely: bool = False) -> None:
         """Read the transactions since if they are many, and record their Restores.
 
         Args:
             dataset: the data set, opened at its latest version.
-            wholly: whether to read all of them, however few or many.
+            completely: whether to read all of them, however few or many.
         """
         newest = dataset.version
-        if self._behind(newest) < (1 if wholly else MAX_BEHIND):
+        if self._behind(newest) < (1 if completely else MAX_BEHIND):
             return
         known = self.read(newest)
-        up_to = newest if wholly else min(newest, known.checked + _MOST_AT_ONCE)
+        up_to = newest if completely else min(newest, known.checked + _MAX_ADVANCE)
         self.write(known.extended(dataset, up_to))
 
     def read(self, newest: int) -> RestoredVersions:
-        """Return what is recorded; nothing if that is of versions above the newest, which were abandoned."""
+        """Return what is recorded; nothing if it is of versions above the newest, which were abandoned."""
         best = max(self.sizes, default=0)
         if 0 < best <= newest and self.sizes[best] == len(_NONE):
             return RestoredVersions(best)

@@ -15,7 +15,7 @@ from lance_namespace.errors import (
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage import purge
-from airflow_provider_lancens.spark.commit.lease_revocation import pending, revoke
+from airflow_provider_lancens.spark.commit.lease_revocation import pending_revocations, revoke_leases
 from airflow_provider_lancens.spark.commit.write_lease import leases_of
 from airflow_provider_lancens.spark.keys import maintain_keys
 from airflow_provider_lancens.spark.maintenance.maintained_table import MaintainedTable, maintained
@@ -128,7 +128,7 @@ def _shut_out_dead_writes(opened: MaintainedTable) -> bool:
     """
     files, now = opened.lease.files, opened.lease.began
     long_running = [lease for lease in leases_of(files) if lease.began < now - _SAFE_AGE]
-    records = pending(files)
+    records = pending_revocations(files)
     for lease in long_running:
         if lease.refreshed >= now - _SILENCE:
             raise ConcurrentModificationError(
@@ -136,7 +136,7 @@ def _shut_out_dead_writes(opened: MaintainedTable) -> bool:
                 f"{lease.began:%Y-%m-%d %H:%M} UTC, and its files older than a week would be "
                 "removed; nothing was removed, run it again when that write has ended"
             )
-    return revoke(opened.target, files, long_running, records)
+    return revoke_leases(opened.target, files, long_running, records)
 
 
 def _maintain_keys(opened: MaintainedTable, keep_keys: timedelta | None) -> int:

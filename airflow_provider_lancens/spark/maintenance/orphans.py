@@ -26,7 +26,7 @@ from airflow_provider_lancens.namespace.storage.object_store import (
     version_of,
 )
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
-from airflow_provider_lancens.spark.commit.lease_revocation import pending, revoke
+from airflow_provider_lancens.spark.commit.lease_revocation import pending_revocations, revoke_leases
 from airflow_provider_lancens.spark.commit.write_lease import (
     LEASES,
     REFRESH,
@@ -34,7 +34,7 @@ from airflow_provider_lancens.spark.commit.write_lease import (
     LeaseRecord,
     acquire_lease,
     leases_of,
-    stray_signs_of,
+    stray_heartbeats,
 )
 from airflow_provider_lancens.spark.keys import FOLDERS as KEY_FOLDERS
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
@@ -122,7 +122,8 @@ class _Leases:
     def of(cls, files: TableFiles, threshold: datetime) -> Self:
         found = leases_of(files)
         alive = [lease for lease in found if lease.refreshed >= threshold]
-        return cls(alive, [lease for lease in found if lease.refreshed < threshold], pending(files))
+        dead = [lease for lease in found if lease.refreshed < threshold]
+        return cls(alive, dead, pending_revocations(files))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +141,10 @@ class _Search:
             unfenced = self._unfenced(leases)
             leases = _Leases([*leases.alive, *leases.dead], [], [])
         if not dry_run:
-            revoke(self.target, self.files, leases.dead, leases.records)
+            revoke_leases(self.target, self.files, leases.dead, leases.records)
         orphans = self._orphans(old, leases)
         if not dry_run:
-            self.files.remove(*(file.path for file in orphans), *stray_signs_of(self.files, self.threshold))
+            self.files.remove(*(file.path for file in orphans), *stray_heartbeats(self.files, self.threshold))
         paths = tuple(sorted(file.path for file in orphans))
         size = sum(file.size for file in orphans)
         return Orphans(str(self.target.id), paths, size, removed=not dry_run, unfenced=unfenced)

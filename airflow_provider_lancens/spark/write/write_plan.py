@@ -19,7 +19,7 @@ from airflow_provider_lancens.spark.commit.table_changes import (
     Append,
     Overwrite,
     TableChange,
-    already_there,
+    already_exists,
 )
 from airflow_provider_lancens.spark.commit.upsert import Upsert, check_keys, read_keys
 from airflow_provider_lancens.spark.keys import Counts, KeyedCommit, KeyedWrite, KeyLookup
@@ -68,7 +68,7 @@ class WritePlan:
         if base is not None and lookup.replaced is not None:
             kind = replacing(request.mode, base, lookup.replaced, table)
         elif base is not None and request.mode == "create":
-            raise already_there(table, base.version)
+            raise already_exists(table, base.version)
         return cls(
             request=request,
             write=lookup.write,

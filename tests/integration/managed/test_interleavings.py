@@ -11,8 +11,8 @@ from tests.integration.managed.conftest import Lake
 from tests.integration.managed.managed_table import ManagedTable
 
 BEFORE_LISTING = Point(Manifests, "newest", after=False, committed=True)
-AFTER_A_LOOK = Point(Manifests, "look", after=True, committed=True)
-BEFORE_A_LOOK = Point(Manifests, "look", after=False, committed=True)
+AFTER_STAT = Point(Manifests, "stat", after=True, committed=True)
+BEFORE_STAT = Point(Manifests, "stat", after=False, committed=True)
 RECORDED = Point(Publication, "record", after=True, committed=False)
 
 
@@ -23,7 +23,7 @@ def other(lake: Lake, table: ManagedTable) -> ManagedTable:
 
 
 def test_a_reader_during_publication_finds_the_manifest(table: ManagedTable, other: ManagedTable) -> None:
-    for row, moment in enumerate((BEFORE_A_LOOK, AFTER_A_LOOK), start=2):
+    for row, moment in enumerate((BEFORE_STAT, AFTER_STAT), start=2):
         request = table.stage(row)
         with POINTS["after-the-commit"].ended_by(simulate_death), pytest.raises(SimulatedDeath):
             table.commit(request)
@@ -49,7 +49,7 @@ def test_commits_during_a_comparison_are_not_reported_as_bypass(
         assert described.context["managed.verdict"] == "consistent"
 
 
-@pytest.mark.parametrize("moment", [BEFORE_A_LOOK, RECORDED], ids=["before-it-looks", "when-it-is-recorded"])
+@pytest.mark.parametrize("moment", [BEFORE_STAT, RECORDED], ids=["before-stat", "when-it-is-recorded"])
 def test_a_commit_conflict_is_reported_as_such(
     table: ManagedTable, other: ManagedTable, moment: Point
 ) -> None:
@@ -60,7 +60,7 @@ def test_a_commit_conflict_is_reported_as_such(
     assert table.recorded == []
 
 
-@pytest.mark.parametrize("moment", [BEFORE_A_LOOK, RECORDED], ids=["before-it-looks", "when-it-is-recorded"])
+@pytest.mark.parametrize("moment", [BEFORE_STAT, RECORDED], ids=["before-stat", "when-it-is-recorded"])
 def test_lance_retries_after_a_commit_conflict(
     table: ManagedTable, other: ManagedTable, moment: Point
 ) -> None:

@@ -177,7 +177,7 @@ def test_a_clean_up_removes_files_of_an_object_store(
 
         paths = tuple(sorted([*interrupted, *(f"data/{path}" for path in data_files)]))
         assert planned.paths == removed.paths == paths
-        assert [path for path in paths if files.look(path) is not None] == []
+        assert [path for path in paths if files.stat(path) is not None] == []
         assert target.open(1).to_table() == ROWS
         assert files.below(LEASES) == []
 
@@ -187,6 +187,6 @@ def wait_for_the_next_second(files: TableFiles) -> None:
     newest = max(file.modified for file in files.below("data"))
     while True:
         files.put("clock", b"")
-        clock = files.look("clock")
+        clock = files.stat("clock")
         if clock is not None and clock.modified > newest:
             return

@@ -212,7 +212,7 @@ class Interrupted:
 
 
 @pytest.mark.parametrize("first_write", [True, False], ids=["on-first-write", "on-append"])
-@pytest.mark.parametrize("moment", ["onto", "create_table_version"])
+@pytest.mark.parametrize("moment", ["apply_to", "create_table_version"])
 def test_a_commit_is_retried_after_a_conflict(
     target: ResolvedTable, write: Write, first_write: bool, moment: str
 ) -> None:

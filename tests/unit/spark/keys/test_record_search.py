@@ -60,7 +60,7 @@ def test_the_commit_of_a_driver_killed_after_it_is_found_and_confirmed(target: R
     clean_up_by_lance(target)
     assert find(target, "february") == 2
     assert attempt.record is not None
-    assert files_of(target).look(attempt.record.path + CONFIRMED) is not None
+    assert files_of(target).stat(attempt.record.path + CONFIRMED) is not None
 
 
 def test_a_confirmed_key_outlives_its_version(target: ResolvedTable) -> None:
@@ -80,7 +80,7 @@ def test_an_unverifiable_commit_is_refused(target: ResolvedTable) -> None:
     clean_up_by_lance(target)
 
     with pytest.raises(
-        InvalidTableStateError, match=r"died about when it committed version 2.*confirm_write"
+        InvalidTableStateError, match=r"interrupted while it committed version 2.*confirm_write"
     ):
         find(target, "february")
 
