@@ -28,11 +28,11 @@ Run = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 BATCH_BYTES = 32 * 1024 * 1024
 """Bound of a batch; its last row may exceed it. Half of Spark's own, since dropping fillers copies it."""
 
-_MOST_LENGTHS = 256
-"""Most values of variable size to measure in a row: Spark takes long to compile the sum of more."""
+_MAX_LENGTHS = 256
+"""Maximum number of values of variable size to measure in a row: Spark compiles a longer sum slowly."""
 
 _ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
-_ROWS_BY_DEFAULT, _MOST_ROWS = 10_000, 16_384
+_DEFAULT_ROWS, _MAX_ROWS = 10_000, 16_384
 _BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _UNBOUNDED = str(2**31 - 1)
 """Spark then doesn't add up any bytes."""
@@ -47,19 +47,19 @@ def in_bounded_batches(frame: DataFrame, run: Run) -> Iterator[tuple[DataFrame, 
     space as rows do.
     """
     conf = frame.sparkSession.conf
-    own, rows = conf.get(_BYTES, None), int(conf.get(_ROWS, None) or _ROWS_BY_DEFAULT)
-    weighed = _weighed(frame, run, rows) if own in (None, _UNBOUNDED) and 0 < rows <= _MOST_ROWS else None
-    if weighed is None or own is not None:
-        yield weighed or (frame, run)
+    own, rows = conf.get(_BYTES, None), int(conf.get(_ROWS, None) or _DEFAULT_ROWS)
+    filled = _with_fillers(frame, run, rows) if own in (None, _UNBOUNDED) and 0 < rows <= _MAX_ROWS else None
+    if filled is None or own is not None:
+        yield filled or (frame, run)
         return
     conf.set(_BYTES, _UNBOUNDED)  # a concurrent write may unset it earlier
     try:
-        yield weighed
+        yield filled
     finally:
         conf.unset(_BYTES)
 
 
-def _weighed(frame: DataFrame, run: Run, rows: int) -> tuple[DataFrame, Run] | None:
+def _with_fillers(frame: DataFrame, run: Run, rows: int) -> tuple[DataFrame, Run] | None:
     """Add fillers after each large row, one per full share of `BATCH_BYTES` of its size.
 
     Args:
@@ -69,14 +69,14 @@ def _weighed(frame: DataFrame, run: Run, rows: int) -> tuple[DataFrame, Run] | N
 
     Returns:
         The rows, with a last column added that is false for fillers, and a task that drops them; None if the
-        rows can't be weighed.
+        size of the rows can't be computed.
     """
     # By position: names may differ only in case, or need quoting.
     sizes = {f"_{n}": value_bytes(f"_{n}", field.dataType) for n, field in enumerate(frame.schema.fields)}
     terms = [term for size in sizes.values() for term in size or ()]
     lengths = [term for term in terms if isinstance(term, str)]
     fixed = sum(term for term in terms if isinstance(term, int))
-    if None in sizes.values() or len(lengths) > _MOST_LENGTHS or fixed * rows > BATCH_BYTES:
+    if None in sizes.values() or len(lengths) > _MAX_LENGTHS or fixed * rows > BATCH_BYTES:
         return None
     if not lengths:
         return frame, run

@@ -1,6 +1,6 @@
 """Check that a Lance table can have the given columns, on the driver, before any executor starts.
 
-Lance 14 rejects other names or mishandles them: it drops what follows a NUL, can't read back a name with a
+Lance 14 rejects other names or mishandles them: it drops what follows a NUL, cannot read back a name with a
 backtick, and takes ``*`` for all columns.
 """
 
@@ -49,7 +49,7 @@ def _top_level_problems(names: list[str]) -> Iterator[str]:
             yield "column '': the name is empty"
         elif name == "*" or name in RESERVED_NAMES:
             yield f"column {name!r}: Lance reserves this name"
-        elif found := [words for character, words in _FORBIDDEN.items() if character in name]:
+        elif found := [shown for character, shown in _FORBIDDEN.items() if character in name]:
             yield f"column {name!r}: the name contains {' and '.join(found)}, which Lance does not allow"
 
 

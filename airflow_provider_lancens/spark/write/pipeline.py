@@ -28,11 +28,11 @@ _log = logging.getLogger(__name__)
 
 
 def write_rows(rows: Rows, lookup: KeyLookup) -> WriteResult:
-    """Do what `write_table` does for rows of any kind; they aren't computed if the key was found.
+    """Write rows of any kind, see `write_table`; they aren't computed if the key was found.
 
     Args:
         rows: the rows.
-        lookup: how to write them, the table, and what it has under the key.
+        lookup: how to write them, the table, and what it contains under the key.
     """
     if lookup.earlier is not None:
         return skipped_write(lookup, lookup.earlier)
@@ -83,10 +83,10 @@ def find_write(
 def confirm_write(
     namespace: NamespaceSpec | LanceNamespace, table: TableId | str, idempotency_key: str
 ) -> None:
-    """Record that a write under this key was committed, where that can't be told any more.
+    """Record that a write under this key was committed, where that cannot be determined any more.
 
-    A driver died about when it committed, and another client cleaned its version up before the next run. Call
-    this if its rows are in the table; the next run then skips the write.
+    Its driver was interrupted during the commit, and another client cleaned up the version before the next
+    run. Call this if its rows are in the table; the next run then skips the write.
 
     Args:
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
@@ -95,7 +95,7 @@ def confirm_write(
 
     Raises:
         TableNotFoundError: (4) the table isn't declared.
-        InvalidInputError: (13) nothing was ever about to be committed under the key.
+        InvalidInputError: (13) there is no write under the key whose outcome is unknown.
     """
     with resolved_table(namespace, table) as target:
         if not confirm_unknown(target, idempotency_key):
@@ -106,7 +106,7 @@ def confirm_write(
 
 
 def skipped_write(lookup: KeyLookup, earlier: KeyedCommit) -> WriteResult:
-    """Log that a write is skipped and how to do it again; return the result of the earlier run of it."""
+    """Log that a write is skipped and how to repeat it; return the result of the earlier run."""
     result = earlier.result(lookup.target.id, lookup.started, committed=False)
     _log.info(
         "table %s: skipped, since idempotency key %r was committed before: %s. on_existing_key='replace' "

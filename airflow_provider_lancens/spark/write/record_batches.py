@@ -42,7 +42,7 @@ def _column(column: pa.Array, field: pa.Field, cut_times: bool) -> pa.Array:
         column = column.dictionary_decode()  # Arrow casts values more widely than dictionaries of them
     if column.type != field.type:
         column = _cast(column, field, cut_times)
-    return _realigned(column) if _holds_decimals(field.type) else column
+    return _realigned(column) if _contains_decimals(field.type) else column
 
 
 def _cast(column: pa.Array, field: pa.Field, cut_times: bool) -> pa.Array:
@@ -63,7 +63,7 @@ def _realigned(column: pa.Array) -> pa.Array:
     return pa.concat_arrays([column, column.slice(0, 0)])
 
 
-def _holds_decimals(arrow: pa.DataType) -> bool:
+def _contains_decimals(arrow: pa.DataType) -> bool:
     return pa.types.is_decimal(arrow) or any(
-        _holds_decimals(arrow.field(i).type) for i in range(arrow.num_fields)
+        _contains_decimals(arrow.field(i).type) for i in range(arrow.num_fields)
     )

@@ -20,7 +20,7 @@ _UNITS = ("s", "ms", "us", "ns")
 
 
 def unfit_rows(table: str, reasons: Sequence[str]) -> TableSchemaValidationError:
-    """Return the error of rows that don't fit a table's columns, for these reasons."""
+    """Return the error for rows that don't fit a table's columns, with these reasons."""
     return TableSchemaValidationError(
         f"table {table}: the rows do not match its columns: {'; '.join(reasons)}. Select, cast "
         "or rename the columns of the rows"

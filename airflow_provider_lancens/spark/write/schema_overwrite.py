@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 def unfit_overwrite(table: str, rows: pa.Schema, base: LanceDataset) -> TableSchemaValidationError:
-    """Return the error of an overwrite whose rows don't fit the existing columns.
+    """Return the error for an overwrite whose rows don't fit the existing columns.
 
     Args:
         table: the table's identifier, for the message.

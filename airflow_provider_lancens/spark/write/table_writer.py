@@ -40,8 +40,8 @@ def write_table(
 ) -> WriteResult:
     """Write a DataFrame to a declared table, in one commit.
 
-    A driver that dies before its commit leaves unreferenced files, never rows. However often and by however
-    many drivers a write is repeated under the same key, its rows are in the table once.
+    A driver that is killed before its commit leaves unreferenced files, never rows. However
+    often and by however many drivers a write is repeated under the same key, its rows are in the table once.
 
     Args:
         df: the rows. It is computed once, and not at all if the key was already committed.
@@ -58,11 +58,10 @@ def write_table(
         on_existing_key: what to do if the key was committed before. ``skip`` writes nothing, and refuses
             another fingerprint; ``replace_if_changed`` replaces what another fingerprint wrote; ``replace``
             replaces whatever was written; ``write_again`` writes in addition, such as an upsert of corrected
-            rows. To replace is one commit: for an append it removes the rows of the earlier one, if no
-            change since hides which these are; otherwise it overwrites the table, if others have changed no
-            row since.
-        occasion: the same for all tries of one ``replace`` or ``write_again``, which is then done once;
-            without one, each call does it.
+            rows. To replace is one commit: for an append it removes the rows of the earlier one, if they
+            can still be identified; otherwise it overwrites the table, if others have changed no row since.
+        occasion: the same for all tries of one ``replace`` or ``write_again``, which is then made only once;
+            without one, each call makes it.
         on: the key columns of an upsert. Keys must be unique in `df`, and not null.
         overwrite_schema: whether an ``overwrite`` also replaces the columns. By default it keeps them, and
             the rows must fit them as those of an append must. In both cases Lance drops all indices; the
@@ -77,7 +76,7 @@ def write_table(
         TableAlreadyExistsError: (5) `create`, and the data set exists.
         InvalidInputError: (13) an argument is invalid, or a column's type can't be stored; or the key was
             committed with another fingerprint, can't be replaced, or has expired.
-        InvalidTableStateError: (19) it can't be told whether the key was committed.
+        InvalidTableStateError: (19) it cannot be determined whether the key was committed.
         ConcurrentModificationError: (14) `overwrite`, and rows were changed while it ran, or `upsert`, and
             columns were.
         TableSchemaValidationError: (20) the columns don't fit those of the table; the message names them, and

@@ -1,6 +1,6 @@
 """The two phases of a write, before and after the executors write its fragments.
 
-The two phases may run in different driver processes. How the executors are run doesn't matter here.
+The two phases may run in different driver processes. How the executors are run is independent of them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class WritePlan:
     request: WriteRequest
     write: KeyedWrite
     looked_up_to: int
-    """The version up to which the history doesn't have the key."""
+    """The version up to which the history doesn't contain the key."""
     kind: Callable[..., TableChange]
     base: int | None
     """The newest version when it was planned; None if there was no data set."""

@@ -17,7 +17,7 @@ from airflow_provider_lancens.spark.write.files.formats import ArrowFile, FileFo
 from airflow_provider_lancens.spark.write.files.projection import Projection, parse_type, projection_of
 from airflow_provider_lancens.spark.write.files.text_formats import Csv, Json
 
-_LOOKING = 16
+_PARALLEL = 16
 """Files that are inspected in parallel: on an object store each takes a few requests."""
 
 
@@ -52,22 +52,22 @@ def plan(source: FileSource, options: Mapping[str, str]) -> FilePlan:
         InvalidInputError: (13) there is no file, one can't be read, or a type or the filter is invalid.
         TableColumnNotFoundError: (12) a column is named that the files don't have.
         TableSchemaValidationError: (20) the files don't have one schema; the message names the file.
-        ServiceUnavailableError: (17) the storage didn't answer as expected.
+        ServiceUnavailableError: (17) the storage returned an unexpected response, or none.
     """
-    look = _Look(source, _format(source), options)
+    inspector = _Inspector(source, _format(source), options)
     # As in Spark, an empty file has no rows, regardless of the format.
     files = [file for file in find_files(source.paths, options) if file.bytes]
-    with ThreadPoolExecutor(_LOOKING, thread_name_prefix="lance-files") as pool:
-        seen = dict(zip(files, pool.map(look.at, files), strict=True))
-    schema = _agreed(seen) if seen else look.format.schema
+    with ThreadPoolExecutor(_PARALLEL, thread_name_prefix="lance-files") as pool:
+        inspected_files = dict(zip(files, pool.map(inspector.inspect, files), strict=True))
+    schema = _common_schema(inspected_files) if inspected_files else inspector.format.schema
     if schema is None:
         raise InvalidInputError("paths: all files are empty, so their columns are unknown")
     units = [
         FileUnit(file.location, file.bytes, piece.number, piece.bytes or file.bytes)
-        for file, inspected in seen.items()
+        for file, inspected in inspected_files.items()
         for piece in inspected.pieces
     ]
-    return FilePlan(look.format, schema, projection_of(source, schema), units)
+    return FilePlan(inspector.format, schema, projection_of(source, schema), units)
 
 
 def shares(units: Sequence[FileUnit], count: int) -> list[list[FileUnit]]:
@@ -82,12 +82,12 @@ def shares(units: Sequence[FileUnit], count: int) -> list[list[FileUnit]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _Inspector:
     source: FileSource
     format: FileFormat
     options: Mapping[str, str]
 
-    def at(self, file: SourceFile) -> InspectedFile:
+    def inspect(self, file: SourceFile) -> InspectedFile:
         try:
             with open_file(file.location, file.bytes, self.options) as opened:
                 inspected = self.format.inspect(opened)
@@ -100,9 +100,9 @@ class _Look:
 
 
 def _check_names(names: Sequence[str]) -> None:
-    twice = sorted(name for name, count in Counter(names).items() if count > 1)
-    if twice:
-        raise ValueError(f"two columns are named {', '.join(twice)}")
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+    if repeated:
+        raise ValueError(f"two columns are named {', '.join(repeated)}")
 
 
 def _format(source: FileSource) -> FileFormat:
@@ -110,33 +110,33 @@ def _format(source: FileSource) -> FileFormat:
         return Parquet()
     if source.format == "arrow":
         return ArrowFile()
-    words = source.schema
-    schema = words and pa.schema([(n, parse_type(w, f"schema[{n!r}]")) for n, w in words.items()])
+    types = source.schema
+    schema = types and pa.schema([(n, parse_type(t, f"schema[{n!r}]")) for n, t in types.items()])
     return Json(schema) if source.format == "json" else Csv(source.delimiter, source.header, schema)
 
 
-def _agreed(seen: Mapping[SourceFile, InspectedFile]) -> pa.Schema:
+def _common_schema(files: Mapping[SourceFile, InspectedFile]) -> pa.Schema:
     """Return the common schema of all files; in text files, a column without any value has no type."""
-    first, *_ = seen
-    agreed = {field.name: field for field in seen[first].schema}
-    for file, inspected in seen.items():
+    first, *_ = files
+    common = {field.name: field for field in files[first].schema}
+    for file, inspected in files.items():
         other = {field.name: field for field in inspected.schema}
-        differing = _differing(agreed, other)
-        if differing:
+        differences = _differences(common, other)
+        if differences:
             raise TableSchemaValidationError(
                 f"file {file.location}: its schema differs from that of {first.location}; columns: "
-                f"{'; '.join(differing)}"
+                f"{'; '.join(differences)}"
             )
-        agreed = {n: other[n] if pa.types.is_null(field.type) else field for n, field in agreed.items()}
-    return pa.schema([pa.field(field.name, field.type) for field in agreed.values()])
+        common = {n: other[n] if pa.types.is_null(field.type) else field for n, field in common.items()}
+    return pa.schema([pa.field(field.name, field.type) for field in common.values()])
 
 
-def _differing(agreed: Mapping[str, pa.Field], other: Mapping[str, pa.Field]) -> list[str]:
-    reasons = [f"{name} is missing" for name in agreed if name not in other]
-    reasons += [f"{name} is unexpected" for name in other if name not in agreed]
+def _differences(common: Mapping[str, pa.Field], other: Mapping[str, pa.Field]) -> list[str]:
+    reasons = [f"{name} is missing" for name in common if name not in other]
+    reasons += [f"{name} is unexpected" for name in other if name not in common]
     return reasons + [
         f"{name} is {other[name].type}, not {field.type}"
-        for name, field in agreed.items()
+        for name, field in common.items()
         if name in other
         and other[name].type != field.type
         and not (pa.types.is_null(field.type) or pa.types.is_null(other[name].type))

@@ -45,20 +45,20 @@ class FileRows:
     def write(self, task: WriteTask) -> Written:
         """See `Rows.write`."""
         planned = self._plan(task.dataset.storage_options)
-        cut = shares(planned.units, self.source.tasks or self._side_by_side(planned.units))
-        if not cut:
+        parts = shares(planned.units, self.source.tasks or self._parallelism(planned.units))
+        if not parts:
             return []
         reader = FileReader(planned, self.source.options_over(task.dataset.storage_options))
-        work = FileTask(task, reader, cut)
-        return self.spark.range(0, len(cut), 1, len(cut)).mapInArrow(work.run, WRITTEN_COLUMNS).collect()
+        work = FileTask(task, reader, parts)
+        return self.spark.range(0, len(parts), 1, len(parts)).mapInArrow(work.run, WRITTEN_COLUMNS).collect()
 
     def _plan(self, storage: Mapping[str, str]) -> FilePlan:
-        # Planned once: the files are those at the beginning of the write.
+        # Planned once, so that the files are those at the beginning of the write.
         if self._planned is None:
             self._planned = plan(self.source, self.source.options_over(storage))
         return self._planned
 
-    def _side_by_side(self, units: Iterable[FileUnit]) -> int:
+    def _parallelism(self, units: Iterable[FileUnit]) -> int:
         context = getattr(self.spark, "_sc", None)  # Spark Connect has none
         if context is not None:
             return int(context.defaultParallelism)

@@ -43,7 +43,7 @@ def find_files(paths: Sequence[str], options: Mapping[str, str]) -> list[SourceF
 
     Raises:
         InvalidInputError: (13) a path is invalid, or there is no file.
-        ServiceUnavailableError: (17) the storage didn't answer as expected.
+        ServiceUnavailableError: (17) the storage returned an unexpected response, or none.
     """
     found: dict[str, SourceFile] = {}
     for number, path in enumerate(paths):

@@ -43,7 +43,7 @@ def write_files(
     """Write the rows of files to a declared table, in one commit, as `write_table` does for a DataFrame.
 
     Executors read the files with Arrow and write Lance; no row goes through the JVM. All files must have one
-    schema. Rows keep the order of the files within each task, and tasks that of their shares.
+    schema. Rows keep the order of the files within each task, and tasks the order of their shares.
 
     Args:
         spark: the session that runs the tasks.
@@ -72,7 +72,7 @@ def write_files(
             committed with another fingerprint, can't be replaced, or has expired.
         ConcurrentModificationError: (14) `overwrite`, and rows were changed while it ran, or `upsert`, and
             columns were.
-        ServiceUnavailableError: (17) the storage of the files didn't answer as expected.
+        ServiceUnavailableError: (17) the storage of the files returned an unexpected response, or none.
         TableSchemaValidationError: (20) the files don't have one schema, or don't fit the table.
     """
     layout = options or DEFAULT_LAYOUT

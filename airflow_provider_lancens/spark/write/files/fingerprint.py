@@ -17,7 +17,8 @@ from airflow_provider_lancens.spark.write.files.file_system import find_files
 if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
 
-_NOT_OF_THE_ROWS = frozenset({"storage_options", "tasks"})
+_IGNORED = frozenset({"storage_options", "tasks"})
+"""Fields that do not affect the rows."""
 
 
 def fingerprint_files(
@@ -31,21 +32,21 @@ def fingerprint_files(
         table: the table to write to, whose storage options may be needed to reach the files.
 
     Returns:
-        Text to compare; None if a path has no files any more, so that they can't be compared.
+        Text to compare; None if a path has no files any more, so that there is nothing to compare.
 
     Raises:
         TableNotFoundError: (4) the table isn't declared.
-        ServiceUnavailableError: (17) the storage didn't answer as expected.
+        ServiceUnavailableError: (17) the storage returned an unexpected response, or none.
     """
     with resolved_table(namespace, table) as target:
         return fingerprint_of_files(source, target.dataset.storage_options)
 
 
 def fingerprint_of_files(source: FileSource, storage_options: Mapping[str, str]) -> str | None:
-    """Do the same with the storage options of the table to write to."""
+    """Return the same as `fingerprint_files`, given the storage options of the table to write to."""
     try:
         files = find_files(source.paths, source.options_over(storage_options))
     except InvalidInputError:
         return None
-    words = {f.name: getattr(source, f.name) for f in fields(source) if f.name not in _NOT_OF_THE_ROWS}
-    return hashlib.sha256(repr((sorted(files), words)).encode()).hexdigest()
+    settings = {f.name: getattr(source, f.name) for f in fields(source) if f.name not in _IGNORED}
+    return hashlib.sha256(repr((sorted(files), settings)).encode()).hexdigest()

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 
 BATCH_BYTES = 16 * 1024 * 1024
 """Target maximum size of a batch; Lance and Arrow hold a few of them at a time."""
-_MOST_ROWS = 64 * 1024
-_AT_ONCE = 64 * 1024 * 1024
+_MAX_ROWS = 64 * 1024
+_MAX_BUFFERED = 64 * 1024 * 1024
 """A row group up to this size is fetched as a whole, a larger one is streamed."""
-_BIT = 4 * 1024 * 1024
+_BUFFER = 4 * 1024 * 1024
 
 
 class FilePiece(NamedTuple):
@@ -26,7 +26,7 @@ class FilePiece(NamedTuple):
 
 
 WHOLE = FilePiece(0, 0)
-"""The only piece of a file that can't be split; its size is the file's."""
+"""The only piece of a file that cannot be split; its size is the file's."""
 
 
 class InspectedFile(NamedTuple):
@@ -58,7 +58,7 @@ class FileFormat(Protocol):
     def read(
         self, file: pa.NativeFile, numbers: Sequence[int], wanted: ScanRequest
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of pieces in bounded batches, perhaps with rows that don't match the condition."""
+        """Yield the rows of pieces in bounded batches, possibly with rows that don't match the condition."""
 
 
 class Parquet:
@@ -82,7 +82,9 @@ class Parquet:
             fragment = fragment.subset(wanted.condition)
         for found in fragment.row_groups:
             group = fragment.metadata.row_group(found.id)
-            streamed = {} if _stored_bytes(group) <= _AT_ONCE else {"pre_buffer": False, "buffer_size": _BIT}
+            streamed = (
+                {} if _stored_bytes(group) <= _MAX_BUFFERED else {"pre_buffer": False, "buffer_size": _BUFFER}
+            )
             # One row group after the other: a reader of several fetches them all at once.
             reader = pq.ParquetFile(file, metadata=fragment.metadata, **streamed)
             yield from reader.iter_batches(_batch_rows(group), [found.id], list(wanted.columns))
@@ -119,4 +121,4 @@ def _stored_bytes(group: pq.RowGroupMetaData) -> int:
 
 def _batch_rows(group: pq.RowGroupMetaData) -> int:
     fitting = group.num_rows * BATCH_BYTES // max(group.total_byte_size, 1)
-    return int(max(1, min(fitting, _MOST_ROWS)))
+    return int(max(1, min(fitting, _MAX_ROWS)))

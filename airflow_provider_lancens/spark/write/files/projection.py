@@ -47,7 +47,7 @@ def projection_of(source: FileSource, files: pa.Schema) -> Projection:
     """
     columns = list(files.names if source.columns is None else source.columns)
     _check_columns({"columns": columns, "renames": source.renames, "casts": source.casts}, files)
-    types = {name: parse_type(words, f"casts[{name!r}]") for name, words in source.casts.items()}
+    types = {name: parse_type(text, f"casts[{name!r}]") for name, text in source.casts.items()}
     cast = pa.schema([(name, types.get(name, _stored(files.field(name).type))) for name in columns])
     condition = None if source.filter is None else parse_predicate(source.filter, files)
     read = {*columns, *(condition.columns if condition else ())}
@@ -89,29 +89,29 @@ _EXAMPLES = (
 )
 
 
-def parse_type(words: str, argument: str) -> pa.DataType:
+def parse_type(text: str, argument: str) -> pa.DataType:
     """Parse an Arrow type.
 
     Args:
-        words: the type, such as ``int64`` or ``decimal(10, 2)``.
+        text: the type, such as ``int64`` or ``decimal(10, 2)``.
         argument: its name in messages.
 
     Raises:
         InvalidInputError: (13) there is no such type.
     """
     try:
-        return _parse(re.sub(r"\s+", "", words))
+        return _parse(re.sub(r"\s+", "", text))
     except (pa.ArrowException, ValueError) as error:
-        raise InvalidInputError(f"{argument}: expected a type such as {_EXAMPLES}; got {words!r}") from error
+        raise InvalidInputError(f"{argument}: expected a type such as {_EXAMPLES}; got {text!r}") from error
 
 
-def _parse(words: str) -> pa.DataType:
-    if match := _DECIMAL.fullmatch(words):
+def _parse(text: str) -> pa.DataType:
+    if match := _DECIMAL.fullmatch(text):
         return pa.decimal128(int(match[1]), int(match[2]))
-    if match := _ZONED.fullmatch(words):
+    if match := _ZONED.fullmatch(text):
         return pa.timestamp(match[1], match[2])
-    if match := _LIST.fullmatch(words):
+    if match := _LIST.fullmatch(text):
         return pa.list_(_parse(match[1]))
-    if match := _VECTOR.fullmatch(words):
+    if match := _VECTOR.fullmatch(text):
         return pa.list_(_parse(match[1]), int(match[2]))
-    return pa.type_for_alias(words)
+    return pa.type_for_alias(text)

@@ -41,20 +41,20 @@ class SqlPredicate(NamedTuple):
     """The columns that it refers to."""
 
 
-def parse_predicate(words: str, schema: pa.Schema) -> SqlPredicate:
+def parse_predicate(condition: str, schema: pa.Schema) -> SqlPredicate:
     """Parse a condition on rows of this schema.
 
     Raises:
         InvalidInputError: (13) it is invalid, names a column that doesn't exist, or compares values that
-            can't be compared; the message says where.
+            cannot be compared; the message says where.
     """
     try:
-        parser = _Parser(words, schema)
-        expression = parser.whole()
+        parser = _Parser(condition, schema)
+        expression = parser.parse()
         schema.empty_table().filter(expression)
     except (pa.ArrowException, ValueError) as error:
-        raise InvalidInputError(f"filter {words!r}: {error}") from error
-    return SqlPredicate(expression, frozenset(parser.named))
+        raise InvalidInputError(f"filter {condition!r}: {error}") from error
+    return SqlPredicate(expression, frozenset(parser.columns))
 
 
 class _Token(NamedTuple):
@@ -68,35 +68,35 @@ class _Operand(NamedTuple):
 
 
 class _Parser:
-    def __init__(self, words: str, schema: pa.Schema) -> None:
+    def __init__(self, condition: str, schema: pa.Schema) -> None:
         self._schema = schema
-        self._tokens = _tokens(words)
+        self._tokens = _tokens(condition)
         self._next = 0
-        self.named: set[str] = set()
+        self.columns: set[str] = set()
 
-    def whole(self) -> pc.Expression:
-        expression = self._either()
+    def parse(self) -> pc.Expression:
+        expression = self._disjunction()
         if self._next < len(self._tokens):
             raise ValueError(f"unexpected {self._tokens[self._next].text!r}")
         return expression
 
-    def _either(self) -> pc.Expression:
-        sides = [self._both()]
-        while self._took("OR"):
-            sides.append(self._both())
+    def _disjunction(self) -> pc.Expression:
+        sides = [self._conjunction()]
+        while self._accept("OR"):
+            sides.append(self._conjunction())
         return functools.reduce(operator.or_, sides)
 
-    def _both(self) -> pc.Expression:
-        sides = [self._single()]
-        while self._took("AND"):
-            sides.append(self._single())
+    def _conjunction(self) -> pc.Expression:
+        sides = [self._negation()]
+        while self._accept("AND"):
+            sides.append(self._negation())
         return functools.reduce(operator.and_, sides)
 
-    def _single(self) -> pc.Expression:
-        if self._took("NOT"):
-            return ~self._single()
-        if self._took("("):
-            expression = self._either()
+    def _negation(self) -> pc.Expression:
+        if self._accept("NOT"):
+            return ~self._negation()
+        if self._accept("("):
+            expression = self._disjunction()
             self._expect(")")
             return expression
         return self._predicate(self._operand())
@@ -108,34 +108,34 @@ class _Parser:
             return _compare(sign.text, left, self._operand())
         if left.column is None:
             raise ValueError("expected a comparison after a value")
-        if self._took("IS"):
-            negated = self._took("NOT")
+        if self._accept("IS"):
+            negated = self._accept("NOT")
             self._expect("NULL")
             null = pc.field(left.column.name).is_null()
             return ~null if negated else null
-        negated = self._took("NOT")
+        negated = self._accept("NOT")
         if not negated and self._peek().kind != "keyword" and pa.types.is_boolean(left.column.type):
             return pc.field(left.column.name)
         expression = self._membership(left)
         return ~expression if negated else expression
 
     def _membership(self, left: _Operand) -> pc.Expression:
-        if self._took("IN"):
-            return self._among(left)
-        if self._took("BETWEEN"):
+        if self._accept("IN"):
+            return self._in_list(left)
+        if self._accept("BETWEEN"):
             low = _compare(">=", left, self._operand())
             self._expect("AND")
             return low & _compare("<=", left, self._operand())
-        if self._took("LIKE") and left.column is not None:
+        if self._accept("LIKE") and left.column is not None:
             return pc.match_like(pc.field(left.column.name), str(self._operand().value))
         if left.column is not None and pa.types.is_boolean(left.column.type):
             return pc.field(left.column.name)
         raise ValueError(f"expected a comparison after {left.column.name if left.column else 'a value'}")
 
-    def _among(self, left: _Operand) -> pc.Expression:
+    def _in_list(self, left: _Operand) -> pc.Expression:
         self._expect("(")
         choices = [_compare("=", left, self._operand())]
-        while self._took(","):
+        while self._accept(","):
             choices.append(_compare("=", left, self._operand()))
         self._expect(")")
         return functools.reduce(operator.or_, choices)
@@ -147,7 +147,7 @@ class _Parser:
             name = token.text.replace("``", "`")
             if name not in self._schema.names:
                 raise ValueError(f"column {name} does not exist; columns: {self._schema.names}")
-            self.named.add(name)
+            self.columns.add(name)
             return _Operand(self._schema.field(name))
         if token.kind == "number":
             return _Operand(None, Decimal(token.text))
@@ -155,24 +155,24 @@ class _Parser:
             return _Operand(None, token.text.replace("''", "'"))
         if token.text in ("TRUE", "FALSE"):
             return _Operand(None, token.text == "TRUE")
-        raise ValueError(f"expected a column or a value, got {token.text or 'its end'!r}")
+        raise ValueError(f"expected a column or a value, got {_shown(token)}")
 
     def _peek(self) -> _Token:
         return self._tokens[self._next] if self._next < len(self._tokens) else _Token("end", "")
 
-    def _took(self, text: str) -> bool:
+    def _accept(self, text: str) -> bool:
         token = self._peek()
-        taken = token.kind in ("keyword", "sign") and token.text == text
-        self._next += taken
-        return taken
+        accepted = token.kind in ("keyword", "sign") and token.text == text
+        self._next += accepted
+        return accepted
 
     def _expect(self, text: str) -> None:
-        if not self._took(text):
-            raise ValueError(f"expected {text}, got {self._peek().text or 'its end'!r}")
+        if not self._accept(text):
+            raise ValueError(f"expected {text}, got {_shown(self._peek())}")
 
 
-def _tokens(words: str) -> list[_Token]:
-    tokens, at, rest = [], 0, words.rstrip()
+def _tokens(condition: str) -> list[_Token]:
+    tokens, at, rest = [], 0, condition.rstrip()
     while at < len(rest):
         match = _TOKEN.match(rest, at)
         if match is None or match.lastgroup is None:
@@ -183,6 +183,10 @@ def _tokens(words: str) -> list[_Token]:
             kind, text = "keyword", text.upper()
         tokens.append(_Token(kind, text))
     return tokens
+
+
+def _shown(token: _Token) -> str:
+    return "the end" if token.kind == "end" else repr(token.text)
 
 
 def _compare(sign: str, left: _Operand, right: _Operand) -> pc.Expression:

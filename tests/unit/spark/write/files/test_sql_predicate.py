@@ -72,7 +72,7 @@ def test_a_predicate_has_the_columns_it_needs() -> None:
     ("text", "complaint"),
     [
         ("nobody = 1", "column nobody does not exist"),
-        ("n = ", "its end"),
+        ("n = ", "got the end"),
         ("n", "expected a comparison after n"),
         ("n = 1 n", "unexpected 'n'"),
         ("(n = 1", r"expected \)"),
@@ -82,7 +82,7 @@ def test_a_predicate_has_the_columns_it_needs() -> None:
         ("name > 3", "greater"),
         ("day > 'yesterday'", "yesterday"),
         ("1 = 1", "a comparison must contain a column"),
-        ("", "its end"),
+        ("", "got the end"),
     ],
 )
 def test_a_syntax_error_is_reported_with_its_position(text: str, complaint: str) -> None:
