@@ -82,9 +82,8 @@ class Parquet:
             fragment = fragment.subset(wanted.condition)
         for found in fragment.row_groups:
             group = fragment.metadata.row_group(found.id)
-            streamed = (
-                {} if _stored_bytes(group) <= _MAX_BUFFERED else {"pre_buffer": False, "buffer_size": _BUFFER}
-            )
+            large = _stored_bytes(group) > _MAX_BUFFERED
+            streamed = {"pre_buffer": False, "buffer_size": _BUFFER} if large else {}
             # One row group after the other: a reader of several fetches them all at once.
             reader = pq.ParquetFile(file, metadata=fragment.metadata, **streamed)
             yield from reader.iter_batches(_batch_rows(group), [found.id], list(wanted.columns))

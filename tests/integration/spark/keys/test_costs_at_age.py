@@ -1,4 +1,4 @@
-"""What looking a key up, writing and rerunning cost: as many requests for an old table as for a young one."""
+"""The cost of lookups, writes and reruns: an old table takes as many requests as a young one."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ def requests_of(s3: S3Double, work: Callable[[], object]) -> Counter[str]:
     return seen
 
 
-def test_an_old_table_reads_as_its_ingestions_left_it(tables: dict[int, ResolvedTable]) -> None:
+def test_an_old_table_contains_what_was_ingested(tables: dict[int, ResolvedTable]) -> None:
     latest = tables[OLD].open_latest()
 
     assert latest is not None

@@ -1,4 +1,4 @@
-"""Idempotency keys of tables in a metastore, over clean-ups, drops, and servers that go away."""
+"""Idempotency keys of tables in a metastore, across clean-ups, drops and migrations."""
 
 import json
 import threading
@@ -46,7 +46,7 @@ NOW = timedelta(0)
 
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest) -> str:
-    """A server, and who decides the table's versions."""
+    """A server, and the table's version authority."""
     return str(request.param)
 
 
@@ -62,7 +62,7 @@ def namespace(request: pytest.FixtureRequest, kind: str, tmp_path: Path) -> Iter
 
 @pytest.fixture
 def declare(namespace: Any, database: str, kind: str) -> Any:
-    """Declare the table, with further properties."""
+    """Return a function that declares the table."""
     namespace.create_namespace(CreateNamespaceRequest(id=[database]))
 
     def declare() -> str:
@@ -85,7 +85,7 @@ def target(namespace: Any, table: str) -> Iterator[ResolvedTable]:
 
 
 def write(target: ResolvedTable, key: str) -> int:
-    """Two rows; the version that they made."""
+    """Commit two rows, and return the version."""
     committer = Committer(target, KeyedWrite(key), Counts(2, 1, 100))
     return committer.commit(prepare(target, "append")).commit.version
 
@@ -166,7 +166,7 @@ def test_the_keys_of_an_older_catalog_table_are_migrated(
 
     found = [find_write(namespace, table, key) for key in ("january", "february", "march")]
 
-    # Of February only the transaction told, and that is gone.
+    # February was only in its transaction, which is gone.
     assert [one and one.version for one in found] == [1, None, 3]
 
 
@@ -196,7 +196,7 @@ def test_an_announced_commit_that_was_never_made_is_not_found(
 
 
 def forget_keys(folder: Path) -> None:
-    """Leave the table as if it was written before keys had records."""
+    """Remove the records, as of a table that was written before keys had any."""
     for name in ("keys", INDEX.rpartition("/")[2]):
         for file in sorted((folder / "_lancens" / name).rglob("*"), reverse=True):
             file.unlink() if file.is_file() else file.rmdir()

@@ -28,7 +28,7 @@ def commit(target: ResolvedTable, change: Any, key: str) -> CommitOutcome:
 
 
 def rows(target: ResolvedTable) -> list[int]:
-    """By plain path, as every other reader sees them."""
+    """Read by path, as other clients do."""
     return sorted(lance.dataset(target.dataset.location).to_table()["n"].to_pylist())
 
 
@@ -55,10 +55,10 @@ def test_the_same_key_is_committed_once(target: ResolvedTable, write: Write) -> 
 
 
 def test_two_drivers_under_one_key_make_one_commit(target: ResolvedTable) -> None:
-    zombie, retry = prepare(target, "append"), prepare(target, "append")
+    slow, fast = prepare(target, "append"), prepare(target, "append")
 
-    assert commit(target, retry, "january").made_here
-    assert not commit(target, zombie, "january").made_here
+    assert commit(target, fast, "january").made_here
+    assert not commit(target, slow, "january").made_here
     assert rows(target) == [1, 2]
 
 
@@ -168,28 +168,28 @@ def test_a_data_set_keeps_the_older_naming_scheme(target: ResolvedTable) -> None
     assert names == {"1.manifest", "2.manifest"}
 
 
-class LosesItsAnswer(StorageVersions):
-    """A store that makes the version, or doesn't, and then fails to say so."""
+class LostResponse(StorageVersions):
+    """A store that creates the version, or doesn't, and then fails to respond."""
 
-    def __init__(self, dataset: DatasetRef, makes_it: bool) -> None:
+    def __init__(self, dataset: DatasetRef, creates: bool) -> None:
         super().__init__(dataset)
-        self.makes_it = makes_it
+        self.creates = creates
 
     def create_table_version(self, request: Mapping[str, Any]) -> Any:
-        if self.makes_it:
+        if self.creates:
             super().create_table_version(request)
         raise ServiceUnavailableError("connection reset")
 
 
-@pytest.mark.parametrize("makes_it", [True, False])
+@pytest.mark.parametrize("creates", [True, False])
 def test_an_unknown_result_is_verified_by_reading_back(
-    target: ResolvedTable, write: Write, makes_it: bool
+    target: ResolvedTable, write: Write, creates: bool
 ) -> None:
     write("append", "january")
-    flaky = ResolvedTable(target.id, target.dataset, LosesItsAnswer(target.dataset, makes_it))
+    flaky = ResolvedTable(target.id, target.dataset, LostResponse(target.dataset, creates))
     change = prepare(target, "append")
 
-    if makes_it:
+    if creates:
         assert commit(flaky, change, "february").made_here
         assert rows(target) == [1, 1, 2, 2]
     else:
@@ -200,7 +200,7 @@ def test_an_unknown_result_is_verified_by_reading_back(
 
 
 class Interrupted:
-    """Whatever is asked, another writer commits first, once."""
+    """Forwards everything; before the first call of a method, another writer commits."""
 
     def __init__(self, inner: Any, method: str, interruption: Callable[[], object]) -> None:
         self._inner, self._method, self._interruptions = inner, method, [interruption]
@@ -220,9 +220,9 @@ def test_a_commit_is_retried_after_a_conflict(
     if before:
         write("append", "december")
     other = prepare(target, "append", pa.table({"n": [7]}))
-    overtake = functools.partial(commit, target, other, "january")
-    versions = Interrupted(StorageVersions(target.dataset), moment, overtake)
-    change = Interrupted(prepare(target, "append"), moment, overtake)
+    commit_other = functools.partial(commit, target, other, "january")
+    versions = Interrupted(StorageVersions(target.dataset), moment, commit_other)
+    change = Interrupted(prepare(target, "append"), moment, commit_other)
 
     outcome = commit(ResolvedTable(target.id, target.dataset, versions), change, "february")
 
@@ -235,11 +235,11 @@ def test_a_commit_is_retried_after_a_conflict(
 def test_a_concurrent_commit_with_the_same_key_is_found(target: ResolvedTable, write: Write) -> None:
     write("append", "december")
     twin = prepare(target, "append")
-    overtake = functools.partial(commit, target, twin, "january")
-    versions = Interrupted(StorageVersions(target.dataset), "create_table_version", overtake)
-    overtaken = ResolvedTable(target.id, target.dataset, versions)
+    commit_other = functools.partial(commit, target, twin, "january")
+    versions = Interrupted(StorageVersions(target.dataset), "create_table_version", commit_other)
+    interrupted = ResolvedTable(target.id, target.dataset, versions)
 
-    outcome = commit(overtaken, prepare(target, "append"), "january")
+    outcome = commit(interrupted, prepare(target, "append"), "january")
 
     assert (outcome.made_here, outcome.commit.version) == (False, 2)
     assert rows(target) == [1, 1, 2, 2]

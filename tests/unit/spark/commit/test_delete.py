@@ -1,4 +1,4 @@
-"""Deleting by a condition: once, on whatever is in the table when it is committed."""
+"""Deletion by a condition: once, of the rows that are in the table when it is committed."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""A write done again on purpose: in place of the earlier one, or in addition; and once for all its tries."""
+"""A write repeated on purpose: in place of the earlier one, or in addition; once for all its tries."""
 
 import lance
 import pyarrow as pa
@@ -74,10 +74,10 @@ def test_retries_of_one_occasion_commit_once(target: ResolvedTable, policy: str,
 @pytest.mark.parametrize("policy", ["replace", "write_again"])
 def test_two_drivers_of_one_occasion_commit_once(target: ResolvedTable, policy: str) -> None:
     finish(begin(target, "skip"), 1)
-    zombie, retry = begin(target, policy, "cleared"), begin(target, policy, "cleared")
+    slow, fast = begin(target, policy, "cleared"), begin(target, policy, "cleared")
 
-    assert finish(retry, 2).made_here
-    assert not finish(zombie, 2).made_here
+    assert finish(fast, 2).made_here
+    assert not finish(slow, 2).made_here
     assert rows(target) == ([2] if policy == "replace" else [1, 2])
 
 

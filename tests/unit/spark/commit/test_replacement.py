@@ -1,4 +1,4 @@
-"""Other data under the same key: put in the place of what was committed, in one commit, or refused."""
+"""Different data under the same key: it replaces what was committed, in one commit, or is refused."""
 
 from collections.abc import Callable
 
@@ -26,7 +26,7 @@ def rows(target: ResolvedTable) -> list[int]:
 def begin(
     target: ResolvedTable, key: str, *numbers: int, mode: str = "append"
 ) -> Callable[[], CommitOutcome]:
-    """Write the files that are to replace a commit; what is returned commits them."""
+    """Write the files that are to replace a commit; return a function that commits them."""
     lookup = look_up(target, WriteRequest("append", key, None, "replace"))
     base = lookup.latest
     assert base is not None
@@ -156,19 +156,19 @@ def test_a_missing_fingerprint_equals_any(committed: str, now: str) -> None:
     assert KeyedWrite("january", now).is_done_by(commit)
 
 
-def test_other_data_is_refused_in_words(target: ResolvedTable) -> None:
+def test_the_refusal_of_different_data_says_what_to_do(target: ResolvedTable) -> None:
     Committer(target, KeyedWrite("january", digest("a")), Counts()).commit(prepare(target, "append"))
 
     with pytest.raises(InvalidInputError) as refusal:
         look_up(target, WriteRequest("append", "january", "b"))
-    for words in (
+    for text in (
         "table db$orders",
         "version 1",
         "'january'",
         "on_existing_key='replace'",
         "Use another key",
     ):
-        assert words in str(refusal.value)
+        assert text in str(refusal.value)
     lookup = look_up(target, WriteRequest("append", "january", "b", "replace"))
     assert lookup.earlier is None
     assert lookup.replaced is not None
@@ -188,12 +188,12 @@ def test_two_drivers_with_one_key_and_different_data_write_only_one(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         ({"idempotency_key": " "}, "blank"),
         ({"idempotency_key": "k", "on_existing_key": "fail"}, "skip, replace"),
     ],
 )
-def test_an_invalid_argument_is_named(arguments: dict[str, str], words: str) -> None:
-    with pytest.raises(InvalidInputError, match=words):
+def test_an_invalid_argument_is_named(arguments: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
         WriteRequest(**arguments)  # type: ignore[arg-type]

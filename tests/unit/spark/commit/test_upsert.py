@@ -1,4 +1,4 @@
-"""Upsert on keys: what is committed, whoever commits meanwhile, and which keys are refused."""
+"""Upsert on keys: what is committed, also beside concurrent writers, and which keys are refused."""
 
 from collections.abc import Callable, Sequence
 
@@ -169,11 +169,11 @@ def test_a_null_key_is_refused(before: ResolvedTable) -> None:
 
 
 @pytest.mark.parametrize(
-    ("on", "words"),
+    ("on", "message"),
     [("gone", "column 'gone' does not exist"), ("tags", "cannot be a key"), ("nothing", "cannot be a key")],
 )
-def test_an_unsupported_key_column_is_refused(on: str, words: str) -> None:
+def test_an_unsupported_key_column_is_refused(on: str, message: str) -> None:
     schema = pa.schema({"id": pa.int64(), "tags": pa.list_(pa.string()), "nothing": pa.null()})
 
-    with pytest.raises(InvalidInputError, match=words):
+    with pytest.raises(InvalidInputError, match=message):
         check_keys([on], schema, "db$t")

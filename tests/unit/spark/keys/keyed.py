@@ -1,4 +1,4 @@
-"""Commits with key records, made step by step, as a driver makes them that dies in between."""
+"""Commits with key records, made step by step, as by a driver that is killed in between."""
 
 import uuid
 from dataclasses import dataclass, field
@@ -64,12 +64,12 @@ class Attempt:
 
 
 def commit(target: ResolvedTable, key: str) -> Attempt:
-    """A whole commit."""
+    """Make a complete commit."""
     return Attempt(target, key).announce().commit().confirm()
 
 
 def touch(target: ResolvedTable, times: int = 1) -> None:
-    """Commits of others, which bring no rows."""
+    """Make commits of another client, without rows."""
     for _ in range(times):
         latest = target.latest_version() or 0
         transaction = lance.Transaction(latest, lance.LanceOperation.UpdateConfig())

@@ -32,7 +32,7 @@ def records(target: ResolvedTable) -> list[str]:
 def test_attempts_are_settled_before_their_versions_are_removed(target: ResolvedTable) -> None:
     commit(target, "january")
     Attempt(target, "february").announce().commit()
-    Attempt(target, "march").announce()  # which dies before its commit
+    Attempt(target, "march").announce()  # its driver is killed before the commit
     commit(target, "april")
     assert find(target, "other") is None
 
@@ -98,15 +98,15 @@ def test_expired_keys_accumulate_in_one_file(target: ResolvedTable) -> None:
     assert len(files_of(target).below("_lancens/expired-keys/ab")) == 1
 
 
-@pytest.mark.parametrize("deaths", range(1, 6))
+@pytest.mark.parametrize("step", range(1, 6))
 def test_an_expiry_killed_at_any_step_loses_no_key(
-    target: ResolvedTable, monkeypatch: pytest.MonkeyPatch, deaths: int
+    target: ResolvedTable, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
     for key in ("january", "february"):
         commit(target, key)
     assert find(target, "march") is None
     with monkeypatch.context() as patch:
-        dies_at_change(patch, deaths)
+        killed_at_change(patch, step)
         with pytest.raises(KeyboardInterrupt):
             maintain(target, before=FUTURE)
 
@@ -125,8 +125,8 @@ def is_known(target: ResolvedTable, key: str) -> bool:
         return True
 
 
-def dies_at_change(patch: pytest.MonkeyPatch, number: int) -> None:
-    """Let the storage be unreachable from the n-th change on."""
+def killed_at_change(patch: pytest.MonkeyPatch, number: int) -> None:
+    """Kill the driver at the n-th change of the storage, and at each further one."""
     changes: list[str] = []
 
     def counted(name: str) -> object:

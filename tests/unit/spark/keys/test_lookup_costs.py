@@ -1,4 +1,4 @@
-"""What it costs to look a key up: requests to the storage that don't grow with the table's age."""
+"""The cost of looking up a key: requests to the storage, whose number doesn't grow with the table's age."""
 
 import pytest
 
@@ -17,7 +17,7 @@ READ = (history._History, "read")
 def test_a_new_key_takes_two_listings_at_any_age_of_the_table(target: ResolvedTable, versions: int) -> None:
     commit(target, "january")
     touch(target, versions)
-    assert find(target, "february") is None  # which records the keys of versions from before, once
+    assert find(target, "february") is None  # records the keys of earlier versions, once
 
     with counted_requests(READ) as seen:
         assert find(target, "march") is None
@@ -29,7 +29,7 @@ def test_a_new_key_takes_two_listings_at_any_age_of_the_table(target: ResolvedTa
 def test_an_old_key_takes_few_requests_at_any_age_of_the_table(target: ResolvedTable, versions: int) -> None:
     commit(target, "january")
     touch(target, versions)
-    assert find(target, "january") == 1  # which reads the Restores since, once
+    assert find(target, "january") == 1  # reads the Restores since, once
 
     with counted_requests(READ) as seen:
         assert find(target, "january") == 1

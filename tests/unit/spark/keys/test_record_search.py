@@ -13,7 +13,7 @@ from tests.unit.spark.keys.keyed import Attempt, commit, files_of, find, touch, 
 
 
 def clean_up_by_lance(target: ResolvedTable) -> None:
-    """Leave the newest version alone, as a client does that knows nothing of keys."""
+    """Remove all versions but the newest, as a client does that has no key records."""
     lance.dataset(target.dataset.location).cleanup_old_versions(
         older_than=timedelta(0), error_if_tagged_old_versions=False
     )
@@ -121,7 +121,7 @@ def test_a_restore_is_recognized_after_its_version_was_cleaned_up(target: Resolv
         commit(target, key)
     target.open(1).restore()
     touch(target, 40)
-    assert find(target, "january") == 1  # which moves the checkpoint past the Restore
+    assert find(target, "january") == 1  # moves the checkpoint past the Restore
     clean_up_by_lance(target)
 
     assert find(target, "february") is None

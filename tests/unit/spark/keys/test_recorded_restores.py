@@ -1,4 +1,4 @@
-"""A commit says that all Restores below it are recorded, so that a rerun reads no further down than that."""
+"""A commit states that all Restores below it are recorded, so that a rerun stops reading there."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,20 +16,20 @@ from tests.unit.spark.keys.keyed import find, touch, versions_read
 Write = Callable[..., CommitOutcome]
 
 
-def says_so(target: ResolvedTable, version: int) -> bool:
+def states_restores(target: ResolvedTable, version: int) -> bool:
     transaction = history.read_transaction(lance.dataset(target.dataset.location), version)
     assert transaction is not None
     return RESTORES_RECORDED in (transaction.transaction_properties or {})
 
 
-@pytest.mark.parametrize(("of_others", "says"), [(0, True), (3, True), (20, False)])
-def test_a_commit_says_so_after_few_commits_of_others(
-    target: ResolvedTable, write: Write, of_others: int, says: bool
+@pytest.mark.parametrize(("of_others", "states"), [(0, True), (3, True), (20, False)])
+def test_a_commit_states_it_after_few_commits_of_others(
+    target: ResolvedTable, write: Write, of_others: int, states: bool
 ) -> None:
     write("append", "january")
     touch(target, of_others)
 
-    assert says_so(target, write("append", "february").commit.version) == says
+    assert states_restores(target, write("append", "february").commit.version) == states
 
 
 @pytest.mark.parametrize("of_others", [0, 3, 20, 40])
@@ -58,7 +58,7 @@ def test_a_commit_is_not_trusted_without_the_checkpoint_that_it_relies_on(
     for key in ("march", "april"):
         write("append", key)
     [checkpoint] = (Path(target.dataset.location) / INDEX).glob("restores-*.json")
-    # Removed by a driver that replaced it after it was listed, or of a version that was given up.
+    # Removed by a driver that replaced it after it was listed, or left from a version that was abandoned.
     checkpoint.unlink() if replaced_by is None else checkpoint.rename(checkpoint.with_name(replaced_by))
 
     assert find(target, "january") == 1
