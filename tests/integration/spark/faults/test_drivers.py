@@ -23,7 +23,6 @@ from tests.integration.spark.faults.table_kinds import (
     HIVE_MANAGED,
     HIVE_STORAGE,
     declare,
-    spec_of,
 )
 from tests.servers.releases import hms_2
 
@@ -46,11 +45,6 @@ def drivers() -> Iterator[tuple[Driver, Driver]]:
 def kind(request: pytest.FixtureRequest) -> str:
     """A storage-managed and a managed table."""
     return str(request.param)
-
-
-@pytest.fixture
-def spec(request: pytest.FixtureRequest, kind: str, tmp_path: Path) -> NamespaceSpec:
-    return spec_of(kind, request, tmp_path)
 
 
 ROUNDS = [0, *(pytest.param(number, marks=pytest.mark.long) for number in range(1, ROUNDS_AT_FULL_SIZE))]

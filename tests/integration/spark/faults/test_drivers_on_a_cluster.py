@@ -1,14 +1,13 @@
 """Concurrent drivers on a standalone cluster, once each; those of `test_drivers` are in local mode."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import NamespaceSpec, write_table
 from tests.integration.spark.faults.driver_processes import Driver, race, running_driver
-from tests.integration.spark.faults.table_kinds import DIR, HIVE_MANAGED, declare, spec_of
+from tests.integration.spark.faults.table_kinds import DIR, HIVE_MANAGED
 from tests.servers.spark import SMALL
 
 pytestmark = pytest.mark.long
@@ -26,16 +25,6 @@ def drivers(cluster: str) -> Iterator[tuple[Driver, Driver]]:
 @pytest.fixture(params=[DIR, HIVE_MANAGED])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
-
-
-@pytest.fixture
-def spec(request: pytest.FixtureRequest, kind: str, tmp_path: Path) -> NamespaceSpec:
-    return spec_of(kind, request, tmp_path)
-
-
-@pytest.fixture
-def table(spec: NamespaceSpec, database: str, kind: str) -> str:
-    return declare(spec, database, kind)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Spark drivers killed at any step of a write; in `test_frozen_drivers` they are suspended."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from pyspark.sql import SparkSession
 from airflow_provider_lancens.spark import NamespaceSpec, write_table
 from tests.integration.spark.faults.driver_processes import running_driver
 from tests.integration.spark.faults.table_files import clean_up, files_needed, files_of, folder_of
-from tests.integration.spark.faults.table_kinds import DIR, HIVE_MANAGED, declare, spec_of
+from tests.integration.spark.faults.table_kinds import DIR, HIVE_MANAGED
 from tests.integration.spark.faults.write_steps import STEPS, steps_of
 from tests.integration.spark.faults.write_ways import WAYS
 from tests.pyspark_versions import has_data_sources
@@ -33,16 +32,6 @@ def marks_of(death: tuple[str, str, str]) -> Iterator[pytest.MarkDecorator]:
         yield pytest.mark.long
     if death[2] == "save":
         yield has_data_sources
-
-
-@pytest.fixture
-def spec(request: pytest.FixtureRequest, kind: str, tmp_path: Path) -> NamespaceSpec:
-    return spec_of(kind, request, tmp_path)
-
-
-@pytest.fixture
-def table(spec: NamespaceSpec, database: str, kind: str) -> str:
-    return declare(spec, database, kind)
 
 
 @pytest.mark.parametrize(("kind", "step", "way"), deaths())

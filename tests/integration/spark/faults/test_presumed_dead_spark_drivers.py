@@ -1,7 +1,6 @@
 """Spark drivers that SIGSTOP suspends, by each way to write, and that a clean-up presumes dead."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import NamespaceSpec, write_table
 from tests.integration.spark.faults.driver_processes import Driver, running_driver
-from tests.integration.spark.faults.table_kinds import DIR, HIVE_MANAGED, declare, spec_of
+from tests.integration.spark.faults.table_kinds import DIR, HIVE_MANAGED
 from tests.integration.spark.faults.test_presumed_dead_drivers import CLEAN_UPS
 from tests.integration.spark.faults.write_steps import FREEZING_STEPS, freezing_steps_of
 from tests.integration.spark.faults.write_ways import WAYS
@@ -33,16 +32,6 @@ def driver() -> Iterator[Driver]:
     with running_driver() as started:
         assert started.answer() == {"ready": True}
         yield started
-
-
-@pytest.fixture
-def spec(request: pytest.FixtureRequest, kind: str, tmp_path: Path) -> NamespaceSpec:
-    return spec_of(kind, request, tmp_path)
-
-
-@pytest.fixture
-def table(spec: NamespaceSpec, database: str, kind: str) -> str:
-    return declare(spec, database, kind)
 
 
 @pytest.mark.parametrize(("kind", "way", "step", "clean_up"), cases())
