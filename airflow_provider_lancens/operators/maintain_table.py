@@ -44,7 +44,7 @@ class LanceMaintainTableOperator(LanceSparkOperator):
 
     The thresholds are compared with the metadata of one version, in the task's process. Only if a compaction
     or an index is due, Spark is started, once for both. The log says of each step what was found and why it
-    is done or not. A repeated task decides anew, and does what is left. If a step fails, what the earlier
+    is done or not. A repeated task decides again, and does what is left. If a step fails, what the earlier
     ones committed stays, and the error names the step.
 
     Its XCom is ``{"table": str, "version": int, "previous_version": int, "compacted": bool,

@@ -110,7 +110,7 @@ def skipped_write(lookup: KeyLookup, earlier: KeyedCommit) -> WriteResult:
     result = earlier.result(lookup.target.id, lookup.started, committed=False)
     _log.info(
         "table %s: skipped, since idempotency key %r was committed before: %s. on_existing_key='replace' "
-        "writes it anew in place of those rows, 'write_again' in addition to them",
+        "writes it again in place of those rows, 'write_again' in addition to them",
         result.table,
         lookup.write.key,
         result,

@@ -14,7 +14,7 @@ from pyspark.sql.types import DateType
 from airflow_provider_lancens.spark.types import arrow_schema
 from airflow_provider_lancens.spark.write.batch_sizing import in_bounded_batches
 from airflow_provider_lancens.spark.write.executor_tasks import WRITTEN_COLUMNS, WriteTask
-from airflow_provider_lancens.spark.write.schema_check import is_moment
+from airflow_provider_lancens.spark.write.schema_check import is_zoned_timestamp
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,21 +86,21 @@ class FrameRows:
 
     def write(self, task: WriteTask) -> Written:
         """See `Rows.write`: the DataFrame is computed here, once."""
-        moments = [
-            isinstance(field.dataType, DateType) and is_moment(task.schema.field(field.name).type)
+        as_timestamps = [
+            isinstance(field.dataType, DateType) and is_zoned_timestamp(task.schema.field(field.name).type)
             for field in self.frame.schema.fields
         ]
-        frame = _with_moments(self.frame, moments) if any(moments) else self.frame
+        frame = _with_timestamps(self.frame, as_timestamps) if any(as_timestamps) else self.frame
         with in_bounded_batches(frame, task.run) as (bounded, run):
             return bounded.mapInArrow(run, WRITTEN_COLUMNS).collect()
 
 
-def _with_moments(frame: DataFrame, moments: Sequence[bool]) -> DataFrame:
+def _with_timestamps(frame: DataFrame, as_timestamps: Sequence[bool]) -> DataFrame:
     """Cast these dates to timestamps, as the table has them: only Spark knows the time zone."""
     # By position: names may differ only in case, or need quoting.
-    names = [f"_{number}" for number in range(len(moments))]
+    names = [f"_{number}" for number in range(len(as_timestamps))]
     values = (
-        f"cast({name} as timestamp) as {name}" if moment else name
-        for name, moment in zip(names, moments, strict=True)
+        f"cast({name} as timestamp) as {name}" if as_timestamp else name
+        for name, as_timestamp in zip(names, as_timestamps, strict=True)
     )
     return frame.toDF(*names).selectExpr(*values).toDF(*frame.columns)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def unfit_overwrite(table: str, rows: pa.Schema, base: LanceDataset) -> TableSchemaValidationError:
+def overwrite_mismatch(table: str, rows: pa.Schema, base: LanceDataset) -> TableSchemaValidationError:
     """Return the error for an overwrite whose rows don't fit the existing columns.
 
     Args:

@@ -26,8 +26,8 @@ from airflow_provider_lancens.spark.keys import Counts, KeyedCommit, KeyedWrite,
 from airflow_provider_lancens.spark.options import WriteRequest
 from airflow_provider_lancens.spark.write.column_names import check_columns
 from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
-from airflow_provider_lancens.spark.write.schema_check import misfits, unfit_rows
-from airflow_provider_lancens.spark.write.schema_overwrite import report_overwrite, unfit_overwrite
+from airflow_provider_lancens.spark.write.schema_check import mismatches, schema_mismatch
+from airflow_provider_lancens.spark.write.schema_overwrite import overwrite_mismatch, report_overwrite
 
 if TYPE_CHECKING:
     from lance import FragmentMetadata
@@ -117,8 +117,8 @@ def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:
     if base is None or request.overwrite_schema:
         check_columns(table, schema)
     elif schema != base.schema:
-        if reasons := misfits(schema, base.schema, time_zone_known=columns.time_zone_known):
-            raise unfit_rows(table, reasons) if adds_rows else unfit_overwrite(table, schema, base)
+        if reasons := mismatches(schema, base.schema, time_zone_known=columns.time_zone_known):
+            raise schema_mismatch(table, reasons) if adds_rows else overwrite_mismatch(table, schema, base)
         schema = base.schema
     if request.on:
         check_keys(request.on, schema, table)

@@ -12,7 +12,7 @@ import pytest
 
 from airflow_provider_lancens.spark.write.files.projection import parse_type
 from airflow_provider_lancens.spark.write.record_batches import conform
-from airflow_provider_lancens.spark.write.schema_check import fits_column, misfits, unfit_rows
+from airflow_provider_lancens.spark.write.schema_check import fits_column, mismatches, schema_mismatch
 
 PAGE = Path(__file__).parents[4] / "docs" / "spark.md"
 
@@ -86,7 +86,7 @@ def test_no_value_is_lost_by_an_accepted_conversion(given: pa.DataType) -> None:
 def test_a_lossy_conversion_is_refused_with_both_types(given: pa.DataType) -> None:
     unfitting = {str(wanted): wanted for wanted in SCALARS if not fits_column(given, wanted)}
 
-    reasons = misfits(pa.schema(dict.fromkeys(unfitting, given)), pa.schema(unfitting))
+    reasons = mismatches(pa.schema(dict.fromkeys(unfitting, given)), pa.schema(unfitting))
 
     assert reasons == [f"{name} is {given}, but {wanted} in the table" for name, wanted in unfitting.items()]
 
@@ -146,7 +146,7 @@ def test_a_date_is_not_converted_to_a_timestamp_without_a_time_zone() -> None:
 def test_a_null_column_is_refused_for_a_non_nullable_column() -> None:
     existing = pa.schema([pa.field("n", pa.int64(), nullable=False)])
 
-    reasons = misfits(pa.schema({"n": pa.null()}), existing)
+    reasons = mismatches(pa.schema({"n": pa.null()}), existing)
 
     assert reasons == ["n is null, but the table does not allow nulls there"]
 
@@ -154,20 +154,20 @@ def test_a_null_column_is_refused_for_a_non_nullable_column() -> None:
 def test_columns_match_by_name_in_any_order() -> None:
     rows = pa.schema([("b", pa.int32()), ("a", pa.int8())])
 
-    assert not misfits(rows, pa.schema({"a": pa.int8(), "b": pa.int64()}))
+    assert not mismatches(rows, pa.schema({"a": pa.int8(), "b": pa.int64()}))
 
 
 def test_a_duplicate_column_is_refused() -> None:
     rows = pa.schema([("a", pa.int8()), ("b", pa.int8()), ("a", pa.int8())])
 
-    assert misfits(rows, pa.schema({"a": pa.int8(), "b": pa.int8()})) == ["a is in the rows 2 times"]
+    assert mismatches(rows, pa.schema({"a": pa.int8(), "b": pa.int8()})) == ["a is in the rows 2 times"]
 
 
 def test_every_mismatched_column_is_named() -> None:
     frame = pa.schema({"extra": pa.int8(), "wrong": pa.string(), "right": pa.int8()})
     existing = pa.schema({"gone": pa.int8(), "wrong": pa.int8(), "right": pa.int8()})
 
-    message = str(unfit_rows("db$t", misfits(frame, existing)))
+    message = str(schema_mismatch("db$t", mismatches(frame, existing)))
 
     assert "table db$t" in message
     assert "gone is missing" in message
