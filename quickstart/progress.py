@@ -51,7 +51,7 @@ class Progress:
         self._console = console
         self._tasks = tasks
         self._months = months
-        self._said: dict[tuple[str, str], str] = {}
+        self._reported: dict[tuple[str, str], str] = {}
 
     def follow(self, look: Callable[[], States], goes_on: Callable[[], bool], seconds: float = 0.5) -> States:
         """Show what `look` sees until nothing goes on, and return the last of it."""
@@ -81,8 +81,8 @@ class Progress:
         for month, tasks in states.items():
             for name in self._tasks:
                 state = tasks[name].state if name in tasks else "waiting"
-                if state not in ("waiting", "scheduled", "queued", self._said.get((month, name))):
-                    self._said[month, name] = state
+                if state not in ("waiting", "scheduled", "queued", self._reported.get((month, name))):
+                    self._reported[month, name] = state
                     took = f" in {tasks[name].seconds or 0:.1f} s" if state in FINISHED else ""
                     say(self._console, f"{month} {name}: {state}{took}")
 

@@ -115,15 +115,15 @@ class Authentication:
 
     def _refused(self, host: str, error: Exception) -> LanceNamespaceError:
         secrets = [self.password] if self.password else []
-        said = redact(kerberos.reason(error), secrets)
+        reason = redact(kerberos.reason(error), secrets)
         who = f"user {self.user!r}" if self.kind == PLAIN else f"service {self.service_name!r}"
         attempt = f"metastore {host}: {AUTH}={self.kind} failed for {who}"
         if kerberos.is_transient(error):
             return ServiceUnavailableError(
-                f"{attempt}, which may be temporary: {said}. Check that the KDC is running and that "
+                f"{attempt}, which may be temporary: {reason}. Check that the KDC is running and that "
                 "the ticket is renewed"
             )
-        return UnauthenticatedError(f"{attempt}: {said}")
+        return UnauthenticatedError(f"{attempt}: {reason}")
 
 
 class SaslTransport(TSaslClientTransport):  # type: ignore[misc]

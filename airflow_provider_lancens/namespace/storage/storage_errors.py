@@ -69,7 +69,7 @@ def storage_error(error: BaseException, location: str, secrets: Collection[str] 
         return PermissionDeniedError(f"{where}: access denied; check the storage.* properties")
     if kind in _UNAUTHENTICATED_KINDS or _UNAUTHENTICATED_WORDS in reason:
         return UnauthenticatedError(f"{where}: not authenticated; check the storage.* properties")
-    if any(said in str(error) for said in _NO_BUCKET):
+    if any(message in str(error) for message in _NO_BUCKET):
         return MissingBucketError(f"{where}: its bucket does not exist; create it, or correct the location")
     return ServiceUnavailableError(f"{where} returned an unexpected response: {reason}")
 
@@ -98,8 +98,8 @@ def _errno(error: BaseException) -> int | None:
     number = getattr(error, "errno", None)
     if isinstance(number, int):
         return number
-    said = _OS_ERROR.search(str(error))
-    return int(said[1]) if said else None
+    found = _OS_ERROR.search(str(error))
+    return int(found[1]) if found else None
 
 
 def _reason(error: BaseException, secrets: Collection[str]) -> str:

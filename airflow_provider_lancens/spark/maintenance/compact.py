@@ -65,7 +65,7 @@ def compact_table(
     with maintained(namespace, table) as opened:
         plan = plan_compaction(opened.dataset, options)
         metrics = _compact(spark, opened, plan) if plan.tasks else None
-        result = _answer(opened, metrics, plan.num_tasks(), started, reason)
+        result = _result(opened, metrics, plan.num_tasks(), started, reason)
     _log.info("%s", _sentence(result))
     return result
 
@@ -109,7 +109,7 @@ def _commit(opened: MaintainedTable, rewritten: list[RewriteResult]) -> Compacti
         return Compaction.commit(opened.dataset, rewritten)
 
 
-def _answer(
+def _result(
     opened: MaintainedTable, metrics: CompactionMetrics | None, tasks: int, started: float, reason: str
 ) -> CompactionResult:
     return CompactionResult(

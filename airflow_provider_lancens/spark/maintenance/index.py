@@ -100,7 +100,7 @@ def build_index(
         fragments = _fragments_to_index(opened, spec, if_exists, segments)
         if fragments is not None:
             _build(spark, opened, spec, segments, fragments)
-        result = _answer(opened, spec, started, created=fragments is not None, reason=reason)
+        result = _result(opened, spec, started, created=fragments is not None, reason=reason)
     _log.info("%s", _sentence(result))
     return result
 
@@ -218,7 +218,7 @@ def shares_of(
     return list(shares.values())
 
 
-def _answer(
+def _result(
     opened: MaintainedTable, spec: IndexSpec, started: float, *, created: bool, reason: str
 ) -> IndexResult:
     index = described_index(opened.dataset, spec.name)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_PATIENCE = 30.0
+_CANCEL_TIMEOUT = 30.0
 """Timeout of a cancellation, in seconds."""
 CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 """The environment variable that switches PySpark's functions to Spark Connect."""
@@ -107,4 +107,4 @@ def _elsewhere(call: Callable[[], object]) -> None:
 
     thread = threading.Thread(target=attempt, name="lance-spark-cancel", daemon=True)
     thread.start()
-    thread.join(_PATIENCE)
+    thread.join(_CANCEL_TIMEOUT)

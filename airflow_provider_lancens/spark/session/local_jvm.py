@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _SECRET = re.compile(r"secret|password|token|credential|access[.-]?key", re.IGNORECASE)
 """Names of settings that Spark itself treats as secret, and hides in its web pages and its event log."""
 
-_PATIENCE = 10.0
+_END_TIMEOUT = 10.0
 """Graceful-shutdown timeout of a JVM, in seconds: it releases its executors to their cluster."""
 
 
@@ -74,7 +74,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
     """
     process.terminate()
     try:
-        process.wait(_PATIENCE)
+        process.wait(_END_TIMEOUT)
     except subprocess.TimeoutExpired:
         process.kill()  # its workers end when its pipes close
         process.wait()

@@ -15,8 +15,8 @@ from typing import Any
 
 _log = logging.getLogger(__name__)
 
-_PATIENCE = 60.0  # seconds
-_WELL = "Succeeded"
+_COMMAND_TIMEOUT = 60.0  # seconds
+_SUCCEEDED = "Succeeded"
 _NOT_ENDED = "stopping Spark's driver on the cluster failed, and it may still be running: %s"
 
 PROCESS_ARGS: Mapping[str, Any] = {
@@ -53,7 +53,7 @@ class Driver:
         """The command that shows the driver's log, if spark-submit doesn't."""
         return ""
 
-    def hear(self, line: str) -> None:
+    def read_line(self, line: str) -> None:
         """Parse a line of spark-submit's output."""
 
     def end(self) -> bool:
@@ -89,7 +89,7 @@ class YarnDriver(Driver):
         """The ``yarn`` command for its log."""
         return "".join(f"yarn logs -applicationId {found}" for found in self._ids)
 
-    def hear(self, line: str) -> None:
+    def read_line(self, line: str) -> None:
         """Find its application id."""
         if not self._ids and (found := self._ID.search(line)):
             self._ids = {found[0]}
@@ -117,7 +117,7 @@ class KubernetesDriver(Driver):
         self._access = {
             key: value for key, value in conf.items() if key.startswith(("spark.master", "spark.kubernetes."))
         }
-        self._heard = {"namespace": conf.get("spark.kubernetes.namespace", "default")}
+        self._fields = {"namespace": conf.get("spark.kubernetes.namespace", "default")}
         self._pod = conf.get("spark.kubernetes.driver.pod.name") or f"lance-{uuid.uuid4().hex}-driver"
         self.conf = {
             "spark.kubernetes.submission.waitAppCompletion": "true",
@@ -127,21 +127,21 @@ class KubernetesDriver(Driver):
     @property
     def log_command(self) -> str:
         """The ``kubectl`` command for its log."""
-        return f"kubectl logs --namespace {self._heard['namespace']} {self._pod}"
+        return f"kubectl logs --namespace {self._fields['namespace']} {self._pod}"
 
     @property
     def failed(self) -> bool:
         """Whether the pod ended without success, or disappeared."""
-        return self._heard.get("phase", _WELL) != _WELL
+        return self._fields.get("phase", _SUCCEEDED) != _SUCCEEDED
 
-    def hear(self, line: str) -> None:
+    def read_line(self, line: str) -> None:
         """Find its namespace and its phase."""
         if found := self._SAYS.match(line):
-            self._heard[found[1]] = found[2]
+            self._fields[found[1]] = found[2]
 
     def end(self) -> bool:
         """Delete it."""
-        pod = f"{self._heard['namespace']}:{self._pod}"
+        pod = f"{self._fields['namespace']}:{self._pod}"
         return _run([self._binary, *settings_of(self._access), "--kill", pod]) is not None
 
 
@@ -177,7 +177,7 @@ def settings_of(conf: Mapping[str, str]) -> list[str]:
 def _run(command: list[str]) -> str | None:
     """Return the output of a command; None if it fails."""
     try:
-        done = subprocess.run(command, **PROCESS_ARGS, timeout=_PATIENCE, check=False)  # noqa: S603 our own
+        done = subprocess.run(command, **PROCESS_ARGS, timeout=_COMMAND_TIMEOUT, check=False)  # noqa: S603 our own
     except (OSError, subprocess.TimeoutExpired) as error:
         _log.error(_NOT_ENDED, error)
         return None

@@ -23,7 +23,7 @@ from airflow_provider_lancens.spark.submit.cluster_drivers import (
 )
 from airflow_provider_lancens.spark.submit.job_script import Job
 
-_PATIENCE = 15.0  # seconds
+_END_TIMEOUT = 15.0  # seconds
 
 
 class Submission:
@@ -56,25 +56,25 @@ class Submission:
             return
         # The driver first, so that spark-submit sees its end and removes the files that it uploaded for it.
         ended = self._driver.taken_over and self._driver.end()
-        self._end_process(_PATIENCE if ended else 0)
+        self._end_process(_END_TIMEOUT if ended else 0)
         if not ended:
             self._driver.end()  # which may have been taken over by now
 
     def _listen(self) -> None:
         assert self._process.stdout is not None  # noqa: S101 it was opened with one
-        with self._process.stdout as said:
-            for line in said:
-                self._driver.hear(line)
+        with self._process.stdout as output:
+            for line in output:
+                self._driver.read_line(line)
                 self._lines.put(line.rstrip())
         self._lines.put(None)
 
     def _end_process(self, patience: float) -> None:
         if not self._ends_within(patience):
             self._signal(signal.SIGTERM)
-            if not self._ends_within(_PATIENCE):
+            if not self._ends_within(_END_TIMEOUT):
                 self._signal(signal.SIGKILL)
                 self._process.wait()
-        self._listener.join(_PATIENCE)
+        self._listener.join(_END_TIMEOUT)
 
     def _ends_within(self, seconds: float) -> bool:
         try:

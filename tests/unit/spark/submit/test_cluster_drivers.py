@@ -38,10 +38,10 @@ def test_an_application_is_killed_by_the_id_in_the_log(
     binary: Callable[[str], str], asked: Callable[[], list[str]]
 ) -> None:
     driver = driver_of(binary("true"), YARN, "cluster")
-    driver.hear("26/11/22 07:49:58 INFO Client: Preparing resources for our AM container")
+    driver.read_line("26/11/22 07:49:58 INFO Client: Preparing resources for our AM container")
     assert not driver.taken_over
-    driver.hear(f"26/11/22 07:49:58 INFO Client: Submitting application {ID} to ResourceManager")
-    driver.hear(f"26/11/22 07:49:59 INFO Client: Application report for {ID} (state: ACCEPTED)")
+    driver.read_line(f"26/11/22 07:49:58 INFO Client: Submitting application {ID} to ResourceManager")
+    driver.read_line(f"26/11/22 07:49:59 INFO Client: Application report for {ID} (state: ACCEPTED)")
 
     assert driver.taken_over
     assert driver.end()
@@ -98,7 +98,7 @@ def test_a_pod_is_deleted_in_its_namespace(
 ) -> None:
     driver = driver_of(binary("true"), PODS, "cluster")
     pod = driver.conf["spark.kubernetes.driver.pod.name"]
-    driver.hear("\t namespace: jobs\n")
+    driver.read_line("\t namespace: jobs\n")
 
     assert driver.end()
 
@@ -119,7 +119,7 @@ def test_the_result_of_a_pod_is_its_last_phase(phases: list[str], failed: bool) 
     driver = driver_of("spark-submit", PODS, "cluster")
 
     for phase in phases:
-        driver.hear(f"\t phase: {phase}\n")
+        driver.read_line(f"\t phase: {phase}\n")
 
     assert driver.failed == failed
 
