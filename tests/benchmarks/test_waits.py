@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from tests.benchmarks.figures import Figure
 from tests.bytecode import environment_with_bytecode
 
 TREE = Path(__file__).parents[2]
 MOST_STALL = 0.1
 MOST_BYTES = 10 * 1024
+WAITS = [10, 100, 1000]
 
 
 def run(folder: Path, waits: int, databases: int, tick: float, ticks: int) -> dict[str, Any]:
@@ -44,6 +46,25 @@ def test_two_hundred_waits_share_one_poll(tmp_path: Path) -> None:
     found = run(tmp_path, waits=200, databases=10, tick=1, ticks=4)
     check(found)
     assert found["naive_ratio"] > 10, found
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_waits(tmp_path: Path) -> None:
+    """The CPU time is that of the process, with the proxy that counts the calls."""
+    figure = Figure("waits", axis="waits")
+    for waits in WAITS:
+        found = run(tmp_path / str(waits), waits=waits, databases=10, tick=1, ticks=4)
+        check(found)
+        warm, naive = found["warm"], found["naive"]
+        figure.add("calls of a poll", "shared", waits, [warm["calls_a_tick"]])
+        figure.add("calls of a poll", "naive", waits, [naive["calls_a_wait"] * waits])
+        figure.add("CPU seconds of a poll", "shared", waits, [warm["cpu_seconds_a_tick"]])
+        figure.add("CPU seconds of a poll", "naive", waits, [naive["cpu_seconds_a_wait"] * waits])
+        figure.add_ratio("calls, naive", "shared", waits, found["naive_ratio"])
+    figure.save()
+
+    assert figure.medians("calls of a poll", "shared")[WAITS[-1]] <= 12
 
 
 @pytest.mark.long

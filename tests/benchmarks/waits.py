@@ -110,19 +110,21 @@ async def memory_of(triggers: int, make: Any) -> float:
 
 async def measure(make: Any, tables: Sequence[str], proxy: Proxy, ticks: int) -> dict[str, Any]:
     """Run one trigger per table for a number of polls, and count calls and connections."""
-    calls, connections = len(proxy.calls), proxy.connections
+    calls, connections, worked = len(proxy.calls), proxy.connections, time.process_time()
     async with Stalls() as stalls, timed_looks() as looks:
         tasks = await start([make(table) for table in tables])
         started = stalls.take()
         while len(looks) < ticks:  # noqa: ASYNC110 - another thread notes them
             await asyncio.sleep(0.1)
         running = stalls.take()
+    cpu = time.process_time() - worked
     seen = proxy.calls[calls:]
     done = [task for task in tasks if task.done()]
     await stop(tasks)
     assert not done, done[0].result()
     return {
         "calls_a_tick": len(seen) / len(looks),
+        "cpu_seconds_a_tick": cpu / len(looks),
         "seconds_of_looks": looks,
         "connections": proxy.connections - connections,
         "stall_starting": started,
@@ -131,16 +133,18 @@ async def measure(make: Any, tables: Sequence[str], proxy: Proxy, ticks: int) ->
 
 
 async def naive_calls(tables: Sequence[str], proxy: Proxy) -> dict[str, float]:
-    """Calls per poll and table of a naive trigger."""
-    calls, connections = len(proxy.calls), proxy.connections
+    """Calls and CPU seconds per poll and table of a naive trigger."""
+    calls, connections, worked = len(proxy.calls), proxy.connections, time.process_time()
     triggers = [NaiveTrigger(table, CONNECTION, after=1, interval=3600) for table in tables]
     async with Stalls() as stalls:
         tasks = await start(triggers)
         while any(trigger.looks == 0 for trigger in triggers):  # noqa: ASYNC110 - it is compared, not timed
             await asyncio.sleep(0.1)
         stall = stalls.take()
+    cpu = time.process_time() - worked
     await stop(tasks)
     return {
+        "cpu_seconds_a_wait": cpu / len(tables),
         "calls_a_wait": (len(proxy.calls) - calls) / len(tables),
         "connections_a_wait": (proxy.connections - connections) / len(tables),
         "stall": stall["loop"],

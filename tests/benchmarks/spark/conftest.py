@@ -13,6 +13,9 @@ from tests.benchmarks.spark import data
 
 SCALE = float(os.environ.get("LANCENS_BENCHMARK_SCALE", "1"))
 """For a first try with less: the targets are for the full size."""
+ROUNDS = int(os.environ.get("LANCENS_BENCHMARK_ROUNDS", "5"))
+"""In which all ways are measured in turn."""
+LINEITEM_ROWS, VECTORS = int(6_000_000 * SCALE), int(200_000 * SCALE)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -34,9 +37,9 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def lineitem(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return data.lineitem(tmp_path_factory.mktemp("lineitem"), int(6_000_000 * SCALE))
+    return data.lineitem(tmp_path_factory.mktemp("lineitem"), LINEITEM_ROWS)
 
 
 @pytest.fixture(scope="session")
 def vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return data.vectors(tmp_path_factory.mktemp("vectors"), int(200_000 * SCALE))
+    return data.vectors(tmp_path_factory.mktemp("vectors"), VECTORS)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from airflow_provider_lancens.spark.session.spark_session import spark_session
-from tests.benchmarks.spark.worker_probes import use_fresh_workers
+from tests.benchmarks.spark.worker_probes import fresh_workers
 from tests.benchmarks.spark.write_variants import Ways, Work
 from tests.benchmarks.timing import Measure, interleaved
 
@@ -53,11 +53,11 @@ def main() -> None:
     jar, source, folder, rounds = sys.argv[1:]
     with spark_session("benchmark", settings(jar, folder)) as spark:
         spark.sparkContext.setLogLevel("OFF")
-        use_fresh_workers(spark, folder, **dict.fromkeys(THREADS, str(os.cpu_count())))
         ways = WaysBesideConnector(spark, Path(source), Path(folder))
         works = (ways.direct, ways.frame, ways.connector, ways.parquet)
         measures = {work.__name__: ways.measured(work) for work in works}
-        times = interleaved(int(rounds), measures, warm_up=1)
+        with fresh_workers(spark, folder, **dict.fromkeys(THREADS, str(os.cpu_count()))):
+            times = interleaved(int(rounds), measures, warm_up=1)
     sys.stdout.write(json.dumps({"seconds": times.rounds, "bytes": ways.sizes}) + "\n")
 
 

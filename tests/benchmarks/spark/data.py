@@ -29,6 +29,20 @@ def vectors(folder: Path, rows: int, dimension: int = 768) -> Path:
     return _written(folder / "vectors", rows, _BLOCK // 25, block)
 
 
+def wide(folder: Path, rows: int, columns: int) -> Path:
+    """As many columns as asked for, by turns whole numbers, floats and text."""
+
+    def block(random: np.random.Generator, start: int, count: int) -> pa.Table:
+        makers: list[Callable[[], object]] = [
+            lambda: random.integers(0, 1_000_000, count),
+            lambda: random.random(count),
+            lambda: pa.array(_WORDS[random.integers(0, len(_WORDS), count)]),
+        ]
+        return pa.table({f"c{number}": makers[number % len(makers)]() for number in range(columns)})
+
+    return _written(folder / "wide", rows, max(1, 4_000_000 // columns), block)
+
+
 def blobs(folder: Path, rows: int, size: int) -> Path:
     """Bytes that can't be compressed, all in one row group."""
     random = np.random.default_rng(0)

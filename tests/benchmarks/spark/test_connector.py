@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests.benchmarks.figures import Figure
 from tests.benchmarks.spark import data
-from tests.benchmarks.spark.conftest import SCALE
+from tests.benchmarks.spark.conftest import ROUNDS, SCALE
 from tests.benchmarks.spark.connector import JVM_THREADS
 from tests.benchmarks.timing import Times
 from tests.pyspark_versions import SPARK_V_4_0_PLUS
@@ -24,7 +25,6 @@ pytestmark = [
 ]
 
 HERE = Path(__file__).parent
-ROUNDS = 5
 # With 300,000 rows and more, one of its two writers sometimes hangs on two busy cores.
 ROWS = 150_000
 
@@ -36,6 +36,11 @@ def test_rows_of_many_columns(tmp_path: Path, show: Callable[..., None], capsys:
     measured_by = compared(jar, source, tmp_path / "out")
     times, sizes = Times(measured_by["seconds"]), measured_by["bytes"]
     show("lineitem, 16 columns, beside the JVM connector", times)
+    figure = Figure("connector", axis="rows of 16 columns")
+    figure.add_times(f"{int(ROWS * SCALE):,} rows", times, ("direct", "connector"), ("frame", "connector"))
+    for way, size in sizes.items():
+        figure.add("MB on disk", way, f"{int(ROWS * SCALE):,} rows", [size / 1e6])
+    figure.save()
     with capsys.disabled():
         print({way: f"{size / 1e6:.0f} MB" for way, size in sizes.items()})  # noqa: T201
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
 from airflow_provider_lancens.spark.keys import look_up
 from airflow_provider_lancens.spark.options import WriteRequest
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+from tests.benchmarks.figures import Figure
 from tests.benchmarks.spark import old_table_steps
 from tests.old_table import ROW, commit, key_of, local_table, s3_table
 from tests.servers.s3_double import S3Double
@@ -96,17 +97,27 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 def test_ages(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     """An old table costs what a young one does."""
     found: dict[int, dict[str, Figures]] = {}
+    kept = Figure(f"versions-{place.name.lower()}", axis="versions")
     for age in AGES:
         found[age] = {**steps_of(place, age), **clean_ups_of(place, age)}
         with capsys.disabled():
             print(f"\n{place.name}, {age:,} versions")  # noqa: T201
             for name, figures in found[age].items():
                 print(f"  {name:24} {figures}")  # noqa: T201
+        record(kept, age, found[age])
+    kept.save()
     young, old = found[AGES[0]], found[AGES[-1]]
     for name in ("look up a new key", "look up an old key", "write a new key"):
         assert young[name].requests.total() == pytest.approx(old[name].requests.total(), abs=1)
         assert old[name].median <= GROWTH * young[name].median
     assert old["look up a new key"].requests.total() <= MOST
+
+
+def record(kept: Figure, age: int, found: Mapping[str, Figures]) -> None:
+    for name, figures in found.items():
+        kept.add("seconds", name, age, figures.seconds)
+        if figures.requests:
+            kept.add("requests", name, age, [figures.requests.total()])
 
 
 def steps_of(place: Place, age: int) -> dict[str, Figures]:

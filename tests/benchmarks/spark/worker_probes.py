@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,9 +19,14 @@ ONE_THREAD = dict.fromkeys(
 )
 
 
-def use_fresh_workers(spark: SparkSession, name: str, **environment: str) -> None:
-    """Use new Python workers with this environment from now on."""
+@contextmanager
+def fresh_workers(spark: SparkSession, name: str, **environment: str) -> Iterator[None]:
+    """Use new Python workers with this environment; later ones have the session's own again."""
+    own = dict(spark.sparkContext.environment)
     spark.sparkContext.environment.update(environment, LANCENS_WORKERS_OF=name)
+    yield
+    spark.sparkContext.environment.clear()
+    spark.sparkContext.environment.update(own)
 
 
 class PinnedTask(FileTask):

@@ -10,11 +10,13 @@ from pathlib import Path
 import lance
 import pyarrow.dataset as ds
 from lance_namespace import DeclareTableRequest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.spark import FileSource, NamespaceSpec, WriteOptions, write_files, write_table
 from tests.benchmarks.timing import Measure
 
+COMPARED = (("direct", "parquet"), ("frame", "parquet"), ("direct", "pylance"))
+"""The ratios that the documentation states."""
 Work = Callable[[str], object]
 """Writes into the folder of this name."""
 
@@ -58,12 +60,16 @@ class Ways:
         source = FileSource("parquet", str(self.source), tasks=tasks)
         write_files(self.spark, source, self.spec, name, options=WriteOptions(vector_columns=self.vectors))
 
-    def frame(self, name: str) -> None:
-        df = self.spark.read.parquet(str(self.source))
+    def frame(self, name: str, tasks: int | None = None) -> None:
+        df = self._rows(tasks)
         write_table(df, self.spec, name, options=WriteOptions(vector_columns=self.vectors))
 
-    def parquet(self, name: str) -> None:
-        self.spark.read.parquet(str(self.source)).write.parquet(str(self.folder / f"{name}.parquet"))
+    def parquet(self, name: str, tasks: int | None = None) -> None:
+        self._rows(tasks).write.parquet(str(self.folder / f"{name}.parquet"))
+
+    def _rows(self, tasks: int | None) -> DataFrame:
+        df = self.spark.read.parquet(str(self.source))
+        return df.coalesce(tasks) if tasks else df
 
     def pylance(self, name: str) -> None:
         """One process without Spark, with all its cores."""
