@@ -1,6 +1,6 @@
 # Each target calls one script, which makes the environment first where it is missing.
 .DEFAULT_GOAL := help
-.PHONY: help quickstart airflow unit test check ci long docs
+.PHONY: help quickstart airflow unit test check ci long benchmarks docs
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ long: ## races at full size, soak, each fault by promise, every Python, the lowe
 	./scripts/test-oldest
 	./scripts/test-sparks
 	./scripts/test-minimal-system
+
+benchmarks: ## measure and draw what docs/performance.md shows, peers in the same run: an hour and more
+	./scripts/benchmarks
 
 docs: ## build the documentation, warnings are errors
 	./scripts/docs

@@ -14,7 +14,7 @@ autodoc_typehints = "description"
 autodoc_member_order = "bysource"
 default_role = "code"
 myst_heading_anchors = 3
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "performance/*.md"]  # the latter are parts of performance.md
 html_theme = "furo"
 
 # autodoc lists what a module holds, and the packages of the reference load their names on first use.
