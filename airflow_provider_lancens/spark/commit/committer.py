@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lance_namespace.errors import ConcurrentModificationError
 
@@ -19,6 +20,9 @@ from airflow_provider_lancens.spark.commit.table_changes import CommitStep, Tabl
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease
 from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedCommit, KeyedWrite
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
 
 _ATTEMPTS = 100
 _MAX_PAUSE = 2.0  # seconds
@@ -68,7 +72,7 @@ class Committer:
             looked_up_to, step = newest, change.apply_to(latest)
             commit = attempts.announce(newest + 1, step.counts or self.counts, latest)
             fence = SingleVersionCommit(self.target.versions, self.lease, self.target, newest)
-            if self._attempt(step, commit, fence):
+            if self._attempt(step, commit, fence, latest):
                 attempts.conclude(latest, commit)
                 return CommitOutcome(commit, made_here=True)
             failure = fence.failure
@@ -78,14 +82,16 @@ class Committer:
             "attempts; nothing was committed, run it again"
         )
 
-    def _attempt(self, step: CommitStep, commit: KeyedCommit, fence: SingleVersionCommit) -> bool:
+    def _attempt(
+        self, step: CommitStep, commit: KeyedCommit, fence: SingleVersionCommit, latest: LanceDataset | None
+    ) -> bool:
         """Return whether the commit was made; if not, the fence holds the reason."""
         from lance import Transaction
 
         properties = commit.as_properties(self.write.key)
         transaction = Transaction(step.read_version, step.operation, commit.uuid, properties)
         try:
-            fence.commit(transaction, stable_row_ids=self.stable_row_ids)
+            fence.commit(transaction, latest, stable_row_ids=self.stable_row_ids)
         except LANCE_ERRORS as error:
             # If the table has a newer version, retry rather than raise: before it calls the fence, Lance
             # may fail on a version that it finds by path and that the fence hides.

@@ -19,7 +19,7 @@ from airflow_provider_lancens.spark.commit.leased_commits import LeasedCommits
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 if TYPE_CHECKING:
-    from lance import Transaction
+    from lance import LanceDataset, Transaction
 
 LANCE_ERRORS = (OSError, RuntimeError, ValueError)
 """What Lance raises for any failure of a commit."""
@@ -42,8 +42,15 @@ class SingleVersionCommit(LeasedCommits):
         """Return an id made of the table's location and the version."""
         return f"commit:{self.target.dataset.location}:{self.base_version + 1}"
 
-    def commit(self, transaction: Transaction, *, stable_row_ids: bool = False) -> None:
+    def commit(
+        self, transaction: Transaction, latest: LanceDataset | None = None, *, stable_row_ids: bool = False
+    ) -> None:
         """Commit a transaction with Lance as exactly the version after `base_version`.
+
+        Args:
+            transaction: what to commit.
+            latest: the data set at `base_version`; None lets Lance open it.
+            stable_row_ids: whether a new data set gets stable row ids.
 
         Raises:
             OSError, RuntimeError, ValueError: it failed; `failure` and `error_of` show whether Lance or the
@@ -52,7 +59,7 @@ class SingleVersionCommit(LeasedCommits):
         from lance import LanceDataset
 
         LanceDataset.commit(
-            self.target.dataset.location,
+            self.target.dataset.location if latest is None else latest,
             transaction,
             read_version=transaction.read_version,
             storage_options=dict(self.target.dataset.storage_options),

@@ -1,9 +1,10 @@
 """Leases of running writes: a clean-up keeps all files written since the oldest of these writes began.
 
-A lease is two small files beside the data. The first is written once, when the write begins; the second, the
-heartbeat, is rewritten for as long as its driver runs. A clean-up that presumes a write dead removes the
-first, and nothing recreates it: a driver that was suspended while it wrote its heartbeat recreates only the
-second. All times are modification times by the storage's clock; drivers' clocks aren't used.
+A lease is one or two small files beside the data. The first is written once, when the write begins; the
+second, the heartbeat, once a minute for as long as its driver runs. A clean-up that presumes a write dead
+removes the first, and nothing recreates it: a driver that was suspended while it wrote its heartbeat
+recreates only the second. All times are modification times by the storage's clock; drivers' clocks aren't
+used.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from lance_namespace.errors import ConcurrentModificationError, LanceNamespaceError, ServiceUnavailableError
+from lance_namespace.errors import ConcurrentModificationError, LanceNamespaceError
 
 from airflow_provider_lancens.namespace.locations import is_local, normalize
 from airflow_provider_lancens.namespace.storage.object_store import RECORDED, storage_errors
-from airflow_provider_lancens.namespace.storage.table_files import TableFiles
+from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 
 _log = logging.getLogger(__name__)
@@ -42,8 +43,14 @@ class WriteLease:
     files: TableFiles
     path: str
     """Path of the lease's first file."""
-    began: datetime
-    """Start of the write, by the storage's clock."""
+
+    def began(self) -> datetime:
+        """Return the start of the write, by the storage's clock.
+
+        Raises:
+            ConcurrentModificationError: (14) a clean-up revoked the lease.
+        """
+        return self._held().modified
 
     def check(self) -> None:
         """Check that the lease is held; called right before a version is created whose number is determined.
@@ -51,11 +58,16 @@ class WriteLease:
         Raises:
             ConcurrentModificationError: (14) a clean-up revoked it, and the write's files may be gone.
         """
-        if self.files.stat(self.path) is None:
+        self._held()
+
+    def _held(self) -> StoredFile:
+        held = self.files.stat(self.path)
+        if held is None:
             raise ConcurrentModificationError(
                 f"{self.files.location}: a clean-up presumed this write dead, since its lease had "
                 "expired, and may have removed its files; nothing was committed, run it again"
             )
+        return held
 
     @contextlib.contextmanager
     def explaining_missing_files(self) -> Iterator[None]:
@@ -136,15 +148,8 @@ def acquire_lease(dataset: DatasetRef) -> WriteLease:
         with storage_errors(dataset.location):
             Path(normalize(dataset.location)).mkdir(parents=True, exist_ok=True)
     files = dataset.manifests
-    path = f"{LEASES}/{uuid.uuid4()}"
-    files.put(path, b"")
-    stored = files.stat(path)
-    if stored is None:
-        raise ServiceUnavailableError(
-            f"{files.location}: {path} was written, but does not exist; run it again"
-        )
-    lease = WriteLease(files, path, stored.modified)
-    files.put(path + _HEARTBEAT, b"")
+    lease = WriteLease(files, f"{LEASES}/{uuid.uuid4()}")
+    files.put(lease.path, b"")
     return lease
 
 

@@ -126,7 +126,7 @@ def _shut_out_dead_writes(opened: MaintainedTable) -> bool:
 
     Lance removes unreferenced files by their age alone, even if a writer is about to commit them.
     """
-    files, now = opened.lease.files, opened.lease.began
+    files, now = opened.lease.files, opened.lease.began()
     long_running = [lease for lease in leases_of(files) if lease.began < now - _SAFE_AGE]
     records = pending_revocations(files)
     for lease in long_running:
@@ -141,7 +141,7 @@ def _shut_out_dead_writes(opened: MaintainedTable) -> bool:
 
 def _maintain_keys(opened: MaintainedTable, keep_keys: timedelta | None) -> int:
     """Settle which keys were committed by the versions that may be removed, and return how many expired."""
-    before = None if keep_keys is None else opened.lease.began - keep_keys
+    before = None if keep_keys is None else opened.lease.began() - keep_keys
     return maintain_keys(opened.target, opened.dataset, before)
 
 

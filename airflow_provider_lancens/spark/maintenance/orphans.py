@@ -105,7 +105,7 @@ def remove_orphans(
         resolved_table(namespace, table) as target,
         acquire_lease(target.dataset).kept_alive(end=True) as now,
     ):
-        answer = _Search(target, now.files, now.began - older_than).remove(dry_run=dry_run)
+        answer = _Search(target, now.files, now.began() - older_than).remove(dry_run=dry_run)
     action = "would be removed" if dry_run else "removed"
     _log.info("table %s: %d files, %.1f MB %s", answer.table, len(answer.paths), answer.bytes / 1e6, action)
     return answer

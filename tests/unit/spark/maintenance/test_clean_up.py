@@ -47,6 +47,7 @@ def test_a_write_that_runs_for_a_week_keeps_its_files(
 ) -> None:
     with acquire_lease(target.dataset).kept_alive(end=True) as write:
         change = prepare(target, "append")
+        write.refresh()
         age(target, days=8, but=(f"{Path(write.path).name}.alive",))
 
         with pytest.raises(ConcurrentModificationError, match="a write has been running since"):

@@ -30,6 +30,7 @@ def test_files_of_a_running_write_are_kept_at_any_age(
         change = prepare(target, "append")
         [of_the_running_one] = [f"data/{file.path}" for file in change.fragments[0].files]
         began_long_ago(write.files.location, write.path, 20 * DAY)
+        write.refresh()
         age(folder / of_the_running_one, by=19 * DAY)
 
         assert remove_orphans(namespace, "orders", older_than=DAY).paths == (before,)
@@ -131,6 +132,7 @@ def test_a_running_write_renews_its_lease(
 ) -> None:
     monkeypatch.setattr(marks, "REFRESH", 0.01)
     with acquire_lease(target.dataset).kept_alive(end=True) as write:
+        write.refresh()
         sign = folder / f"{write.path}.alive"
         age(sign)
         before = sign.stat().st_mtime
@@ -138,5 +140,5 @@ def test_a_running_write_renews_its_lease(
             time.sleep(0.01)
 
         [mark] = marks.leases_of(write.files)
-        assert (mark.path, mark.began) == (write.path, write.began)
-        assert mark.refreshed > write.began
+        assert (mark.path, mark.began) == (write.path, write.began())
+        assert mark.refreshed > write.began()
