@@ -1,0 +1,40 @@
+"""Random events of a table that is written under keys, in any order, compared with a model."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.unit.spark.keys.key_state_machine import KeyedTableMachine
+
+
+def check_in_any_order(folder: Path, examples: int, steps: int) -> None:
+    numbers = itertools.count()
+
+    def machine() -> KeyedTableMachine:
+        own = folder / str(next(numbers))
+        own.mkdir()
+        return KeyedTableMachine(own)
+
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=steps,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            database=None,
+        ),
+    )
+
+
+def test_each_key_brings_its_row_once_after_random_events(tmp_path: Path) -> None:
+    check_in_any_order(tmp_path, examples=5, steps=15)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_each_key_brings_its_row_once_after_many_random_events(tmp_path: Path) -> None:
+    check_in_any_order(tmp_path, examples=200, steps=50)
