@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from lance_namespace.errors import TableVersionNotFoundError
 
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
+from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -35,7 +36,7 @@ class StoredVersions:
         """
         import lance
 
-        options = dict(self.storage_options)
+        options = snapshot(self.storage_options)
         try:
             dataset = lance.dataset(self.location, version=version, storage_options=options)
         except ValueError as error:

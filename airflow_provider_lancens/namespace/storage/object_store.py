@@ -24,6 +24,7 @@ from airflow_provider_lancens.namespace.storage.storage_errors import (
     invalid_url,
     storage_error,
 )
+from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.redaction import secret_values
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def open_store(location: str, storage_options: Mapping[str, str]) -> ObjectStore
     if is_local(location):
         path = Path(normalize(location))
         return LocalStore(path, automatic_cleanup=True) if path.is_dir() else None
-    url = normalize(location)
+    url, storage_options = normalize(location), snapshot(storage_options)
     client, config = _split_options(url.partition("://")[0], storage_options)
     try:
         return _remote_store(url, frozenset(config.items()), frozenset({**_TIMEOUTS, **client}.items()))

@@ -30,6 +30,8 @@ _UNAUTHENTICATED_KINDS = ("UnauthenticatedError",)
 _UNAUTHENTICATED_WORDS = "lacked valid authentication credentials"
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
 """What S3, Azure and Google answer where the bucket itself is missing; the library has no kind for it."""
+_EXPIRED = ("ExpiredToken", "TokenRefreshRequired", "The provided token has expired")
+"""What S3 answers, with the status 400, to credentials that were valid once."""
 _LANCE_IO = "LanceError(IO)"
 _SOURCE_LINE = re.compile(r",? ?(?:/\S*|[A-Za-z]:\\\S*)\.rs:\d+:\d+")
 """Source position in Lance's own code: a path of the machine that built it."""
@@ -71,6 +73,12 @@ def storage_error(error: BaseException, location: str, secrets: Collection[str] 
         return UnauthenticatedError(f"{where}: not authenticated; check the storage.* properties")
     if any(message in str(error) for message in _NO_BUCKET):
         return MissingBucketError(f"{where}: its bucket does not exist; create it, or correct the location")
+    if any(said in str(error) for said in _EXPIRED):
+        # Not an UnauthenticatedError, which is not retried: those of an `aws` connection are new in each try.
+        return ServiceUnavailableError(
+            f"{where}: the credentials have expired; a storage.session_token cannot be renewed while a task "
+            "runs: set a new one, or give executors a role instead"
+        )
     return ServiceUnavailableError(f"{where} returned an unexpected response: {reason}")
 
 

@@ -15,6 +15,7 @@ from lance_namespace_urllib3_client import models
 
 from airflow_provider_lancens.namespace.storage.manifests import staged_name
 from airflow_provider_lancens.namespace.storage.object_store import VERSIONS
+from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.spark.commit.leased_commits import LeasedCommits
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
@@ -62,7 +63,7 @@ class SingleVersionCommit(LeasedCommits):
             self.target.dataset.location if latest is None else latest,
             transaction,
             read_version=transaction.read_version,
-            storage_options=dict(self.target.dataset.storage_options),
+            storage_options=snapshot(self.target.dataset.storage_options),
             max_retries=0,
             enable_stable_row_ids=stable_row_ids,
             namespace_client=self,

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance_namespace.errors import InvalidInputError
 
+from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _read_batches(dataset: DatasetRef, path: str, schema: pa.Schema) -> list[pa.
     from lance.file import LanceFileReader
 
     reader = LanceFileReader(
-        f"{dataset.location}/data/{path}", dict(dataset.storage_options) or None, columns=schema.names
+        f"{dataset.location}/data/{path}", snapshot(dataset.storage_options) or None, columns=schema.names
     )
     batches = reader.read_all(batch_size=_BATCH_ROWS).to_batches()
     return [batch.select(schema.names).cast(schema) for batch in batches]

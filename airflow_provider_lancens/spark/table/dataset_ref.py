@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
+from airflow_provider_lancens.namespace.storage.vended_options import snapshot
+from airflow_provider_lancens.spark.table.credential_vendor import vendor_arguments
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -44,9 +46,12 @@ class DatasetRef:
         # Slow to import, and a driver that only finds an earlier commit should not wait for it.
         import lance
 
-        options = dict(self.storage_options)
+        options = snapshot(self.storage_options)
         if self.decider is None:
-            return lance.dataset(self.location, version=version, storage_options=options)
+            renewal = vendor_arguments(self.location, self.storage_options)
+            if not renewal:
+                return lance.dataset(self.location, version=version, storage_options=options)
+            return lance.LanceDataset(self.location, version, storage_options=options, **renewal)
         # As `lance.dataset` does, but that has the namespace describe the table again each time.
         return lance.LanceDataset(
             self.location,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import lance_namespace
@@ -20,6 +21,7 @@ from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
 from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
 from airflow_provider_lancens.namespace.locations import normalize
 from airflow_provider_lancens.namespace.managed.managed_versions import unknown_versions_error
+from airflow_provider_lancens.namespace.storage.vended_options import EXPIRES_AT, VendedOptions
 from airflow_provider_lancens.namespace.table_properties import WRITES
 from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, VersionAuthority
@@ -155,19 +157,39 @@ def resolved_table(
         raise InvalidInputError(f"table: expected an identifier such as 'db$table', {error}") from error
     with contextlib.ExitStack() as opened:
         own_options: Mapping[str, str] = {}
+        connect: Callable[[], LanceNamespace]
         if isinstance(namespace, NamespaceSpec):
-            own_options, namespace = namespace.storage_options(), namespace.connect()
+            connect = namespace.connect
+            own_options, namespace = namespace.storage_options(), connect()
             opened.callback(getattr(namespace, "close", lambda: None))
+        else:
+            connect = partial(_itself, namespace)
         # Reading and writing the data needs credentials. They are requested, since a namespace may not vend
         # them by default, and taken from its properties, since Lance's directory namespace never vends them.
         request = DescribeTableRequest(id=list(identifier.parts), vend_credentials=True)
         answer = namespace.describe_table(request)
         if not answer.location:
             raise InvalidTableStateError(f"table {table}: its namespace returned no location")
-        dataset = DatasetRef(normalize(answer.location), {**own_options, **(answer.storage_options or {})})
+        options = _options(connect, identifier, own_options, answer.storage_options or {})
+        dataset = DatasetRef(normalize(answer.location), options)
         versions: LanceNamespace = StorageVersions(dataset, namespace)
         if answer.managed_versioning is True:
             dataset = replace(dataset, decider=VersionAuthority(namespace, identifier.parts))
             versions = namespace
         opened.enter_context(storage_failures(dataset.location, dataset.storage_options))
         yield ResolvedTable(identifier, dataset, versions, (answer.properties or {}).get(WRITES, ""))
+
+
+def _options(
+    connect: Callable[[], LanceNamespace],
+    table: TableId,
+    own: Mapping[str, str],
+    vended: Mapping[str, str],
+) -> Mapping[str, str]:
+    if EXPIRES_AT in vended:
+        return VendedOptions(connect, table.parts, own, vended)
+    return {**own, **vended}
+
+
+def _itself(namespace: LanceNamespace) -> LanceNamespace:
+    return namespace

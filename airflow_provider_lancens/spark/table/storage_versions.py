@@ -16,6 +16,7 @@ from lance_namespace_urllib3_client import models
 from airflow_provider_lancens.namespace.managed.publication import V2_SCHEME, CommitRecord, publish
 from airflow_provider_lancens.namespace.requests import as_model
 from airflow_provider_lancens.namespace.storage.manifests import Manifest, staged_name
+from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 
 AnyRequest = Any
@@ -37,7 +38,7 @@ class StorageVersions(LanceNamespace):
 
     def describe_table(self, request: AnyRequest) -> models.DescribeTableResponse:
         """Return the location, by which Lance opens the data set, and fresh credentials."""
-        options = dict(self.dataset.storage_options)
+        options = snapshot(self.dataset.storage_options)
         if self.namespace is not None and as_model(models.DescribeTableRequest, request).vend_credentials:
             options |= self.namespace.describe_table(request).storage_options or {}
         return models.DescribeTableResponse(

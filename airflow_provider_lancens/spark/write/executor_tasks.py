@@ -9,16 +9,20 @@ import itertools
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.spark.executor_failures import storage_failures
+from airflow_provider_lancens.spark.table.credential_vendor import vendor_arguments
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
+from airflow_provider_lancens.spark.write.fragment_writer import write_overlapping
 from airflow_provider_lancens.spark.write.record_batches import conform, without_empty
 
 if TYPE_CHECKING:
-    from lance import FragmentMetadata
+    from lance import FragmentMetadata, LanceDataset
 
 WRITTEN_COLUMNS = "fragment string, rows long, files long, bytes long"
 """Columns of a write task's result, which has a row per fragment, as Spark DDL."""
@@ -55,20 +59,23 @@ class WriteTask:
             return
         stream = conform(itertools.chain([first], filled), self.schema)
         with storage_failures(self.dataset.location, self.dataset.storage_options):
-            fragments = self._write(pa.RecordBatchReader.from_batches(self.schema, stream))
+            target = self.dataset.location if self.appends_to is None else self.dataset.open(self.appends_to)
+            write = partial(self._write, target)
+            fragments = write_overlapping(write, stream, self.schema, self.max_rows_per_file)
         yield pa.RecordBatch.from_pylist([_written(fragment) for fragment in fragments], schema=_WRITTEN)
 
-    def _write(self, reader: pa.RecordBatchReader) -> list[FragmentMetadata]:
+    def _write(self, target: str | LanceDataset, reader: pa.RecordBatchReader) -> list[FragmentMetadata]:
         from lance.fragment import write_fragments
 
         return write_fragments(
             reader,
-            self.dataset.location if self.appends_to is None else self.dataset.open(self.appends_to),
+            target,
             schema=self.schema,
             mode="overwrite" if self.appends_to is None else "append",
             max_rows_per_file=self.max_rows_per_file,
             data_storage_version=self.data_storage_version,
-            storage_options=dict(self.dataset.storage_options),
+            storage_options=snapshot(self.dataset.storage_options),
+            **vendor_arguments(self.dataset.location, self.dataset.storage_options),
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar
@@ -18,6 +19,7 @@ from airflow_provider_lancens.spark.write.executor_tasks import WRITTEN_COLUMNS,
 from airflow_provider_lancens.spark.write.files.file_plan import FilePlan, FileUnit, plan, shares
 from airflow_provider_lancens.spark.write.files.file_system import open_file
 from airflow_provider_lancens.spark.write.files.formats import ScanRequest
+from airflow_provider_lancens.spark.write.read_ahead import read_ahead
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -106,4 +108,5 @@ class FileTask:
         """Write the shares with the numbers in `batches`; yield the results of `WriteTask.run`."""
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from self.write.run(self.reader.read(self.shares[number]))
+                with closing(read_ahead(self.reader.read(self.shares[number]))) as rows:
+                    yield from self.write.run(rows)

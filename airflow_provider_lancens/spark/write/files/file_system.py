@@ -117,10 +117,7 @@ class _RemoteFile:
 
     def __init__(self, location: str, size: int, options: Mapping[str, str]) -> None:
         folder, _, self._name = location.rpartition("/")
-        store = open_store(folder, options)
-        if store is None:
-            raise ServiceUnavailableError(f"storage at {folder} no longer exists")
-        self._store, self._location, self._size, self._at = store, location, size, 0
+        self._folder, self._location, self._size, self._at = folder, location, size, 0
         self._options = options
         self.closed = False
 
@@ -135,7 +132,11 @@ class _RemoteFile:
                 return b"".join(pool.map(lambda start: self._part(start, end), starts))
 
     def _part(self, start: int, end: int) -> bytes:
-        return bytes(obstore.get_range(self._store, self._name, start=start, end=min(start + _PART, end)))
+        # Opened for each part: the credentials may have been renewed since. Stores are cached.
+        store = open_store(self._folder, self._options)
+        if store is None:
+            raise ServiceUnavailableError(f"storage at {self._folder} no longer exists")
+        return bytes(obstore.get_range(store, self._name, start=start, end=min(start + _PART, end)))
 
     def seek(self, offset: int, whence: int = 0) -> int:
         self._at = offset + (0, self._at, self._size)[whence]

@@ -17,7 +17,8 @@ from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.maintenance import CleanUpResult, clean_up_versions
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from tests.old_table import commit, s3_table
-from tests.servers.s3_double import BULK_DELETE, DELETE, GET, LIST, Request, S3Double
+from tests.servers.s3_double import S3Double
+from tests.servers.s3_requests import BULK_DELETE, DELETE, GET, LIST, Request
 
 VERSIONS = 700
 REMOVED = re.compile("/(_transactions|data|_versions)/")

@@ -1,0 +1,35 @@
+"""Temporary credentials of a data set for Lance's core, which asks a namespace for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lance_namespace import LanceNamespace
+from lance_namespace_urllib3_client import models
+
+from airflow_provider_lancens.namespace.storage.vended_options import VendedOptions
+
+
+@dataclass(eq=False)
+class CredentialVendor(LanceNamespace):
+    """A private namespace of one table, from which Lance takes current storage options."""
+
+    location: str
+    options: VendedOptions
+
+    def namespace_id(self) -> str:
+        """Return an id made of the data set's location."""
+        return f"credentials:{self.location}"
+
+    def describe_table(self, request: Any) -> models.DescribeTableResponse:  # noqa: ARG002 there is one table
+        """Return the location and the current options."""
+        return models.DescribeTableResponse(location=self.location, storage_options=self.options.current())
+
+
+def vendor_arguments(location: str, options: Mapping[str, str]) -> dict[str, Any]:
+    """Return the arguments by which Lance renews these options; none if they don't expire."""
+    if not isinstance(options, VendedOptions):
+        return {}
+    return {"namespace_client": CredentialVendor(location, options), "table_id": options.table_id}
