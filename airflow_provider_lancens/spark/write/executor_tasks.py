@@ -67,7 +67,7 @@ class WriteTask:
     def _write(self, target: str | LanceDataset, reader: pa.RecordBatchReader) -> list[FragmentMetadata]:
         from lance.fragment import write_fragments
 
-        return write_fragments(
+        written: list[FragmentMetadata] = write_fragments(
             reader,
             target,
             schema=self.schema,
@@ -77,6 +77,7 @@ class WriteTask:
             storage_options=snapshot(self.dataset.storage_options),
             **vendor_arguments(self.dataset.location, self.dataset.storage_options),
         )
+        return written
 
 
 @dataclass(frozen=True, slots=True)
