@@ -37,8 +37,8 @@ class DatasetRef:
         """Its manifests, and all other files at its location."""
         return Manifests(self.location, self.storage_options)
 
-    def open(self, version: int) -> LanceDataset:
-        """Open it at exactly this version.
+    def open(self, version: int | None) -> LanceDataset:
+        """Open it at exactly this version; None is the newest one that is stored.
 
         Raises:
             ValueError: that version doesn't exist.
@@ -49,8 +49,6 @@ class DatasetRef:
         options = snapshot(self.storage_options)
         if self.decider is None:
             renewal = vendor_arguments(self.location, self.storage_options)
-            if not renewal:
-                return lance.dataset(self.location, version=version, storage_options=options)
             return lance.LanceDataset(self.location, version, storage_options=options, **renewal)
         # As `lance.dataset` does, but that has the namespace describe the table again each time.
         return lance.LanceDataset(

@@ -120,20 +120,12 @@ class ResolvedTable:
 
     def open_latest(self) -> LanceDataset | None:
         """Open the data set at its newest version; None if nothing was written yet."""
-        if self.dataset.decider is None and (found := self._open_newest_stored()) is not None:
-            return found
+        if self.dataset.decider is None:
+            # Lance finds and opens it with one request less.
+            with contextlib.suppress(ValueError):  # there is none, or it was made this moment
+                return self.dataset.open(None)
         version = self.latest_version()
         return None if version is None else self.dataset.open(version)
-
-    def _open_newest_stored(self) -> LanceDataset | None:
-        """Open it as Lance does by path: one request less than to find the version and then open that."""
-        import lance
-
-        dataset = self.dataset
-        try:
-            return lance.dataset(dataset.location, storage_options=dict(dataset.storage_options))
-        except ValueError:  # there is none, or it was made this moment
-            return None
 
 
 @contextlib.contextmanager

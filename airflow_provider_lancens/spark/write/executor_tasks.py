@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from airflow_provider_lancens.namespace.locations import is_local
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.table.credential_vendor import vendor_arguments
@@ -61,7 +62,11 @@ class WriteTask:
         with storage_failures(self.dataset.location, self.dataset.storage_options):
             target = self.dataset.location if self.appends_to is None else self.dataset.open(self.appends_to)
             write = partial(self._write, target)
-            fragments = write_overlapping(write, stream, self.schema, self.max_rows_per_file)
+            if is_local(self.dataset.location):
+                # A disk is quick enough: a second file under way would only cost memory.
+                fragments = write(pa.RecordBatchReader.from_batches(self.schema, stream))
+            else:
+                fragments = write_overlapping(write, stream, self.schema, self.max_rows_per_file)
         yield pa.RecordBatch.from_pylist([_written(fragment) for fragment in fragments], schema=_WRITTEN)
 
     def _write(self, target: str | LanceDataset, reader: pa.RecordBatchReader) -> list[FragmentMetadata]:

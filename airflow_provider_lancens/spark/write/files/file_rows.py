@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
+from airflow_provider_lancens.namespace.locations import is_local
 from airflow_provider_lancens.namespace.storage.storage_errors import storage_error
 from airflow_provider_lancens.redaction import secret_values
 from airflow_provider_lancens.spark.file_source import FileSource
@@ -108,5 +109,12 @@ class FileTask:
         """Write the shares with the numbers in `batches`; yield the results of `WriteTask.run`."""
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                with closing(read_ahead(self.reader.read(self.shares[number]))) as rows:
-                    yield from self.write.run(rows)
+                yield from self._write(self.shares[number])
+
+    def _write(self, share: Sequence[FileUnit]) -> Iterator[pa.RecordBatch]:
+        rows = self.reader.read(share)
+        if is_local(self.write.dataset.location) and all(is_local(unit.location) for unit in share):
+            yield from self.write.run(rows)
+            return
+        with closing(read_ahead(rows)) as read:
+            yield from self.write.run(read)
