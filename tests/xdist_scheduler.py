@@ -24,6 +24,7 @@ WORK_UNITS: Mapping[str, str] = {
     # Tests with a running Airflow.
     "tests/e2e/flights/": "folder",
     "tests/e2e/running/": "folder",
+    "tests/e2e/soak/": "file",
     # Tests that share a process for their DAGs.
     "tests/e2e/": "folder",
 }

@@ -38,6 +38,10 @@ class RunningAirflow(AirflowServers):
             time.sleep(0.5)
         return answer
 
+    def pid(self, name: str) -> int:
+        """The process of one of the servers."""
+        return self._children[name].pid
+
     @contextmanager
     def stopped(self, *names: str) -> Iterator[None]:
         """Stop some of the servers for the duration of the block."""

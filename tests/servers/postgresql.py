@@ -1,4 +1,4 @@
-"""A real PostgreSQL as a metastore's database, on loopback, for one test run."""
+"""A real PostgreSQL as the database of a metastore or of Airflow, on loopback, for one test run."""
 
 import os
 import pwd
@@ -13,6 +13,8 @@ from pathlib import Path
 from tests.servers.hadoop import free_port
 
 START_SECONDS = 60
+USER = "hive"
+"""Of all databases."""
 
 
 @contextmanager
@@ -28,7 +30,7 @@ def postgresql() -> Iterator[int]:
                 *_as_another_user(),
                 _program("initdb"),
                 "--auth=trust",
-                "--username=hive",
+                f"--username={USER}",
                 "--no-sync",
                 "-D",
                 data,
@@ -44,14 +46,19 @@ def postgresql() -> Iterator[int]:
 
 def metastore_settings(port: int, database: str) -> Mapping[str, str]:
     """Create a database, and return the settings for a metastore that uses it."""
-    address = ["-h", "127.0.0.1", "-p", str(port), "-U", "hive"]
-    subprocess.run([_program("createdb"), *address, database], check=True)
+    create_database(port, database)
     return {
         "javax.jdo.option.ConnectionURL": f"jdbc:postgresql://127.0.0.1:{port}/{database}",
         "javax.jdo.option.ConnectionDriverName": "org.postgresql.Driver",
-        "javax.jdo.option.ConnectionUserName": "hive",
+        "javax.jdo.option.ConnectionUserName": USER,
         "javax.jdo.option.ConnectionPassword": "",
     }
+
+
+def create_database(port: int, database: str) -> None:
+    """Create a database."""
+    address = ["-h", "127.0.0.1", "-p", str(port), "-U", USER]
+    subprocess.run([_program("createdb"), *address, database], check=True)
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""A soak test: Airflow with many waits, commits and maintenance for an hour, and what it may cost."""
