@@ -46,6 +46,8 @@ class Committer:
     stable_row_ids: bool = False
     lease: WriteLease | None = None
     """The lease of this write; None if it writes no files."""
+    opened: LanceDataset | None = None
+    """The data set as it was opened before; it is moved to its newest version."""
 
     def commit(self, change: TableChange, looked_up_to: int = 0) -> CommitOutcome:
         """Commit a change to the table, with the records of its key.
@@ -62,7 +64,7 @@ class Committer:
         attempts = KeyAttempts(self.target, self.write)
         failure: Exception | None = None
         for attempt in range(_ATTEMPTS):
-            latest = self.target.open_latest()
+            latest = self.target.open_latest(self.opened)
             found = attempts.find(latest, after=looked_up_to)
             if found is not None:
                 return self._found(found, made_here=found.uuid == attempts.uuid)

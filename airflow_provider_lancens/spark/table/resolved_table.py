@@ -118,12 +118,20 @@ class ResolvedTable:
         """Open the data set at exactly this version."""
         return self.dataset.open(version)
 
-    def open_latest(self) -> LanceDataset | None:
-        """Open the data set at its newest version; None if nothing was written yet."""
+    def open_latest(self, opened: LanceDataset | None = None) -> LanceDataset | None:
+        """Open the data set at its newest version; None if nothing was written yet.
+
+        Args:
+            opened: the data set as opened before; a storage-managed one is moved to the newest version and
+                returned, and its manifest only read if that is another one.
+        """
         if self.dataset.decider is None:
             # Lance finds and opens it with one request less.
             with contextlib.suppress(ValueError):  # there is none, or it was made this moment
-                return self.dataset.open(None)
+                if opened is None:
+                    return self.dataset.open(None)
+                opened.checkout_latest()  # type: ignore[no-untyped-call]
+                return opened
         version = self.latest_version()
         return None if version is None else self.dataset.open(version)
 

@@ -40,7 +40,7 @@ def write_rows(rows: Rows, lookup: KeyLookup) -> WriteResult:
     with storage_failures(target.dataset.location, target.dataset.storage_options):
         plan = WritePlan.of(lookup, rows)
         with acquire_lease(target.dataset).kept_alive(end=True) as lease:
-            outcome = plan.commit(target, rows.write(plan.task), lease)
+            outcome = plan.commit(target, rows.write(plan.task), lease, lookup.latest)
     result = outcome.commit.result(target.id, lookup.started, committed=outcome.made_here)
     _log.info("%s", result)
     return result

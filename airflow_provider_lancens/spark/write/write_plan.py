@@ -30,7 +30,7 @@ from airflow_provider_lancens.spark.write.schema_check import mismatches, schema
 from airflow_provider_lancens.spark.write.schema_overwrite import overwrite_mismatch, report_overwrite
 
 if TYPE_CHECKING:
-    from lance import FragmentMetadata
+    from lance import FragmentMetadata, LanceDataset
 
     from airflow_provider_lancens.spark.commit.write_lease import WriteLease
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
@@ -78,8 +78,16 @@ class WritePlan:
             task=_task(lookup, columns),
         )
 
-    def commit(self, target: ResolvedTable, written: Written, lease: WriteLease) -> CommitOutcome:
+    def commit(
+        self, target: ResolvedTable, written: Written, lease: WriteLease, opened: LanceDataset | None = None
+    ) -> CommitOutcome:
         """Commit what the executors wrote; an append of no rows commits nothing.
+
+        Args:
+            target: the table.
+            written: the results of the executors.
+            lease: the lease of this write.
+            opened: the data set as this driver opened it to plan the write.
 
         Raises:
             InvalidInputError: (13) the rows of an upsert have null or duplicate keys.
@@ -94,7 +102,7 @@ class WritePlan:
         kind = partial(self.kind, keys=self._keys(target, fragments, lease)) if self.request.on else self.kind
         change = kind(table=str(target.id), base=self.base, schema=self.task.schema, fragments=fragments)
         stable_row_ids = self.request.options.enable_stable_row_ids
-        committer = Committer(target, self.write, counts, stable_row_ids, lease)
+        committer = Committer(target, self.write, counts, stable_row_ids, lease, opened)
         outcome = committer.commit(change, self.looked_up_to)
         if isinstance(change, Overwrite) and outcome.made_here:
             report_overwrite(target, outcome.commit.version)

@@ -1,0 +1,64 @@
+"""A data set that stays open while other clients change it."""
+
+import shutil
+from collections.abc import Callable
+
+import lance
+import pyarrow as pa
+import pytest
+
+from airflow_provider_lancens.spark.commit.committer import CommitOutcome
+from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+from tests.servers.s3_double import S3Double
+from tests.servers.s3_requests import GET, LIST
+from tests.unit.spark.conftest import ROWS
+
+Write = Callable[..., CommitOutcome]
+
+
+@pytest.fixture
+def opened(target: ResolvedTable, write: Write) -> lance.LanceDataset:
+    write("append", "january")
+    dataset = target.open_latest()
+    assert dataset is not None
+    return dataset
+
+
+def test_it_is_moved_to_the_version_of_another_writer(
+    target: ResolvedTable, write: Write, opened: lance.LanceDataset
+) -> None:
+    write("append", "february")
+
+    latest = target.open_latest(opened)
+
+    assert latest is not None
+    assert (latest.version, latest.count_rows()) == (2, 4)
+
+
+def test_one_that_was_recreated_with_as_many_versions_is_read_anew(
+    target: ResolvedTable, opened: lance.LanceDataset
+) -> None:
+    shutil.rmtree(target.dataset.location)
+    lance.write_dataset(pa.table({"n": [7, 8, 9]}), target.dataset.location)
+
+    latest = target.open_latest(opened)
+
+    assert latest is not None
+    assert latest.to_table()["n"].to_pylist() == [7, 8, 9]
+
+
+def test_one_that_was_removed_is_none(target: ResolvedTable, opened: lance.LanceDataset) -> None:
+    shutil.rmtree(target.dataset.location)
+
+    assert target.open_latest(opened) is None
+
+
+def test_an_unchanged_one_costs_one_listing() -> None:
+    with S3Double() as s3:
+        location = f"s3://{s3.bucket_name}/t.lance"
+        dataset = lance.write_dataset(ROWS, location, storage_options=s3.storage)
+        with s3.counted() as first:
+            dataset = lance.dataset(location, storage_options=s3.storage)
+        with s3.counted() as again:
+            dataset.checkout_latest()
+    assert (dict(first), dict(again)) == ({LIST: 1, GET: 1}, {LIST: 1})
