@@ -1,4 +1,4 @@
-"""A table of a kind, for tests with a parameter or a fixture `kind`."""
+"""A table of a kind, by default in a directory, for tests without a parameter or a fixture `kind`."""
 
 from pathlib import Path
 
@@ -6,6 +6,11 @@ import pytest
 
 from airflow_provider_lancens.spark import NamespaceSpec
 from tests.integration.spark.faults.table_kinds import declare, spec_of
+
+
+@pytest.fixture
+def kind() -> str:
+    return "dir"
 
 
 @pytest.fixture
