@@ -12,7 +12,7 @@ airflow: ## the same in the Airflow UI: scheduler, triggerer and API server on l
 	./scripts/airflow
 
 unit: ## the tests of the modules one by one: a minute, without Java
-	./scripts/test -n 2 tests/unit tests/architecture
+	./scripts/test -n 2 -m "not long" tests/unit tests/architecture
 
 test: ## the everyday tests, as pytest alone runs them: minutes, neither slow nor long
 	./scripts/test -n 2
