@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lance_namespace.errors import (
@@ -87,10 +87,16 @@ def clean_up_versions(
             return not_cleaned_up(state, decision.reason, dry_run=dry_run)
         reason = decision.reason
     with maintained(namespace, table) as opened:
-        if not dry_run and _shut_out_dead_writes(opened):
-            opened = opened.at_newest()
-            keep_versions += 1  # keep the previously newest version for its readers
-        expired = 0 if dry_run else _maintain_keys(opened, keep_keys)
+        expired = 0
+        if not dry_run:
+            now = opened.lease.began()
+            if _shut_out_dead_writes(opened, now):
+                opened = opened.at_newest()
+                keep_versions += 1  # keep the previously newest version for its readers
+            # Settles which keys were committed by the versions that may be removed.
+            expired = maintain_keys(
+                opened.target, opened.dataset, None if keep_keys is None else now - keep_keys
+            )
         tagged = _tagged(opened)
         removed = _clean_up(opened, older_than, keep_versions, dry_run)
         result = CleanUpResult(
@@ -121,12 +127,12 @@ def not_cleaned_up(state: TableState, reason: str, *, dry_run: bool = False) -> 
     )
 
 
-def _shut_out_dead_writes(opened: MaintainedTable) -> bool:
+def _shut_out_dead_writes(opened: MaintainedTable, now: datetime) -> bool:
     """Ensure that no write can commit files to be removed; return whether a version was committed for that.
 
     Lance removes unreferenced files by their age alone, even if a writer is about to commit them.
     """
-    files, now = opened.lease.files, opened.lease.began()
+    files = opened.lease.files
     long_running = [lease for lease in leases_of(files) if lease.began < now - _SAFE_AGE]
     records = pending_revocations(files)
     for lease in long_running:
@@ -137,12 +143,6 @@ def _shut_out_dead_writes(opened: MaintainedTable) -> bool:
                 "removed; nothing was removed, run it again when that write has ended"
             )
     return revoke_leases(opened.target, files, long_running, records)
-
-
-def _maintain_keys(opened: MaintainedTable, keep_keys: timedelta | None) -> int:
-    """Settle which keys were committed by the versions that may be removed, and return how many expired."""
-    before = None if keep_keys is None else opened.lease.began() - keep_keys
-    return maintain_keys(opened.target, opened.dataset, before)
 
 
 def _clean_up(opened: MaintainedTable, older_than: timedelta, keep_versions: int, dry_run: bool) -> Any:
