@@ -194,7 +194,7 @@ class MetastoreServer:
         with jvm.gateway() as view:
             try:
                 return serve(view, self._distribution, settings, self._port)
-            except Exception as error:
+            except Exception as error:  # of any type: PySpark may have replaced that of Java
                 # Read while the gateway is open: the exception is in the JVM.
                 cause = root_cause(error)
                 if cause is None:
