@@ -10,6 +10,7 @@ from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
+from airflow_provider_lancens.spark.commit.row_deletions import RowDeletions
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, KeyLookup, look_up
@@ -18,8 +19,7 @@ from airflow_provider_lancens.spark.read.table_reader import check_filter
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 
 if TYPE_CHECKING:
-    from lance import FragmentMetadata, LanceDataset
-    from lance.fragment import LanceFragment
+    from lance import LanceDataset
     from lance_namespace import LanceNamespace
 
 _log = logging.getLogger(__name__)
@@ -106,24 +106,6 @@ class Deletion(TableChange):
         if latest is None:
             raise self._conflict("its data set was removed")
         self.check_same_columns(latest)
-        deletions = [_FragmentDeletion(one, one.delete(self.where)) for one in latest.get_fragments()]
-        changed = [deletion for deletion in deletions if deletion.rows]
-        operation = LanceOperation.Delete(
-            [one.after for one in changed if one.after is not None],
-            [one.fragment.fragment_id for one in changed if one.after is None],
-            self.where,
-        )
-        return CommitStep(operation, latest.version, Counts(sum(one.rows for one in changed), len(changed)))
-
-
-@dataclass(frozen=True, slots=True)
-class _FragmentDeletion:
-    fragment: LanceFragment
-    after: FragmentMetadata | None
-    """None if no row is left."""
-
-    @property
-    def rows(self) -> int:
-        """The number of deleted rows."""
-        before: int = self.fragment.metadata.num_rows
-        return before - (0 if self.after is None else self.after.num_rows)
+        deleted = RowDeletions.where(latest, self.where)
+        operation = LanceOperation.Delete(deleted.updated, deleted.removed, self.where)
+        return CommitStep(operation, latest.version, Counts(deleted.rows, deleted.fragments))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lance_namespace.errors import InvalidInputError
 
+from airflow_provider_lancens.spark.commit.row_deletions import RowDeletions
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, Overwrite, TableChange
 from airflow_provider_lancens.spark.keys import KeyedCommit
 from airflow_provider_lancens.spark.table.history import data_changed, read_transaction
@@ -20,21 +21,56 @@ _ADVICE = "delete those rows and write the new ones under another key, or overwr
 
 
 @dataclass(frozen=True, slots=True)
-class Replacement(TableChange):
-    """Remove the fragments of an earlier append, and add others, in one commit."""
+class AppendedRows:
+    """The rows that a commit appended."""
 
-    replaced: frozenset[str]
-    """The data files of the removed fragments."""
+    version: int
+    rows: int
+    files: frozenset[str] | None
+    """Their data files; None if the version was cleaned up."""
+
+    def are_in(self, dataset: LanceDataset) -> bool:
+        """Return whether a data set has all of these rows, unchanged, and they can be told from others."""
+        return self._own_fragments(dataset) is not None or self._have_versions(dataset)
+
+    def removed_from(self, dataset: LanceDataset) -> RowDeletions | None:
+        """Return the data set's fragments without these rows; None if it doesn't have all of them."""
+        fragments = self._own_fragments(dataset)
+        if fragments is not None:
+            return RowDeletions([], fragments)
+        return RowDeletions.where(dataset, self._condition) if self._have_versions(dataset) else None
+
+    def _own_fragments(self, dataset: LanceDataset) -> list[int] | None:
+        return None if self.files is None else _fragments_of(dataset, self.files)
+
+    def _have_versions(self, dataset: LanceDataset) -> bool:
+        # A compaction mixes them with other rows. If row ids are stable, each keeps the version it came with.
+        return bool(dataset.has_stable_row_ids) and dataset.count_rows(self._condition) == self.rows
+
+    @property
+    def _condition(self) -> str:
+        return f"_row_created_at_version = {self.version} AND _row_last_updated_at_version = {self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement(TableChange):
+    """Remove the rows of an earlier append, and add fragments, in one commit."""
+
+    replaced: AppendedRows
 
     def apply_to(self, latest: LanceDataset | None) -> CommitStep:
         """See `TableChange.apply_to`: other rows that were appended or removed meanwhile aren't affected."""
         from lance import LanceOperation
 
-        removed = None if latest is None else _fragments_of(latest, self.replaced)
-        if latest is None or removed is None:
+        rest = None if latest is None else self.replaced.removed_from(latest)
+        if latest is None or rest is None:
             raise self._conflict("the rows to replace were changed")
         self.check_same_columns(latest)
-        operation = LanceOperation.Update(removed_fragment_ids=removed, new_fragments=list(self.fragments))
+        operation = LanceOperation.Update(
+            removed_fragment_ids=rest.removed,
+            updated_fragments=rest.updated,
+            new_fragments=list(self.fragments),
+        )
         return CommitStep(operation, latest.version)
 
 
@@ -47,30 +83,34 @@ def replacing(
         InvalidInputError: (13) the commit cannot be undone without affecting changes of other writers.
     """
     if mode == "append":
-        return partial(Replacement, replaced=_appended_files(dataset, commit, table))
+        return partial(Replacement, replaced=_appended_rows(dataset, commit, table))
     _check_only_maintained(dataset, commit, table)
     return Overwrite
 
 
-def _appended_files(dataset: LanceDataset, commit: KeyedCommit, table: str) -> frozenset[str]:
-    """Return the data files that a commit appended, if all are unchanged.
+def _appended_rows(dataset: LanceDataset, commit: KeyedCommit, table: str) -> AppendedRows:
+    """Return what a commit appended, if all of it is unchanged.
 
     Raises:
-        InvalidInputError: (13) the commit cannot be read any more, or its files were changed since.
+        InvalidInputError: (13) the rows cannot be told any more, or some were changed since.
     """
     transaction = read_transaction(dataset, commit.version)
     if transaction is None:
-        raise InvalidInputError(
-            f"table {table}: on_existing_key: cannot identify the rows of version "
-            f"{commit.version}, which was cleaned up; {_ADVICE}"
+        rows = AppendedRows(commit.version, commit.counts.rows, None)
+    else:
+        added = _added(transaction.operation)
+        files = frozenset(file.path for fragment in added for file in fragment.files)
+        rows = AppendedRows(commit.version, sum(fragment.physical_rows for fragment in added), files)
+    if rows.are_in(dataset):
+        return rows
+    if transaction is None:
+        problem = f"cannot identify the rows of version {commit.version}, which was cleaned up"
+    else:
+        problem = (
+            f"cannot undo version {commit.version}: its rows were deleted or changed since, or compacted"
         )
-    files = frozenset(file.path for fragment in _added(transaction.operation) for file in fragment.files)
-    if _fragments_of(dataset, files) is None:
-        raise InvalidInputError(
-            f"table {table}: on_existing_key: cannot undo version {commit.version}: its rows "
-            f"were compacted, deleted or changed since; {_ADVICE}"
-        )
-    return files
+        problem += "" if dataset.has_stable_row_ids else " without stable row ids"
+    raise InvalidInputError(f"table {table}: on_existing_key: {problem}; {_ADVICE}")
 
 
 def _check_only_maintained(dataset: LanceDataset, commit: KeyedCommit, table: str) -> None:

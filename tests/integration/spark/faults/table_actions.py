@@ -2,12 +2,22 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from airflow_provider_lancens.spark import delete_rows
-from airflow_provider_lancens.spark.maintenance import build_index, compact, compact_table, index
+from airflow_provider_lancens.spark.maintenance import (
+    IndexSpec,
+    MaintenancePlan,
+    Thresholds,
+    build_index,
+    compact,
+    compact_table,
+    index,
+    maintain_table,
+)
 from tests.integration.spark.faults.orders_table import Orders
 
 KEY = "january"
@@ -43,6 +53,19 @@ ACTIONS: Mapping[str, Action] = {
         is_maintenance=True,
     ),
 }
+
+
+def _maintain(orders: Orders) -> Any:
+    plan = MaintenancePlan(
+        indices=(IndexSpec("id", "BTREE", name="on_id"),),
+        older_than=timedelta(0),
+        thresholds=Thresholds(min_small_fragments=2),
+    )
+    return maintain_table(_no_spark, orders.spec, orders.table, plan)
+
+
+MAINTAIN = Action(_maintain, [0, 1, 2], is_maintenance=True)
+"""Compaction, an index, and the clean-up of all older versions."""
 
 
 def prepare(orders: Orders) -> None:

@@ -12,15 +12,19 @@ import pytest
 from lance_namespace.errors import LanceNamespaceError
 
 from airflow_provider_lancens.spark import NamespaceSpec
+from tests.integration.spark.faults.maintenance_steps import MAINTENANCE_STEPS
 from tests.integration.spark.faults.orders_table import Orders
 from tests.integration.spark.faults.step_gates import freeze
-from tests.integration.spark.faults.table_actions import ACTIONS, work_without_spark
+from tests.integration.spark.faults.table_actions import ACTIONS, MAINTAIN, work_without_spark
 from tests.integration.spark.faults.write_steps import FREEZING_STEPS
+
+_ACTIONS = {**ACTIONS, "maintain": MAINTAIN}
+_STEPS = {**FREEZING_STEPS, **MAINTENANCE_STEPS}
 
 
 def work(job: dict[str, Any]) -> dict[str, Any]:
     orders = Orders(NamespaceSpec(job["impl"], job["properties"]), job["table"], "append")
-    action, step = ACTIONS[job["action"]], FREEZING_STEPS[job["step"]]
+    action, step = _ACTIONS[job["action"]], _STEPS[job["step"]]
     try:
         with step.interrupted_by(lambda: freeze(Path(job["note"]))):
             return {"version": action.run(orders).version}

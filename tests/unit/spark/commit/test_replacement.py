@@ -1,6 +1,8 @@
 """Different data under the same key: it replaces what was committed, in one commit, or is refused."""
 
 from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
 
 import lance
 import pyarrow as pa
@@ -80,6 +82,84 @@ def test_row_ids_and_indices_survive_a_replacement(target: ResolvedTable) -> Non
     assert len(set(ids["_rowid"].to_pylist())) == 3
     assert dataset.to_table(filter="n = 10")["n"].to_pylist() == [10]
     assert dataset.to_table(filter="n = 1")["n"].to_pylist() == []
+
+
+@pytest.fixture
+def stable(target: ResolvedTable) -> ResolvedTable:
+    """A table with stable row ids: a row of its own, and two commits under keys."""
+    lance.write_dataset(of(0), target.dataset.location, enable_stable_row_ids=True)
+    for key, numbers in (("january", (1, 2)), ("february", (3,))):
+        Committer(target, KeyedWrite(key), Counts(len(numbers), 1, 100)).commit(
+            prepare(target, "append", of(*numbers))
+        )
+    return target
+
+
+def compact(target: ResolvedTable) -> None:
+    lance.dataset(target.dataset.location).optimize.compact_files()
+
+
+def test_compacted_rows_are_replaced_if_row_ids_are_stable(stable: ResolvedTable) -> None:
+    compact(stable)
+    lance.dataset(stable.dataset.location).create_scalar_index("n", "BTREE")
+
+    begin(stable, "january", 10)()
+    assert rows(stable) == [0, 3, 10]
+    compact(stable)
+    begin(stable, "january", 11, 12)()
+
+    assert rows(stable) == [0, 3, 11, 12]
+    assert lance.dataset(stable.dataset.location).to_table(filter="n < 10")["n"].to_pylist() == [0, 3]
+
+
+def test_rows_are_told_by_the_version_that_created_them_after_it_was_cleaned_up(
+    stable: ResolvedTable,
+) -> None:
+    compact(stable)
+    lance.dataset(stable.dataset.location).cleanup_old_versions(timedelta(0))
+
+    begin(stable, "january", 10)()
+
+    assert rows(stable) == [0, 3, 10]
+
+
+def test_a_compaction_meanwhile_does_not_prevent_a_replacement(stable: ResolvedTable) -> None:
+    replace = begin(stable, "january", 10)
+    compact(stable)
+
+    replace()
+
+    assert rows(stable) == [0, 3, 10]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda dataset: dataset.update({"n": "20"}, "n = 2"), lambda dataset: dataset.delete("n = 2")],
+    ids=["updated", "deleted"],
+)
+def test_rows_changed_since_are_not_replaced_even_if_they_can_be_told(
+    stable: ResolvedTable, change: Callable[[lance.LanceDataset], object]
+) -> None:
+    change(lance.dataset(stable.dataset.location))
+    compact(stable)
+    before = rows(stable)
+
+    with pytest.raises(InvalidInputError, match="cannot undo version 2: its rows were deleted or changed"):
+        begin(stable, "january", 10)
+    assert rows(stable) == before
+
+
+def test_a_check_of_compacted_rows_writes_nothing(stable: ResolvedTable) -> None:
+    compact(stable)
+    folder = Path(stable.dataset.location)
+    before = sorted(folder.rglob("*"))
+
+    latest, commit = stable.open_latest(), look_up(stable, WriteRequest("append", "january")).earlier
+    assert latest is not None
+    assert commit is not None
+    replacing("append", latest, commit, str(stable.id))
+
+    assert sorted(folder.rglob("*")) == before
 
 
 def test_concurrent_appends_are_kept(target: ResolvedTable, write: Write) -> None:
