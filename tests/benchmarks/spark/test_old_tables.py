@@ -37,6 +37,10 @@ GROWTH = 1.2
 """How many times as long anything but a clean-up may take at the greatest age as at the lowest."""
 MOST = 10
 """Requests of a look-up."""
+APPEND = "append by pylance"
+LISTINGS = {"look up a new key": 1, "look up an old key": 1, "write a new key": 3}
+"""How often each step asks Lance for the newest version. On local files Lance lists all versions for that, as
+its own append does once; on S3 it asks for the first name of the list."""
 
 
 @dataclass
@@ -107,9 +111,10 @@ def test_ages(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
         record(kept, age, found[age])
     kept.save()
     young, old = found[AGES[0]], found[AGES[-1]]
-    for name in ("look up a new key", "look up an old key", "write a new key"):
+    for name, listings in LISTINGS.items():
         assert young[name].requests.total() == pytest.approx(old[name].requests.total(), abs=1)
-        assert old[name].median <= GROWTH * young[name].median
+        listed = 0 if place.s3 else listings * (old[APPEND].median - young[APPEND].median)
+        assert old[name].median <= GROWTH * (young[name].median + listed)
     assert old["look up a new key"].requests.total() <= MOST
 
 
@@ -122,7 +127,7 @@ def record(kept: Figure, age: int, found: Mapping[str, Figures]) -> None:
 
 def steps_of(place: Place, age: int) -> dict[str, Figures]:
     target = place.grow(f"{age}/orders.lance", age)
-    names = ("look up a new key", "look up an old key", "write a new key", "append by pylance")
+    names = ("look up a new key", "look up an old key", "write a new key", APPEND)
     figures = {name: Figures() for name in names}
     for newest in range(age, age + ROUNDS):
         with place.measured(figures["look up a new key"]):
@@ -133,7 +138,7 @@ def steps_of(place: Place, age: int) -> dict[str, Figures]:
             look_up(target, WriteRequest(mode="overwrite", idempotency_key=key_of(newest + 1)))
             commit(target, newest + 1)
     for _ in range(ROUNDS):
-        with place.measured(figures["append by pylance"]):
+        with place.measured(figures[APPEND]):
             options = dict(target.dataset.storage_options)
             lance.write_dataset(ROW, target.dataset.location, mode="append", storage_options=options)
     return figures
