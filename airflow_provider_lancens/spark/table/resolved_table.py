@@ -172,7 +172,7 @@ def resolved_table(
             raise InvalidTableStateError(f"table {table}: its namespace returned no location")
         options = _options(connect, identifier, own_options, answer.storage_options or {})
         dataset = DatasetRef(normalize(answer.location), options)
-        versions: LanceNamespace = StorageVersions(dataset, namespace)
+        versions: LanceNamespace = StorageVersions(dataset)
         if answer.managed_versioning is True:
             dataset = replace(dataset, decider=VersionAuthority(namespace, identifier.parts))
             versions = namespace

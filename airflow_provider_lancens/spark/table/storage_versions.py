@@ -29,20 +29,17 @@ class StorageVersions(LanceNamespace):
 
     dataset: DatasetRef
     """The data set, which need not exist yet."""
-    namespace: LanceNamespace | None = None
-    """Vends new credentials when the current ones expire; None if they don't expire."""
 
     def namespace_id(self) -> str:
         """Return an id made of the data set's location."""
         return f"manifests:{self.dataset.location}"
 
-    def describe_table(self, request: AnyRequest) -> models.DescribeTableResponse:
-        """Return the location, by which Lance opens the data set, and fresh credentials."""
-        options = snapshot(self.dataset.storage_options)
-        if self.namespace is not None and as_model(models.DescribeTableRequest, request).vend_credentials:
-            options |= self.namespace.describe_table(request).storage_options or {}
+    def describe_table(self, request: AnyRequest) -> models.DescribeTableResponse:  # noqa: ARG002 one table
+        """Return the location, by which Lance opens the data set, and the current storage options."""
         return models.DescribeTableResponse(
-            location=self.dataset.location, storage_options=options, managed_versioning=True
+            location=self.dataset.location,
+            storage_options=snapshot(self.dataset.storage_options),
+            managed_versioning=True,
         )
 
     def list_table_versions(self, request: AnyRequest) -> models.ListTableVersionsResponse:
