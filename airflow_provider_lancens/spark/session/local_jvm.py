@@ -6,11 +6,14 @@ import contextlib
 import logging
 import re
 import subprocess
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_lancens.spark.session.jvm_log import logged_output
+
 if TYPE_CHECKING:
-    from pyspark import SparkContext
+    from pyspark import SparkConf, SparkContext
 
 _SECRET = re.compile(r"secret|password|token|credential|access[.-]?key", re.IGNORECASE)
 """Names of settings that Spark itself treats as secret, and hides in its web pages and its event log."""
@@ -29,20 +32,28 @@ def start_context(settings: Mapping[str, str]) -> SparkContext:
         settings: Spark's configuration.
     """
     from pyspark import SparkConf, SparkContext
-    from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     if SparkContext._gateway is not None:
         return SparkContext(conf=conf)
     public = [(key, value) for key, value in settings.items() if not is_secret(key)]
-    gateway = launch_gateway(SparkConf(loadDefaults=False).setAll(public))  # type: ignore[no-untyped-call]
+    gateway = _launch(SparkConf(loadDefaults=False).setAll(public))
     try:
         return SparkContext(conf=conf, gateway=gateway)
     except BaseException:
         end(gateway.proc)
         forget(SparkSession)
         raise
+
+
+def _launch(conf: SparkConf) -> Any:
+    from pyspark.java_gateway import launch_gateway
+
+    with logged_output() as output, warnings.catch_warnings():
+        # Lance warns of any fork; this one executes Java at once.
+        warnings.filterwarnings("ignore", "lance is not fork-safe")
+        return launch_gateway(conf, popen_kwargs={"stderr": output})  # type: ignore[no-untyped-call]
 
 
 def quiet_py4j() -> None:
