@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +16,16 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection
 
 HookClass = TypeVar("HookClass", bound=type[Any])
+
+_STANDARD_FIELDS = {
+    "uri": "host",
+    "client.user": "login",
+    "client.password": "password",
+    "access_key_id": "login",
+    "secret_access_key": "password",
+}
+"""The properties that Airflow's standard fields of a connection set."""
+_PROPERTY = re.compile(r"property '([^']+)'")
 
 
 def of_connection_type(conn_type: str) -> Callable[[HookClass], HookClass]:
@@ -42,6 +53,28 @@ def extra_fields(conn_type: str) -> Mapping[str, Mapping[str, Any]]:
     """Return the fields of a connection type that Airflow keeps in the connection's extra, by key."""
     fields: Mapping[str, Mapping[str, Any]] = connection_types()[conn_type]["conn-fields"]
     return fields
+
+
+def field_name(conn_type: str, key: str) -> str:
+    """Return how a connection's form names what sets a property: ``field Root (extra 'root')``.
+
+    Args:
+        conn_type: the connection type.
+        key: the property's key, which is that of an extra unless a standard field of the form sets it.
+    """
+    if conn_type not in connection_types():
+        return f"extra {key!r}"
+    if key in _STANDARD_FIELDS:
+        standard = _STANDARD_FIELDS[key]
+        labels = connection_types()[conn_type]["ui-field-behaviour"]["relabeling"]
+        return f"field {labels.get(standard, standard.capitalize())}"
+    fields = extra_fields(conn_type)
+    return f"field {fields[key]['label']} (extra {key!r})" if key in fields else f"extra {key!r}"
+
+
+def in_form_names(conn_type: str, message: str) -> str:
+    """Return a namespace's message with the names of the form's fields instead of properties."""
+    return _PROPERTY.sub(lambda found: field_name(conn_type, found[1]), message)
 
 
 def field_behaviour(conn_type: str) -> dict[str, Any]:
@@ -136,4 +169,5 @@ def _text(value: str | float) -> str:
 
 
 def _refusal(connection: Connection, key: str, reason: str) -> AirflowFailException:
-    return AirflowFailException(f"connection {connection.conn_id!r}, extra {key!r}: {reason}")
+    name = field_name(connection.conn_type or "", key)
+    return AirflowFailException(f"connection {connection.conn_id!r}, {name}: {reason}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowFailException, mask_secret
 
 from airflow_provider_lancens.hooks.airflow_errors import airflow_errors
-from airflow_provider_lancens.hooks.connection_form import of_connection_type, read_extra
+from airflow_provider_lancens.hooks.connection_form import field_name, of_connection_type, read_extra
 from airflow_provider_lancens.hooks.lance_hook import LanceHook, read_connection
 
 if TYPE_CHECKING:
@@ -85,8 +85,9 @@ class LanceGlueHook(LanceHook):
             return {key: value for key, value in own.items() if value}
         if any(own.values()):
             raise AirflowFailException(
-                f"connection {self.lance_conn_id!r}: its access key and extra "
-                f"{self.reference_field!r} both contain credentials; set only one of them"
+                f"connection {self.lance_conn_id!r}: {field_name(self.conn_type, 'access_key_id')} and "
+                f"{field_name(self.conn_type, self.reference_field)} both contain credentials; "
+                "set only one of them"
             )
         keys = self._current_keys()
         return {**keys, **self._storage_properties(keys)}

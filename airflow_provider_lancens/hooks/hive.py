@@ -8,7 +8,12 @@ from urllib.parse import urlsplit
 
 from airflow.providers.common.compat.sdk import AirflowFailException, conf
 
-from airflow_provider_lancens.hooks.connection_form import of_connection_type, read_extra
+from airflow_provider_lancens.hooks.connection_form import (
+    connection_types,
+    field_name,
+    of_connection_type,
+    read_extra,
+)
 from airflow_provider_lancens.hooks.lance_hook import LanceHook, read_connection
 
 if TYPE_CHECKING:
@@ -16,6 +21,7 @@ if TYPE_CHECKING:
 
 _DEFAULT_PORT = 9083
 _SCHEME = "thrift"
+_URI = "uri"
 
 
 class LanceHiveHook(LanceHook):
@@ -42,15 +48,16 @@ class LanceHiveHook(LanceHook):
         if self.reference is None:
             return self.connection
         if self.connection.host:
+            own, other = (field_name(self.conn_type, key) for key in (_URI, self.reference_field))
             raise AirflowFailException(
-                f"connection {self.lance_conn_id!r}: field Host and extra {self.reference_field!r} "
-                "both specify servers; set only one of them"
+                f"connection {self.lance_conn_id!r}: {own} and {other} both specify servers; "
+                "set only one of them"
             )
         return read_connection(self.reference)
 
     def endpoint_properties(self) -> dict[str, str]:
         """Return the ``uri`` property, from the connection's host and port."""
-        return {"uri": metastore_uris(self.server_connection)}
+        return {_URI: metastore_uris(self.server_connection)}
 
     def credential_properties(self) -> dict[str, str]:
         """Return ``client.user`` and ``client.password``, or a ``hive_metastore`` connection's Kerberos."""
@@ -127,7 +134,10 @@ def _metastore_uri(entry: str, connection: Connection) -> str:
 
 
 def _refusal(connection: Connection, reason: str) -> AirflowFailException:
+    # The form of a hive_metastore connection has Airflow's own names.
+    kind = connection.conn_type or ""
+    name = field_name(kind, _URI) if kind in connection_types() else "field Host"
     return AirflowFailException(
-        f"connection {connection.conn_id!r}, field Host: {reason}; "
+        f"connection {connection.conn_id!r}, {name}: {reason}; "
         f"allowed: host, host:port or {_SCHEME}://host:port, several separated by commas"
     )

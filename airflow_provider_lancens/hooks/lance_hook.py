@@ -12,7 +12,12 @@ from urllib.parse import urlsplit
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BaseHook, mask_secret
 
 from airflow_provider_lancens.hooks.airflow_errors import airflow_error, airflow_errors
-from airflow_provider_lancens.hooks.connection_form import connection_types, extra_properties, read_extra
+from airflow_provider_lancens.hooks.connection_form import (
+    connection_types,
+    extra_properties,
+    in_form_names,
+    read_extra,
+)
 from airflow_provider_lancens.hooks.template_args import parse_table
 
 if TYPE_CHECKING:
@@ -155,7 +160,7 @@ class LanceHook(BaseHook):
             with airflow_errors(f"connecting to {self.description}"):
                 server, names = self.get_conn().server_info(), self._some_namespaces()
         except AirflowException as error:
-            return False, str(error)
+            return False, in_form_names(self.conn_type, str(error))
         return True, f"Connected to {self.description}: {server.summary}. Namespaces: {names}."
 
     @property
@@ -222,9 +227,11 @@ class LanceHook(BaseHook):
         try:
             made = lance_namespace.connect(self.namespace_impl, properties)
         except ValueError as error:
-            raise AirflowFailException(
-                f"connection {self.lance_conn_id!r}: {redact(str(error))}"
-            ) from shareable_cause(error)
+            # Its cause is the namespace's own error, without what lance_namespace adds.
+            message = in_form_names(self.conn_type, redact(str(error.__cause__ or error)))
+            raise AirflowFailException(f"connection {self.lance_conn_id!r}: {message}") from shareable_cause(
+                error
+            )
         return cast("MetastoreNamespace", made)
 
     def _some_namespaces(self) -> str:

@@ -31,7 +31,9 @@ def test_empty_fields_take_the_namespaces_default(extra: Any) -> None:
 
 @pytest.mark.parametrize("root", ["lake", "./lake", "../lake", "~/lake"])
 def test_a_relative_root_is_refused(root: str) -> None:
-    with pytest.raises(AirflowFailException, match=r"connection 'lake', extra 'root': .*relative.*absolute"):
+    with pytest.raises(
+        AirflowFailException, match=r"connection 'lake', field Root \(extra 'root'\): .*relative.*absolute"
+    ):
         properties({"root": root})
 
 
@@ -42,7 +44,9 @@ def test_an_unknown_extra_is_refused_with_what_is_allowed() -> None:
 
 @pytest.mark.parametrize("value", [["a"], {"a": 1}])
 def test_a_nested_extra_is_refused(value: Any) -> None:
-    with pytest.raises(AirflowFailException, match=r"extra 'storage\.region': is a (list|dict)"):
+    with pytest.raises(
+        AirflowFailException, match=r"field Storage region \(extra 'storage\.region'\): is a (list|dict)"
+    ):
         properties({"storage.region": value})
 
 

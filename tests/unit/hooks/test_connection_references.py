@@ -59,5 +59,6 @@ def test_kerberos_settings_are_taken_from_the_referenced_connection(
 def test_servers_in_both_connections_are_refused(connect: Connect) -> None:
     extra = {"hive_metastore_conn_id": "metastore_default"}
     hook = LanceHive2Hook(connect(host="here", extra=extra))
-    with pytest.raises(AirflowFailException, match=r"'lake': field Host and extra 'hive_metastore_conn_id'"):
+    both = r"field Metastore hosts and field Hive Metastore connection \(extra 'hive_metastore_conn_id'\)"
+    with pytest.raises(AirflowFailException, match=f"'lake': {both} both specify servers"):
         hook.namespace_properties()

@@ -84,7 +84,10 @@ def test_the_connections_own_storage_keys_are_not_mixed_with_the_aws_connections
 
 def test_keys_in_both_connections_are_refused(connect: Connect) -> None:
     connect("aws", "aws", extra={"region_name": "eu-west-3"})
-    with pytest.raises(AirflowFailException, match=r"'glue': its access key and extra 'aws_conn_id'"):
+    with pytest.raises(
+        AirflowFailException,
+        match=r"'glue': field Access key ID and field AWS connection \(extra 'aws_conn_id'\)",
+    ):
         glue(connect, **OWN, extra={"aws_conn_id": "aws"}).namespace_properties()
 
 

@@ -1,6 +1,7 @@
 """Hooks are found by their connection's type, and open nothing when they are created."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
@@ -44,10 +45,30 @@ def test_a_property_refused_by_the_namespace_is_reported_with_the_connection(con
         hook.get_conn()
 
 
+@pytest.mark.parametrize(
+    ("conn_type", "fields", "message"),
+    [
+        ("lance_hive2", {"host": "h", "extra": {"client.pool-size": 0}}, "field Pool size (extra"),
+        ("lance_hive2", {"host": "a b:1"}, "Check field Metastore hosts"),
+        ("lance_hive2", {"host": "h", "password": "p"}, "field Password has no effect"),
+        ("lance_glue", {"extra": {"endpoint": "nowhere"}}, "field Endpoint (extra 'endpoint')"),
+        ("lance_glue", {"login": "a key", "password": "secret"}, "field Access key ID: it contains spaces"),
+    ],
+)
+def test_messages_name_the_fields_of_the_form(
+    connect: Connect, conn_type: str, fields: dict[str, Any], message: str
+) -> None:
+    reached, said = LanceHook.for_connection(connect(conn_type=conn_type, **fields)).test_connection()
+
+    assert not reached
+    assert message in said
+    assert "property '" not in said
+
+
 def test_the_connection_test_reports_an_invalid_field_without_raising(connect: Connect) -> None:
     reached, message = LanceHive2Hook(connect(host="")).test_connection()
     assert not reached
-    assert "field Host: is empty" in message
+    assert "field Metastore hosts: is empty" in message
 
 
 def test_the_user_and_the_password_reach_the_namespace(connect: Connect) -> None:
