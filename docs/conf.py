@@ -20,7 +20,7 @@ html_theme = "furo"
 # autodoc lists what a module holds, and the packages of the reference load their names on first use.
 for _package in (
     *("operators", "sensors", "assets", "hooks", "triggers"),
-    *("spark", "spark.maintenance", "namespace"),
+    *("spark", "spark.maintenance", "namespace", "doctor"),
 ):
     _module = importlib.import_module(f"airflow_provider_lancens.{_package}")
     for _name in _module.__all__:

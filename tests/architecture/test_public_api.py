@@ -13,6 +13,7 @@ import pytest
 
 PUBLIC: dict[str, set[str]] = {
     "assets": {"lance_table", "watched_table"},
+    "doctor": {"Finding", "diagnose"},
     "embedded": {
         "Distribution",
         "EmbeddedMetastore",

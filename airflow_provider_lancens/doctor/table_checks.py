@@ -1,0 +1,92 @@
+"""A table: whether metastore and storage agree, and what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lance_namespace import ListTablesRequest
+from lance_namespace.errors import InvalidInputError, NamespaceNotFoundError
+
+from airflow_provider_lancens.doctor.findings import Finding, run
+from airflow_provider_lancens.identifiers import TableId
+
+if TYPE_CHECKING:
+    from airflow_provider_lancens.hooks.lance_hook import LanceHook
+    from airflow_provider_lancens.spark.maintenance.table_state import TableState
+
+_REPAIRS = {
+    "storage_ahead": "Run LanceCompareTableOperator with if_inconsistent='adopt'.",
+    "metastore_reverted": "Run LanceCompareTableOperator with if_inconsistent='adopt'.",
+    "metastore_ahead": "Restore the missing manifest, or adopt the storage's version.",
+    "diverged": "Decide which commit to keep; see the page on managed tables.",
+    "no_version": "Run LanceCompareTableOperator with if_inconsistent='adopt'.",
+    "files_missing": "Restore a version whose files are complete.",
+}
+_DAY = timedelta(days=1)
+_WEEK = timedelta(days=7)
+
+
+def check_tables(hook: LanceHook, name: str) -> Iterator[Finding]:
+    """Check the table of this identifier, or all tables of the namespace of this identifier."""
+    for table in _tables_of(hook, name):
+        yield from run(f"table {table}", partial(check_table, hook, table))
+
+
+def check_table(hook: LanceHook, table: TableId) -> Iterator[Finding]:
+    """Check one table, without changing it."""
+    from airflow_provider_lancens.spark.maintenance.table_state import table_state
+
+    subject, namespace = f"table {table}", hook.get_conn()
+    compared = namespace.compare_table(table.parts)
+    if compared.verdict == "consistent":
+        yield Finding("ok", subject, compared.explanation)
+    else:
+        yield Finding("problem", subject, compared.explanation, _REPAIRS.get(compared.verdict, ""))
+    if not compared.storage_version:
+        return
+    with table_state(namespace, table) as state:
+        yield from _check_fragments(subject, state)
+        yield from _check_versions(subject, state)
+        yield from _check_leases(subject, state)
+
+
+def _tables_of(hook: LanceHook, name: str) -> list[TableId]:
+    request = ListTablesRequest(id=name.split("$"))
+    try:
+        found = hook.get_conn().list_tables(request).tables
+    except (NamespaceNotFoundError, InvalidInputError):  # then it is the name of a table
+        return [TableId.parse(name)]
+    return [TableId.parse(f"{name}${table}") for table in sorted(found)]
+
+
+def _check_fragments(subject: str, state: TableState) -> Iterator[Finding]:
+    from airflow_provider_lancens.spark.maintenance import CompactionOptions, Thresholds
+
+    decision = state.fragmentation(CompactionOptions()).decide(Thresholds(min_small_fragments=20))
+    advice = "Compact it, with LanceMaintainTableOperator." if decision.pays else ""
+    yield Finding("warning" if decision.pays else "ok", subject, decision.reason, advice)
+
+
+def _check_versions(subject: str, state: TableState) -> Iterator[Finding]:
+    from airflow_provider_lancens.spark.maintenance import Thresholds
+
+    decision = state.old_versions(_WEEK, 1).decide(Thresholds(min_removable_versions=1000))
+    advice = "Clean up its versions, with LanceMaintainTableOperator." if decision.pays else ""
+    yield Finding("warning" if decision.pays else "ok", subject, decision.reason, advice)
+
+
+def _check_leases(subject: str, state: TableState) -> Iterator[Finding]:
+    from airflow_provider_lancens.spark.commit.write_lease import leases_of
+
+    limit = datetime.now(UTC) - _DAY
+    dead = [lease for lease in leases_of(state.target.dataset.manifests) if lease.refreshed < limit]
+    if dead:
+        yield Finding(
+            "warning",
+            subject,
+            f"{len(dead)} writes have sent no heartbeat for a day, and left files",
+            "Run LanceRemoveOrphansOperator, or a maintenance with orphans_older_than.",
+        )
