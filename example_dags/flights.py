@@ -2,22 +2,23 @@
 
 Each run ingests one month of both into Lance tables, waits until the tables' versions have advanced, and
 joins exactly these versions into a third table. Ingesting the same month again, in any run, changes nothing.
+The tables are assets: `lance_worst_delays` runs whenever a month was joined.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from airflow.providers.common.compat.sdk import AirflowSkipException
 from airflow.sdk import DAG, Param, task
-from airflow.timetables.events import EventsTimetable
-from nycflights.months import MONTHS, beginning_of, first_missing, month_at
+from nycflights.months import MONTHS, first_missing
 from nycflights.spark_sources import delays_of_month, landed_file
 from nycflights.tables import DATABASE, TABLES, months_done
 
+from airflow_provider_lancens.assets import lance_table
 from airflow_provider_lancens.operators import (
     LanceCreateNamespaceOperator,
     LanceDeclareTableOperator,
@@ -29,17 +30,15 @@ CONNECTION = "lance_flights"
 LANDING = "{{ var.value.get('lance_flights_landing', '/tmp/lance_flights') }}"
 SPARK = {"spark.master": "local[2]", "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"}
 PATIENCE = {"retries": 5, "retry_delay": timedelta(seconds=10), "retry_exponential_backoff": True}
-WHICH_MONTH = (
-    "Leave empty for the month that the run is scheduled for, or the first month that is not ingested yet."
-)
+WHICH_MONTH = "Leave empty for the first month that is not ingested yet."
 
 
 @task
-def choose_month(params: dict[str, Any], data_interval_start: datetime | None = None) -> str:
-    """Return the requested month, else that of the run's data interval, else the first that isn't done."""
+def choose_month(params: dict[str, Any]) -> str:
+    """Return the requested month, or the first one that isn't done."""
     from airflow_provider_lancens.hooks import LanceHook
 
-    month: str | None = params["month"] or month_at(data_interval_start)
+    month: str | None = params["month"]
     if month is None:
         month = first_missing(months_done(LanceHook.for_connection(CONNECTION).get_conn()))
     if month is None:
@@ -59,11 +58,8 @@ def land(table: str, month: str, folder: str) -> str:
 
 with DAG(
     dag_id="lance_flights",
-    # Not a cron schedule with an end date: after that date, a manually triggered run would have no tasks.
-    schedule=EventsTimetable([beginning_of(month) for month in MONTHS], description="The months of 2013"),
-    start_date=beginning_of(MONTHS[0]),
-    catchup=True,
-    max_active_runs=2,
+    schedule=None,
+    max_active_runs=1,  # so that each run without a month ingests another one
     params={"month": Param(None, type=["null", "string"], enum=[None, *MONTHS], description_md=WHICH_MONTH)},
     default_args={"lance_conn_id": CONNECTION, **PATIENCE},
     tags=["lance", "example"],
@@ -84,6 +80,7 @@ with DAG(
             source=source,
             idempotency_key=f"{name} of {month}",
             spark_conf=SPARK,
+            outlets=[lance_table(TABLES[name], CONNECTION)],
             **arguments,
         )
 

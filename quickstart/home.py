@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from airflow_provider_lancens.embedded import EmbeddedMetastore
 
@@ -16,6 +17,7 @@ DAGS = TREE / "example_dags"
 DAG_ID = "lance_flights"
 CONNECTION_IDS = ("lance_flights", "lake")
 """The quickstart's own, and the one that the other examples name."""
+_DESCRIPTION = "The Hive Metastore that ./scripts/quickstart and ./scripts/airflow start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +55,30 @@ class Home:
         """Return the metastore, not yet started; its tables are below its warehouse."""
         return EmbeddedMetastore(self.folder / "metastore")
 
-    def environment(self, metastore: EmbeddedMetastore) -> dict[str, str]:
+    @property
+    def environment(self) -> dict[str, str]:
         """The variables by which Airflow's processes find all this."""
-        connection = {
-            "conn_type": "lance_hive2",
-            "host": metastore.uri,
-            "extra": {"root": str(metastore.warehouse)},
-        }
         return {
             "AIRFLOW_HOME": str(self.airflow),
             "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__MIGHT_CONTAIN_DAG_CALLABLE": "quickstart.shown.can_run_here",
             "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
-            **{f"AIRFLOW_CONN_{name.upper()}": json.dumps(connection) for name in CONNECTION_IDS},
             "AIRFLOW_VAR_LANCE_FLIGHTS_LANDING": str(self.landing),
             # Airflow's processes use HTTP on loopback between each other, which must bypass any proxy.
             "NO_PROXY": "127.0.0.1,localhost",
             "no_proxy": "127.0.0.1,localhost",
         }
+
+    def save_connections(self, metastore: EmbeddedMetastore) -> None:
+        """Write the connections to Airflow's database, where its UI shows them."""
+        from airflow.models import Connection
+        from airflow.utils.session import create_session
+
+        with create_session() as session:
+            session.query(Connection).where(Connection.conn_id.in_(CONNECTION_IDS)).delete()
+            for conn_id in CONNECTION_IDS:
+                session.add(Connection(conn_id=conn_id, description=_DESCRIPTION, **connection_to(metastore)))
 
     def migrate(self) -> None:
         """Create or migrate Airflow's database in the `environment` that is set.
@@ -83,3 +90,9 @@ class Home:
         with self.log("migrate").open("w") as log:
             command = [sys.executable, "-m", "airflow", "db", "migrate"]
             subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=True)
+
+
+def connection_to(metastore: EmbeddedMetastore) -> dict[str, Any]:
+    """The fields of a connection to this metastore."""
+    extra = json.dumps({"root": str(metastore.warehouse)})
+    return {"conn_type": "lance_hive2", "host": metastore.uri, "extra": extra}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nycflights.tables import TABLES
+from nycflights.tables import FEWEST_DEPARTURES, TABLES
 from rich import box
 from rich.table import Table
 
-from quickstart.facts import FEWEST_DEPARTURES, TableFacts
+from quickstart.facts import TableFacts
 
 if TYPE_CHECKING:
     from rich.console import Console

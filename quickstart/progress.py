@@ -83,8 +83,7 @@ class Progress:
                 state = tasks[name].state if name in tasks else "waiting"
                 if state not in ("waiting", "scheduled", "queued", self._reported.get((month, name))):
                     self._reported[month, name] = state
-                    took = f" in {tasks[name].seconds or 0:.1f} s" if state in FINISHED else ""
-                    say(self._console, f"{month} {name}: {state}{took}")
+                    say(self._console, f"{month} {name}: {state}{_outcome(tasks[name])}")
 
     def _table(self, states: States) -> Table:
         table = Table(
@@ -101,8 +100,15 @@ class Progress:
         return table
 
 
+def _outcome(task: TaskState) -> str:
+    if task.state not in FINISHED:
+        return ""
+    return f" in {task.seconds or 0:.1f} s" + ("" if task.rows is None else f", {task.rows:,} rows")
+
+
 def _cell(task: TaskState | None) -> str:
     if task is None or task.seconds is None:
         return ""
     again = f" (try {task.tries})" if task.tries > 1 else ""
-    return f"{task.seconds:.1f} s{again} {MARKS.get(task.state, task.state)}"
+    rows = "" if task.rows is None else f"{task.rows:,} rows, "
+    return f"{rows}{task.seconds:.1f} s{again} {MARKS.get(task.state, task.state)}"

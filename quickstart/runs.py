@@ -12,12 +12,14 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from types import TracebackType
-from typing import Any, Self
+from pathlib import Path
+from typing import Any
 
+from quickstart.children import Children
 from quickstart.home import DAG_ID, Home
 
 FINISHED = ("success", "failed", "upstream_failed", "skipped", "removed")
+UNFINISHED = ("running", "deferred", "up_for_retry", "up_for_reschedule", "queued")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,8 @@ class TaskState:
     started: datetime | None
     ended: datetime | None
     tries: int
+    rows: int | None = None
+    """How many it ingested, once it has."""
 
     @property
     def seconds(self) -> float | None:
@@ -47,23 +51,15 @@ class MonthByMonth:
     Args:
         home: where their logs go.
         months: which months.
+        children: where their processes belong.
     """
 
-    def __init__(self, home: Home, months: Sequence[str]) -> None:
+    def __init__(self, home: Home, months: Sequence[str], children: Children) -> None:
         self._home = home
         self._waiting = list(months)
-        self.log = home.logs
+        self._children = children
         self._process: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._process:
-            self._process.terminate()
-            self._process.wait()
+        self.log = home.logs
 
     def go_on(self) -> bool:
         """Start the next run if the last one succeeded; return whether a run is in progress."""
@@ -71,7 +67,7 @@ class MonthByMonth:
             return True
         if self.failed or not self._waiting:
             return False
-        self._process = self._start(self._waiting.pop(0))
+        self._start(self._waiting.pop(0))
         return True
 
     @property
@@ -79,20 +75,17 @@ class MonthByMonth:
         """Whether the last run failed."""
         return self._process is not None and bool(self._process.poll())
 
-    def _start(self, month: str) -> subprocess.Popen[bytes]:
-        command = [
-            sys.executable,
-            "-m",
-            "airflow",
-            "dags",
-            "test",
-            DAG_ID,
-            "--conf",
-            json.dumps({"month": month}),
-        ]
-        self.log = self._home.log(f"run-{month}")
-        with self.log.open("w") as log:
-            return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+    def _start(self, month: str) -> None:
+        conf = json.dumps({"month": month})
+        command = [sys.executable, "-m", "airflow", "dags", "test", DAG_ID, "--conf", conf]
+        self.log = log_of(self._home, month)
+        self.log.unlink(missing_ok=True)
+        self._process = self._children.start(f"run {month}", command, self.log)
+
+
+def log_of(home: Home, month: str) -> Path:
+    """The log of a month's newest run by the quickstart."""
+    return home.log(f"run-{month}")
 
 
 class RunHistory:
@@ -110,7 +103,8 @@ class RunHistory:
         with _session() as session:
             run = self._run_of(session, month)
             instances = run.get_task_instances(session=session) if run else []
-            return {instance.task_id: _task_state(instance) for instance in instances}
+            results = self.results(month) if any(one.state == "success" for one in instances) else {}
+            return {one.task_id: _task_state(one, results.get(one.task_id)) for one in instances}
 
     def results(self, month: str) -> dict[str, Any]:
         """Return the return values of the month's tasks, by task."""
@@ -122,6 +116,21 @@ class RunHistory:
                 return {}
             rows = session.scalars(XComModel.get_many(run_id=run.run_id, dag_ids=DAG_ID, key="return_value"))
             return {row.task_id: XComModel.deserialize_value(row) for row in rows}
+
+    def run_id(self, month: str) -> str | None:
+        """The id of the month's run; None before Airflow made it."""
+        with _session() as session:
+            run = self._run_of(session, month)
+            return run.run_id if run else None
+
+    def fail_unfinished(self, months: Sequence[str]) -> None:
+        """Mark runs whose process was stopped as failed, with their tasks, so that nobody waits for them."""
+        with _session() as session:
+            for run in filter(None, (self._run_of(session, month) for month in months)):
+                if run.state == "running":
+                    run.set_state("failed")
+                    for instance in run.get_task_instances(state=UNFINISHED, session=session):
+                        instance.set_state("failed", session=session)
 
     def _run_of(self, session: Any, month: str) -> Any:
         from airflow.models.dagrun import DagRun
@@ -143,11 +152,12 @@ def _session() -> AbstractContextManager[Any]:
     return create_session()
 
 
-def _task_state(instance: Any) -> TaskState:
+def _task_state(instance: Any, result: Any) -> TaskState:
     return TaskState(
         task=instance.task_id,
         state=str(instance.state or "waiting"),
         started=instance.start_date,
         ended=instance.end_date,
         tries=instance.try_number,
+        rows=result.get("rows") if isinstance(result, dict) else None,
     )

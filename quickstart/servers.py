@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import signal
 import socket
-import subprocess
 import sys
 import time
 from types import TracebackType
@@ -15,11 +12,13 @@ from typing import Any, Self
 from urllib.error import URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
+from quickstart.children import Children
 from quickstart.home import DAG_ID, Home
 
 COMPONENTS = ("api-server", "scheduler", "triggerer", "dag-processor")
 START_SECONDS = 300
-STOP_SECONDS = 20
+UI_PORTS = range(8080, 8100)
+"""The first of these that is free is used for the UI."""
 
 _open = build_opener(ProxyHandler({})).open  # loopback must bypass any proxy
 
@@ -34,13 +33,14 @@ class AirflowServers:
     Args:
         home: where their logs go.
         port: of the API server and its UI; 0 takes a free one.
+        children: where its processes belong.
     """
 
-    def __init__(self, home: Home, port: int = 0) -> None:
+    def __init__(self, home: Home, port: int = 0, children: Children | None = None) -> None:
         self.url = f"http://127.0.0.1:{port or free_port()}"
         self._home = home
         self._environment = {**os.environ, **_settings(self.url)}
-        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._children = children or Children()
 
     def __enter__(self) -> Self:
         for name in COMPONENTS:
@@ -50,35 +50,20 @@ class AirflowServers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop(*self._children)
+        self.stop(*COMPONENTS)
 
     def start(self, name: str) -> None:
         """Start one of them, for the first time or again."""
-        with self._home.log(name).open("a") as log:
-            self._children[name] = subprocess.Popen(
-                [sys.executable, "-m", "airflow", name],
-                env=self._environment,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # its own children end with it, and Ctrl-C is ours to pass on
-            )
+        command = [sys.executable, "-m", "airflow", name]
+        self._children.start(name, command, self._home.log(name), self._environment)
 
     def stop(self, *names: str) -> None:
-        """End some of them cleanly, or by force after a while."""
-        children = [self._children[name] for name in names]
-        for child in children:
-            _signal_group(child, signal.SIGTERM)
-        deadline = time.monotonic() + STOP_SECONDS
-        for child in children:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(max(0.1, deadline - time.monotonic()))
-            _signal_group(child, signal.SIGKILL)
-            child.wait()
+        """End some of them cleanly, or by force after some seconds."""
+        self._children.stop(*names)
 
     def kill(self, name: str) -> None:
         """Kill one without a clean shutdown, as a lost machine would."""
-        _signal_group(self._children[name], signal.SIGKILL)
-        self._children[name].wait()
+        self._children.kill(name)
 
     def wait_until_ready(self) -> None:
         """Wait until every server is healthy and the DAG can be triggered.
@@ -101,7 +86,8 @@ class AirflowServers:
         Raises:
             ServerError: one ended; the message names its log.
         """
-        for name, child in self._children.items():
+        for name in COMPONENTS:
+            child = self._children[name]
             if child.poll() is not None:
                 log = self._home.log(name)
                 tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
@@ -117,8 +103,30 @@ class AirflowServers:
 
     def has_dag(self) -> bool:
         """Whether the DAG is there to be run."""
-        token = self.ask("/auth/token").get("access_token", "")
-        return self.ask(f"/api/v2/dags/{DAG_ID}", token).get("dag_id") == DAG_ID
+        return self.get(f"/api/v2/dags/{DAG_ID}").get("dag_id") == DAG_ID
+
+    def unpause(self, dag_id: str) -> None:
+        """Unpause a DAG that Airflow has parsed."""
+        self.send("PATCH", f"/api/v2/dags/{dag_id}?update_mask=is_paused", {"is_paused": False})
+
+    def get(self, path: str) -> dict[str, Any]:
+        """Return the response to a logged-in user; empty if there is none."""
+        return self.ask(path, self._token())
+
+    def send(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Send a request of a logged-in user, and return the response.
+
+        Raises:
+            urllib.error.HTTPError: it was refused.
+        """
+        headers = {"Authorization": f"Bearer {self._token()}", "Content-Type": "application/json"}
+        request = Request(self.url + path, json.dumps(body).encode(), headers, method=method)
+        with _open(request, timeout=30) as answer:
+            found: dict[str, Any] = json.load(answer)
+            return found
+
+    def _token(self) -> str:
+        return str(self.ask("/auth/token").get("access_token", ""))
 
     def ask(self, path: str, token: str = "") -> dict[str, Any]:
         """Return the API server's answer; empty if there is none yet."""
@@ -129,6 +137,15 @@ class AirflowServers:
                 return found
         except (URLError, OSError):  # not up yet, or the DAG isn't read yet
             return {}
+
+
+def ui_port() -> int:
+    """Return the first port of `UI_PORTS` that is free on loopback, or any free one."""
+    for port in UI_PORTS:
+        with socket.socket() as client:
+            if client.connect_ex(("127.0.0.1", port)):
+                return port
+    return free_port()
 
 
 def free_port() -> int:
@@ -153,8 +170,3 @@ def _settings(url: str) -> dict[str, str]:
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port()),
         "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(free_port()),
     }
-
-
-def _signal_group(child: subprocess.Popen[bytes], number: int) -> None:
-    with contextlib.suppress(ProcessLookupError):  # all its processes have ended
-        os.killpg(child.pid, number)

@@ -3,59 +3,84 @@
 from __future__ import annotations
 
 import os
-import signal
+import subprocess
 import sys
 import time
 
 from rich.console import Console
 
+from airflow_provider_lancens.embedded import EmbeddedMetastoreError
+from quickstart.children import Children
 from quickstart.home import DAG_ID, Home
 from quickstart.progress import say
-from quickstart.servers import AirflowServers, ServerError
+from quickstart.servers import AirflowServers, ServerError, ui_port
+from quickstart.stopping import Stopped, stopping_on_signals
+
+WATCHING_DAGS = ("lance_new_flights", "lance_worst_delays")
+"""Unpaused at the start: they run when `lance_flights` has ingested a month."""
+WAITING_DAG = WATCHING_DAGS[0]
+
+SHOWN = """
+  [bold]{url}/dags/{dag}[/]
+
+  Press Trigger: each run ingests one month, the first that is not ingested yet or the one that you choose.
+  A sensor of [bold]{waiting}[/] is already waiting in the triggerer for what it commits, and the asset
+  of the table of delays starts [bold]lance_worst_delays[/]. The other examples can be triggered too.
+  The connection is at Admin > Connections. No password is required.
+  Logs: {logs}. Press Ctrl-C to stop; tables and history are kept in {folder}.
+"""
 
 
 def main() -> int:
     """Start everything, print its URL, and wait."""
-    console = Console()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    home = Home.chosen()
+    console, children = Console(), Children()
     try:
-        serve(home, console)
-    except KeyboardInterrupt:
+        with stopping_on_signals(children, lambda: say(console, "stopping; Ctrl-C again ends at once")):
+            serve(Home.chosen(), console, children)
+    except Stopped as stopped:
         say(console, "stopped")
-    except ServerError as error:
-        console.print(f"[red]{error}[/]")
+        return stopped.exit_code
+    except (EmbeddedMetastoreError, ServerError, subprocess.CalledProcessError) as error:
+        console.print(str(error), style="red", markup=False, soft_wrap=True)
         return 1
+    finally:
+        children.stop()
     return 0
 
 
-def serve(home: Home, console: Console) -> None:
+def serve(home: Home, console: Console, children: Children) -> None:
     """Keep Airflow and the metastore running.
 
     Raises:
+        EmbeddedMetastoreError: the metastore can't be started, such as in a folder that is in use.
         ServerError: a server ended by itself.
     """
     say(console, "starting the metastore")
     with home.metastore() as metastore:
-        os.environ.update(home.environment(metastore))
+        os.environ.update(home.environment)
         say(console, "migrating Airflow's database")
         home.migrate()
+        home.save_connections(metastore)
         say(console, "starting scheduler, triggerer, DAG processor and API server: about a minute")
-        with AirflowServers(home) as servers:
+        with AirflowServers(home, ui_port(), children) as servers:
             servers.wait_until_ready()
+            watch(servers)
             say(console, "all components are healthy")
-            console.print(
-                f"\n  [bold]{servers.url}/dags/{DAG_ID}[/]\n\n"
-                "  Trigger the DAG: a run ingests the month that you enter, or the first one that is not\n"
-                "  ingested yet. This also unpauses the DAG, and Airflow then catches up on all of 2013. To\n"
-                "  see a sensor wait in the triggerer, trigger lance_new_flights first. The other examples\n"
-                "  can be triggered too. No password is required.\n"
-                f"  Logs: {home.logs}. Press Ctrl-C to stop; tables and history are kept in {home.folder}.\n",
-                soft_wrap=True,
+            shown = SHOWN.format(
+                url=servers.url, dag=DAG_ID, waiting=WAITING_DAG, logs=home.logs, folder=home.folder
             )
+            console.print(shown, soft_wrap=True)
             while True:
                 servers.check()
                 time.sleep(2)
+
+
+def watch(servers: AirflowServers) -> None:
+    """Unpause the DAGs that follow `lance_flights`, and have the sensor of one wait."""
+    for dag_id in WATCHING_DAGS:
+        servers.unpause(dag_id)
+    if not servers.get(f"/api/v2/dags/{WAITING_DAG}/dagRuns?state=running").get("dag_runs"):
+        servers.send("POST", f"/api/v2/dags/{WAITING_DAG}/dagRuns", {"logical_date": None})
 
 
 if __name__ == "__main__":

@@ -1,28 +1,12 @@
-"""Which month of 2013 a run is about."""
+"""The months of 2013."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import datetime
-
-import pendulum
 
 YEAR = 2013
 TIMEZONE = "America/New_York"
 MONTHS = tuple(f"{YEAR}-{number:02d}" for number in range(1, 13))
-
-
-def month_at(moment: datetime | None) -> str | None:
-    """Return the month of 2013 that contains this moment in New York, or None."""
-    if moment is None:
-        return None
-    month = pendulum.instance(moment).in_timezone(TIMEZONE).format("YYYY-MM")
-    return month if month in MONTHS else None
-
-
-def beginning_of(month: str) -> pendulum.DateTime:
-    """Return the month's first instant in New York."""
-    return pendulum.datetime(YEAR, month_number(month), 1, tz=TIMEZONE)
 
 
 def first_missing(held: Collection[str]) -> str | None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
-from nycflights.months import MONTHS
+from nycflights.months import MONTHS, TIMEZONE
 
 if TYPE_CHECKING:
     from lance import LanceDataset
     from lance_namespace import LanceNamespace
 
 DATABASE = "nyc"
+FEWEST_DEPARTURES = 10
+"""An hour with fewer isn't among the worst for one late plane."""
 TABLES = {name: f"{DATABASE}${name}" for name in ("flights", "weather", "delays")}
 
 
@@ -50,3 +53,10 @@ def rows_by_month(dataset: LanceDataset | None) -> dict[str, int]:
 def months_done(namespace: LanceNamespace) -> list[str]:
     """Return the months that have been joined into `delays`."""
     return list(rows_by_month(newest(namespace, TABLES["delays"])))
+
+
+def worst_hours(delays: LanceDataset, count: int = 5) -> list[dict[str, Any]]:
+    """Return the hours in which flights left latest on average, with New York's time."""
+    busy = delays.to_table(filter=f"flights - cancelled >= {FEWEST_DEPARTURES}")
+    worst = busy.sort_by([("mean_dep_delay", "descending")]).slice(0, count).to_pylist()
+    return [{**hour, "time_hour": hour["time_hour"].astimezone(ZoneInfo(TIMEZONE))} for hour in worst]

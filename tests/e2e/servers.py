@@ -2,19 +2,24 @@
 
 import json
 import sqlite3
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
-from urllib.request import ProxyHandler, Request, build_opener
 
+from quickstart.children import Children
 from quickstart.home import Home
 from quickstart.servers import AirflowServers
 
 PATIENCE = 300
 """Seconds that a question is asked again; nothing takes so long unless it never comes."""
+
+STOP_SECONDS = 20
+"""A server that is stopped cleanly may finish what it is doing."""
 
 Answer = TypeVar("Answer")
 
@@ -23,7 +28,7 @@ class RunningAirflow(AirflowServers):
     """Scheduler, triggerer, DAG processor and API server of one home with a migrated database."""
 
     def __init__(self, home: Home, tasks_at_once: int = 2) -> None:
-        super().__init__(home)
+        super().__init__(home, children=Children(STOP_SECONDS))
         self._environment["AIRFLOW__CORE__PARALLELISM"] = str(tasks_at_once)
         self._database = home.airflow / "airflow.db"
         self._scheduler_log = home.log("scheduler")
@@ -60,7 +65,7 @@ class RunningAirflow(AirflowServers):
     def unpause(self, dag_id: str) -> None:
         """Unpause a DAG, once Airflow has parsed it."""
         self.until(lambda: self.get(f"/api/v2/dags/{dag_id}"))
-        self.send("PATCH", f"/api/v2/dags/{dag_id}?update_mask=is_paused", {"is_paused": False})
+        super().unpause(dag_id)
 
     def reparse(self, dag_id: str) -> None:
         """Have a DAG's file parsed at once."""
@@ -100,16 +105,11 @@ class RunningAirflow(AirflowServers):
         value = self.get(f"{path}?deserialize=true").get("value")
         return json.loads(value) if isinstance(value, str) else value
 
-    def get(self, path: str) -> dict[str, Any]:
-        """The API's response; empty if there is none."""
-        return self.ask(path, self._token())
-
-    def send(self, method: str, path: str, body: dict[str, Any]) -> Any:
-        """Send a request to the API."""
-        headers = {"Authorization": f"Bearer {self._token()}", "Content-Type": "application/json"}
-        request = Request(self.url + path, json.dumps(body).encode(), headers, method=method)
-        with build_opener(ProxyHandler({})).open(request) as answer:
-            return json.load(answer)
+    def command(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Run a Python command in the environment of the servers."""
+        return subprocess.run(
+            [sys.executable, *arguments], env=self._environment, capture_output=True, text=True
+        )
 
     def rows(self, query: str, *values: str | int) -> list[tuple[Any, ...]]:
         """Read from Airflow's database."""

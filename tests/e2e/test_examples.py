@@ -24,7 +24,7 @@ EXAMPLES = TREE / "example_dags"
 NAMES = (
     *("wait_for_version", "new_flights", "cascade_safely", "advance_version", "glue_assumed_role"),
     *("spark_pinned_read", "spark_files", "spark_own_function", "maintain_table"),
-    *("maintain_hourly", "embeddings"),
+    *("maintain_hourly", "embeddings", "daily_readings"),
 )
 PARAMS = {"wait_for_version": '{"table": "sales$orders"}'}
 ROLE = "arn:aws:iam::123456789012:role/lake"
@@ -166,6 +166,11 @@ def test_a_task_on_glue_has_a_button_that_opens_its_page(outcomes: dict[str, Out
     assert tasks["create"]["links"] == {"Database in AWS Glue": f"{console}/databases/view/sales"}
     for task in ("declare", "wait"):  # its S3 isn't Amazon's
         assert tasks[task]["links"] == {"Table in AWS Glue": in_glue, "Data in Amazon S3": ""}
+
+
+def test_the_dag_of_the_readme_ingests_a_day_and_waits_for_it(outcomes: dict[str, Outcome]) -> None:
+    outcome = outcomes["daily_readings"]
+    assert (xcom(outcome, "ingest")["rows"], xcom(outcome, "wait")["version"]) == (24, 1)
 
 
 def test_spark_reads_the_awaited_version(outcomes: dict[str, Outcome]) -> None:

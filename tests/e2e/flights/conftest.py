@@ -1,6 +1,8 @@
 """The example DAG with its own Airflow home and metastore, started like the quickstart."""
 
+import json
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +16,7 @@ from nycflights.tables import TABLES, newest
 
 from airflow_provider_lancens.embedded import EmbeddedMetastore
 from airflow_provider_lancens.namespace import Hive2Namespace
-from quickstart.home import Home
+from quickstart.home import CONNECTION_IDS, Home, connection_to
 from tests.e2e.dag_run import TREE, DagRun, dag_run
 
 
@@ -41,14 +43,25 @@ class Pipeline:
             datasets = {name: newest(namespace, table) for name, table in TABLES.items()}
             return {name: dataset.version for name, dataset in datasets.items() if dataset}
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables of Airflow's processes, with a connection to the metastore that runs now."""
+        fields = connection_to(self.metastore)
+        connections = {f"AIRFLOW_CONN_{name.upper()}": json.dumps(fields) for name in CONNECTION_IDS}
+        return {**self.home.environment, **connections}
+
+    def run_id(self, month: str) -> str:
+        """The id of the quickstart's run of a month."""
+        with closing(sqlite3.connect(self.home.airflow / "airflow.db")) as database:
+            rows = database.execute(
+                "select run_id, conf from dag_run where dag_id = 'lance_flights' order by id"
+            )
+            return next(run_id for run_id, conf in rows if month in str(conf))
+
     @contextmanager
     def running(self, month: str | None) -> Iterator[DagRun]:
         """A run of the DAG in the background."""
-        environment = {
-            **os.environ,
-            **self.home.environment(self.metastore),
-            "PYTHONPATH": str(TREE / "example_dags"),
-        }
+        environment = {**os.environ, **self.environment, "PYTHONPATH": str(TREE / "example_dags")}
         with dag_run("example_dags/flights.py", {"month": month}, environment) as run:
             yield run
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import quote
-from urllib.request import ProxyHandler, Request, build_opener
 
 import pytest
 
@@ -18,7 +17,7 @@ from tests.e2e.flights.conftest import Pipeline
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
-FLIGHTS, WATCHER = "lance_flights", "lance_new_flights"
+FLIGHTS, WATCHER, REPORT = "lance_flights", "lance_new_flights", "lance_worst_delays"
 
 
 class Api:
@@ -26,17 +25,21 @@ class Api:
 
     def __init__(self, servers: AirflowServers) -> None:
         self._servers = servers
-        self._token = servers.ask("/auth/token")["access_token"]
 
     def trigger_run(self, dag_id: str) -> str:
         """Trigger a run, which also unpauses the DAG, and return its id."""
-        self._send("PATCH", f"/api/v2/dags/{dag_id}?update_mask=is_paused", {"is_paused": False})
+        self._servers.unpause(dag_id)
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        run = self._send("POST", f"/api/v2/dags/{dag_id}/dagRuns", {"logical_date": now, "conf": {}})
-        return str(run["dag_run_id"])
+        body = {"logical_date": now, "conf": {}}
+        return str(self._servers.send("POST", f"/api/v2/dags/{dag_id}/dagRuns", body)["dag_run_id"])
 
     def run(self, dag_id: str, run_id: str) -> str:
         return str(self._get(dag_id, run_id)["state"])
+
+    def newest_run(self, dag_id: str) -> dict[str, Any]:
+        """The newest run of a DAG; empty if there is none."""
+        runs = self._servers.get(f"/api/v2/dags/{dag_id}/dagRuns?order_by=-id&limit=1")["dag_runs"]
+        return runs[0] if runs else {}
 
     def task(self, dag_id: str, run_id: str, task_id: str) -> dict[str, Any]:
         return self._get(dag_id, run_id, f"/taskInstances/{task_id}")
@@ -45,20 +48,16 @@ class Api:
         entry = self._get(dag_id, run_id, f"/taskInstances/{task_id}/xcomEntries/return_value")
         return entry["value"] if isinstance(entry["value"], dict) else json.loads(entry["value"])
 
-    def _get(self, dag_id: str, run_id: str, more: str = "") -> dict[str, Any]:
-        return self._servers.ask(f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id)}{more}", self._token)
+    def log(self, dag_id: str, run_id: str, task_id: str) -> str:
+        return json.dumps(self._get(dag_id, run_id, f"/taskInstances/{task_id}/logs/1"))
 
-    def _send(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
-        request = Request(self._servers.url + path, json.dumps(body).encode(), headers, method=method)
-        with build_opener(ProxyHandler({})).open(request) as answer:
-            result: dict[str, Any] = json.load(answer)
-            return result
+    def _get(self, dag_id: str, run_id: str, more: str = "") -> dict[str, Any]:
+        return self._servers.get(f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id)}{more}")
 
 
 @pytest.fixture
 def api(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
-    for name, value in pipeline.home.environment(pipeline.metastore).items():
+    for name, value in pipeline.environment.items():
         monkeypatch.setenv(name, value)
     with AirflowServers(pipeline.home) as servers:
         servers.wait_until_ready()
@@ -89,6 +88,19 @@ def test_a_month_triggered_in_the_ui_is_seen_by_a_deferred_sensor(pipeline: Pipe
     came = api.xcom(WATCHER, watching, "what_came")
     assert came.items() <= {f"2013-{month:02d}": rows for month, rows in months.items()}.items()
     assert came
-    # Catch-up has started too, so that several runs ingest months concurrently: each month exists once.
     ingested = pipeline.table("flights").groupby("month").size()
     assert ingested.to_dict() == months[ingested.index].to_dict()
+    assert len(ingested) == 3, "one press ingests one month"
+
+    until(lambda: api.newest_run(REPORT).get("state") in ("success", "failed"))
+    report = api.newest_run(REPORT)
+    assert (report["state"], report["run_type"]) == ("success", "asset_triggered")
+
+
+def test_runs_of_the_quickstart_have_their_logs_in_the_ui(pipeline: Pipeline, api: Api) -> None:
+    run_id = pipeline.run_id("2013-01")
+
+    log = api.log(FLIGHTS, run_id, "ingest_flights")
+
+    assert "table nyc$flights: committed version 1 with 27,004 rows" in log
+    assert "not found" not in log

@@ -29,3 +29,13 @@ def test_ingested_rows_resume_a_deferred_sensor(airflow: RunningAirflow, lake: L
     assert (ingested["rows"], ingested["version"], ingested["committed"]) == (10, 1, True)
     seen = airflow.xcom(WAIT, waiting, "wait")
     assert (seen["version"], seen["previous_version"]) == (1, None)
+
+
+def test_the_doctor_finds_the_connection_and_the_triggerer(airflow: RunningAirflow, lake: Lake) -> None:
+    airflow.until(lambda: airflow.healthy())
+
+    done = airflow.command("-m", "airflow_provider_lancens", "doctor", "lake")
+
+    assert "ok      triggerer: it is running" in done.stdout
+    assert lake.uri in done.stdout
+    assert done.returncode == 0, done.stdout + done.stderr

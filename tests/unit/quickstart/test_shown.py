@@ -5,8 +5,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 from quickstart.home import CONNECTION_IDS, DAGS, Home
 from quickstart.shown import ELSEWHERE
@@ -25,10 +23,9 @@ print(json.dumps({"files": files, "connections": sorted(names)}))
 
 
 def test_only_examples_whose_connections_exist_are_shown(tmp_path: Path) -> None:
-    metastore: Any = SimpleNamespace(uri="thrift://localhost:1", warehouse=tmp_path)
     done = subprocess.run(
         [sys.executable, "-c", LOOK, str(DAGS)],
-        env={**os.environ, **Home(tmp_path).environment(metastore)},
+        env={**os.environ, **Home(tmp_path).environment},
         cwd=DAGS.parent,
         capture_output=True,
         text=True,

@@ -1,0 +1,25 @@
+"""A complete DAG: the rows of a day into a table, once, and a sensor that waits for their version."""
+
+from datetime import UTC, datetime
+
+from airflow.sdk import DAG
+
+from airflow_provider_lancens.operators import LanceDeclareTableOperator, LanceSparkIngestOperator
+from airflow_provider_lancens.sensors import LanceTableVersionSensor
+
+TABLE = {"table": "default$readings", "lance_conn_id": "lake"}
+
+
+def readings_of(spark, day):
+    return spark.range(24).selectExpr(f"DATE '{day}' AS day", "id AS hour", "15 + id % 7 AS temperature")
+
+
+with DAG(
+    "lance_daily_readings", schedule="@daily", start_date=datetime(2026, 1, 1, tzinfo=UTC), catchup=False
+):
+    declare = LanceDeclareTableOperator(task_id="declare", **TABLE)
+    ingest = LanceSparkIngestOperator(
+        task_id="ingest", source=readings_of, op_kwargs={"day": "{{ ds }}"}, **TABLE
+    )
+    wait = LanceTableVersionSensor(task_id="wait", min_version=ingest.output["version"], **TABLE)
+    declare >> ingest >> wait

@@ -1,0 +1,99 @@
+"""Ctrl-C and SIGTERM end the quickstart with its processes: cleanly, or at once at the second signal."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import sys, time
+from pathlib import Path
+from quickstart.children import Children
+from quickstart.stopping import Stopped, stopping_on_signals
+
+children = Children(stop_seconds=float(sys.argv[2]))
+try:
+    with stopping_on_signals(children, lambda: print("stopping", flush=True)):
+        child = children.start("child", ["bash", "-c", sys.argv[3]], Path(sys.argv[1]))
+        print(child.pid, flush=True)
+        time.sleep(60)
+except Stopped as stopped:
+    children.stop()
+    print("stopped", flush=True)
+    sys.exit(stopped.exit_code)
+"""
+OBEDIENT = "sleep 60 & echo $! ; wait"
+STUBBORN = "trap '' TERM; sleep 60 & echo $! ; while :; do wait; done"
+
+
+@contextmanager
+def running(log: Path, child: str, stop_seconds: float) -> Iterator["subprocess.Popen[str]"]:
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(log), str(stop_seconds), child],
+        cwd=Path(__file__).parents[3],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def line_of(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout
+    return process.stdout.readline().strip()
+
+
+def grandchild(log: Path) -> int:
+    """The process that the child has started, once it has."""
+    while not (text := log.read_text()).endswith("\n"):
+        pass
+    return int(text)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("child", [OBEDIENT, STUBBORN], ids=["obedient", "stubborn"])
+def test_the_first_signal_ends_all_processes(tmp_path: Path, number: int, child: str) -> None:
+    log = tmp_path / "log"
+    with running(log, child, stop_seconds=0.5) as process:
+        pids = [int(line_of(process)), grandchild(log)]
+
+        os.kill(process.pid, number)
+
+        assert [line_of(process), line_of(process)] == ["stopping", "stopped"]
+        assert process.wait(10) == 128 + number
+        assert not any(map(is_running, pids))
+
+
+def test_the_second_signal_ends_them_at_once(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with running(log, STUBBORN, stop_seconds=60) as process:
+        pids = [int(line_of(process)), grandchild(log)]
+
+        os.kill(process.pid, signal.SIGINT)
+        assert line_of(process) == "stopping"
+        os.kill(process.pid, signal.SIGINT)
+
+        assert process.wait(5) == 128 + signal.SIGINT
+        assert not any(map(is_running, pids))
+
+
+def test_ctrl_c_in_a_terminal_reaches_only_the_quickstart(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with running(log, OBEDIENT, stop_seconds=5) as process:
+        child = int(line_of(process))
+
+        assert os.getpgid(child) == child != os.getpgid(process.pid)
