@@ -9,7 +9,7 @@ from pathlib import Path
 import lance
 import pytest
 
-from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.embedded import EmbeddedMetastore, server
 from quickstart.home import Home
 from quickstart.servers import COMPONENTS
 from tests.bytecode import environment_with_bytecode
@@ -137,9 +137,17 @@ def soaking(form: Form, folder: Path) -> Iterator[Soak]:
             yield Soak(form, home, metastore, airflow, committer, waits)
 
 
-def metastore_in(home: Home) -> EmbeddedMetastore:
-    """A metastore with a small heap, which it has filled once, and collected, when the warm-up is over."""
-    return EmbeddedMetastore(home.folder / "metastore", heap="128m")
+@contextmanager
+def metastore_in(home: Home) -> Iterator[EmbeddedMetastore]:
+    """A metastore with a small heap, all of which is in memory from the start.
+
+    Otherwise the JVM takes it page by page as it allocates, for more than an hour, which looks like a leak.
+    """
+    options = (*server._JVM_OPTIONS, "-XX:+AlwaysPreTouch")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server, "_JVM_OPTIONS", options)
+        with EmbeddedMetastore(home.folder / "metastore", heap="128m") as metastore:
+            yield metastore
 
 
 def _settings(home: Home, of_form: Mapping[str, str]) -> dict[str, str]:
