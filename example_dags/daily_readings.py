@@ -16,7 +16,7 @@ def readings_of(spark, day):
 
 with DAG(
     "lance_daily_readings", schedule="@daily", start_date=datetime(2026, 1, 1, tzinfo=UTC), catchup=False
-):
+) as dag:
     declare = LanceDeclareTableOperator(task_id="declare", **TABLE)
     ingest = LanceSparkIngestOperator(
         task_id="ingest", source=readings_of, op_kwargs={"day": "{{ ds }}"}, **TABLE

@@ -28,7 +28,7 @@ except Stopped as stopped:
     sys.exit(stopped.exit_code)
 """
 OBEDIENT = "sleep 60 & echo $! ; wait"
-STUBBORN = "trap '' TERM; sleep 60 & echo $! ; while :; do wait; done"
+STUBBORN = "trap '' TERM; sleep 60 & echo $! ; wait"
 
 
 @contextmanager
@@ -97,3 +97,5 @@ def test_ctrl_c_in_a_terminal_reaches_only_the_quickstart(tmp_path: Path) -> Non
         child = int(line_of(process))
 
         assert os.getpgid(child) == child != os.getpgid(process.pid)
+        process.send_signal(signal.SIGINT)
+        process.wait(10)
