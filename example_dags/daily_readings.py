@@ -19,7 +19,7 @@ with DAG(
 ) as dag:
     declare = LanceDeclareTableOperator(task_id="declare", **TABLE)
     ingest = LanceSparkIngestOperator(
-        task_id="ingest", source=readings_of, op_kwargs={"day": "{{ ds }}"}, **TABLE
+        task_id="ingest", source=readings_of, op_kwargs={"day": "{{ dag_run.run_after | ds }}"}, **TABLE
     )
     wait = LanceTableVersionSensor(task_id="wait", min_version=ingest.output["version"], **TABLE)
     declare >> ingest >> wait
