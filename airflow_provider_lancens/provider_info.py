@@ -232,6 +232,22 @@ _CONNECTION_TYPES = [
 
 _LINEAGE_CONVERTER = "airflow_provider_lancens.assets.lineage.convert_asset_to_openlineage"
 
+_CONFIG = {
+    "lancens": {
+        "description": "Options of the provider for Lance tables.",
+        "options": {
+            "show_sample_rows": {
+                "description": "Whether the Lance page of the UI shows some rows of each table to all users "
+                "who may read assets.\n",
+                "version_added": "0.1.0",
+                "type": "boolean",
+                "example": "True",
+                "default": "False",
+            },
+        },
+    },
+}
+
 _EXTRA_LINKS = [
     "airflow_provider_lancens.links.LanceGlueTableLink",
     "airflow_provider_lancens.links.LanceGlueDatabaseLink",
@@ -262,4 +278,6 @@ def get_provider_info() -> dict[str, Any]:
             }
         ],
         "extra-links": _EXTRA_LINKS,
+        "plugins": [{"name": "lance", "plugin-class": "airflow_provider_lancens.ui.plugin.LancePlugin"}],
+        "config": _CONFIG,
     }

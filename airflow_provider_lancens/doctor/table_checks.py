@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.hooks.lance_hook import LanceHook
     from airflow_provider_lancens.spark.maintenance.table_state import TableState
 
-_REPAIRS = {
+REPAIRS = {
     "storage_ahead": "Run LanceCompareTableOperator with if_inconsistent='adopt'.",
     "metastore_reverted": "Run LanceCompareTableOperator with if_inconsistent='adopt'.",
     "metastore_ahead": "Restore the missing manifest, or adopt the storage's version.",
@@ -44,7 +44,7 @@ def check_table(hook: LanceHook, table: TableId) -> Iterator[Finding]:
     if compared.verdict == "consistent":
         yield Finding("ok", subject, compared.explanation)
     else:
-        yield Finding("problem", subject, compared.explanation, _REPAIRS.get(compared.verdict, ""))
+        yield Finding("problem", subject, compared.explanation, REPAIRS.get(compared.verdict, ""))
     if not compared.storage_version:
         return
     with table_state(namespace, table) as state:

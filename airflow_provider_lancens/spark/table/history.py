@@ -22,9 +22,14 @@ _UNREADABLE = "RewrittenIndex"
 def data_changed(dataset: LanceDataset, since: int) -> bool:
     """Return whether a version above `since` changed rows or columns, or might have; maintenance doesn't."""
     return any(
-        transaction is None or type(transaction.operation).__name__ not in _MAINTENANCE
+        transaction is None or not is_maintenance(transaction)
         for _, transaction in transactions(dataset, since)
     )
+
+
+def is_maintenance(transaction: Transaction) -> bool:
+    """Return whether a transaction can't have changed rows or columns."""
+    return type(transaction.operation).__name__ in _MAINTENANCE
 
 
 def read_transaction(dataset: LanceDataset, version: int) -> Transaction | None:

@@ -1,0 +1,44 @@
+"""Hooks of the connections that were used last, kept open for a while."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from airflow_provider_lancens.hooks.lance_hook import LanceHook
+
+KEEP_SECONDS = 60.0
+
+
+class OpenHooks:
+    """Hooks by connection; each is replaced after a while, so that a changed connection takes effect.
+
+    Args:
+        keep_seconds: how long a hook is used.
+    """
+
+    def __init__(self, keep_seconds: float = KEEP_SECONDS) -> None:
+        self._keep_seconds = keep_seconds
+        self._opened: dict[str, tuple[float, LanceHook]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, conn_id: str) -> LanceHook:
+        """Return the hook of a connection.
+
+        Raises:
+            AirflowNotFoundException: there is no such connection.
+            AirflowFailException: it is none of this provider's.
+        """
+        with self._lock:
+            self._close_old()
+            if conn_id in self._opened:
+                return self._opened[conn_id][1]
+        hook = LanceHook.for_connection(conn_id)
+        with self._lock:
+            return self._opened.setdefault(conn_id, (time.monotonic(), hook))[1]
+
+    def _close_old(self) -> None:
+        limit = time.monotonic() - self._keep_seconds
+        for conn_id in [conn_id for conn_id, (opened, _) in self._opened.items() if opened < limit]:
+            # Who still reads through it opens another connection to the metastore.
+            self._opened.pop(conn_id)[1].close()

@@ -1,0 +1,134 @@
+// View of one table: its newest version, its history as a picture, who waits for it, and what it needs.
+
+import { read } from "./api.js";
+import { chart } from "./chart.js";
+import { h, replace } from "./dom.js";
+import { bytes, change, number, sentence } from "./format.js";
+import { dagLink, taskLink } from "./links.js";
+import { chip, empty, grid, more, tabs, time } from "./parts.js";
+
+const REPAIRED_BY = { problem: "Problem", warning: "Advice", ok: "Fine" };
+
+export async function showTable(page, { conn, table, version }) {
+  const asked = { conn, table };
+  const [details, history] = await Promise.all([read("table", asked), read("versions", asked)]);
+  const panels = [
+    ["Versions", () => versionsPanel(asked, history, Number(version))],
+    ["Waiting", () => waitsPanel(asked)],
+    ["Health", () => healthPanel(asked)],
+    ["Schema", () => schemaPanel(details)],
+    ...(details.sample ? [["Rows", () => samplePanel(asked)]] : []),
+  ];
+  replace(page, title(table, details), facts(details, history.versions[0]), tabs(`Of table ${table}`, panels));
+}
+
+function title(table, { managed, version }) {
+  const authority = managed
+    ? chip("metastore decides versions", "managed", "managed_by=impl: commits are made by compare-and-set")
+    : chip("storage decides versions", "", "managed_by=storage");
+  const written = version ? null : chip("nothing written yet", "warning");
+  return h("div", { class: "title" }, h("h1", {}, table.split("$").at(-1)), authority, written);
+}
+
+function facts(details, newest) {
+  const fact = (name, value) => (value ? h("div", {}, h("dt", {}, name), h("dd", {}, value)) : null);
+  return h(
+    "dl",
+    { class: "facts" },
+    fact("Version", newest ? number(newest.version) : null),
+    fact("Committed", newest ? time(newest.created) : null),
+    fact("Rows", newest ? number(newest.rows) : null),
+    fact("Size", newest ? bytes(newest.bytes) : null),
+    fact("Fragments", newest ? number(newest.fragments) : null),
+    fact("Location", h("code", {}, details.location)),
+  );
+}
+
+function versionsPanel(asked, first, selected) {
+  const entries = [...first.versions];
+  if (!entries.length) return empty("Nothing has been written to this table yet.");
+  const picture = h("div");
+  const list = h("div");
+  const draw = () => {
+    replace(picture, chart(entries, selected, choose));
+    replace(list, versionsTable(entries, selected));
+  };
+  const choose = (version) => {
+    selected = version;
+    draw();
+    list.querySelector("tr.selected")?.scrollIntoView({ block: "nearest" });
+  };
+  draw();
+  const older = async () => {
+    const page = await read("versions", { ...asked, before: first.next });
+    entries.push(...page.versions);
+    first.next = page.next;
+    draw();
+    return Boolean(first.next);
+  };
+  return [picture, list, first.next ? more("Show older versions", older) : null];
+}
+
+function versionsTable(entries, selected) {
+  const rows = entries.map((entry, index) => ({
+    properties: { class: entry.version === selected ? "selected" : null },
+    cells: versionCells(entry, entries[index + 1]),
+  }));
+  return grid("Versions, newest first", ["Version#", "Committed", "Rows#", "Change#", "Size#", "What", "By", "Key", "Tags"], rows);
+}
+
+function versionCells(entry, before) {
+  const follows = before && before.version === entry.version - 1;
+  return [
+    String(entry.version),
+    time(entry.created),
+    number(entry.rows),
+    follows ? change(entry.rows - before.rows) : "",
+    bytes(entry.bytes),
+    chip(entry.operation || "unknown", entry.maintenance ? "maintenance" : "data", entry.maintenance ? "maintenance" : "data"),
+    entry.task ? taskLink(entry.task) : null,
+    entry.key ? h("code", { class: "key", title: entry.key }, entry.key) : null,
+    entry.tags.map((tag) => chip(tag, "tag", "This tag keeps the version from clean-up")),
+  ];
+}
+
+async function waitsPanel(asked) {
+  const { waits, hidden, dags } = await read("waits", asked);
+  const rows = waits.map((wait) => [taskLink(wait), sentence(wait.for), time(wait.since), time(wait.until), wait.state]);
+  const found = waits.length
+    ? grid("Waiting for this table", ["Task", "Waits for", "Since", "Times out", "State"], rows)
+    : empty("No task waits for this table.");
+  const others = hidden ? empty(`${hidden} more in DAGs that you may not read.`) : null;
+  const scheduled = dags.length
+    ? h("p", {}, "Scheduled when this table's asset is updated: ", dags.flatMap((dag, i) => [i ? ", " : "", dagLink(dag)]))
+    : null;
+  return [found, others, scheduled];
+}
+
+async function healthPanel(asked) {
+  const { findings, indices } = await read("check", asked);
+  const items = findings.map(({ level, text, advice }) =>
+    h("li", { class: level }, chip(REPAIRED_BY[level], level), h("span", {}, text, advice ? h("strong", {}, advice) : null)),
+  );
+  const rows = indices.map((one) => [one.name, one.columns.join(", "), one.type, coverage(one), number(one.segments), bytes(one.bytes)]);
+  const headings = ["Index", "Columns", "Type", "Covers", "Segments#", "Size#"];
+  return [h("ul", { class: "findings" }, items), indices.length ? grid("Indices", headings, rows) : empty("This table has no index.")];
+}
+
+function coverage({ indexed, rows }) {
+  const share = rows ? indexed / rows : 1;
+  const text = `${(100 * share).toFixed(share === 1 ? 0 : 1)}% of ${number(rows)} rows`;
+  return h("span", { class: "coverage" }, h("meter", { min: 0, max: 1, low: 0.9, value: share, "aria-label": text }), text);
+}
+
+function schemaPanel({ fields }) {
+  if (!fields.length) return empty("This table has no columns yet.");
+  const rows = fields.map(({ name, type, nullable }) => [h("code", {}, name), h("code", {}, type), nullable ? "" : "not null"]);
+  return grid("Columns", ["Column", "Type", ""], rows);
+}
+
+async function samplePanel(asked) {
+  const { columns, rows, version } = await read("sample", asked);
+  const cells = rows.map((row) => row.map((value) => (value === null ? h("em", {}, "null") : value)));
+  return grid(`Some rows of version ${version}`, columns.map((name) => name.replace(/#$/, "# ")), cells);
+}

@@ -1,0 +1,136 @@
+"""One table: its newest version, its schema, what it needs, and a sample of its rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from airflow.configuration import conf
+from lance_namespace import DescribeTableRequest
+from lance_namespace.errors import PermissionDeniedError
+
+from airflow_provider_lancens.doctor.findings import run
+from airflow_provider_lancens.doctor.table_checks import check_table
+from airflow_provider_lancens.hooks.lance_hook import LanceHook
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.redaction import redact
+from airflow_provider_lancens.spark.table.resolved_table import resolved_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lance import LanceDataset
+
+SAMPLE_SECTION, SAMPLE_OPTION = "lancens", "show_sample_rows"
+_SAMPLE_ROWS = 10
+_LONGEST_VALUE = 120
+_ITEMS = 6
+"""Of a list that is shown, such as a vector."""
+
+
+def describe(hook: LanceHook, table: str) -> dict[str, Any]:
+    """Return a table's location, version authority, newest version and schema.
+
+    Returns:
+        ``version`` is 0 and ``fields`` empty if nothing was written yet.
+    """
+    described = hook.get_conn().describe_table(DescribeTableRequest(id=list(TableId.parse(table).parts)))
+    answer = {
+        "location": redact(described.location or ""),
+        "managed": described.managed_versioning is True,
+        "version": 0,
+        "fields": [],
+        "sample": sample_is_allowed(),
+    }
+    with resolved_table(hook.get_conn(), table) as target:
+        version = target.latest_version()
+        if version is not None:
+            opened = replace(target.dataset, decider=None).open(version)
+            answer |= {"version": version, "fields": _fields(opened.schema)}
+    return answer
+
+
+def check(hook: LanceHook, table: str) -> dict[str, Any]:
+    """Return the doctor's findings of a table, and its indices with what they cover."""
+    identifier = TableId.parse(table)
+    findings = run(f"table {identifier}", lambda: check_table(hook, identifier))
+    return {"findings": [one.as_dict() for one in findings], "indices": _indices(hook, table)}
+
+
+def sample_is_allowed() -> bool:
+    """Return whether an administrator lets the page show rows."""
+    return bool(conf.getboolean(SAMPLE_SECTION, SAMPLE_OPTION, fallback=False))
+
+
+def sample(hook: LanceHook, table: str) -> dict[str, Any]:
+    """Return some rows of a table's newest version as text, without its binary columns.
+
+    Raises:
+        PermissionDeniedError: (15) the administrator doesn't allow it.
+    """
+    if not sample_is_allowed():
+        raise PermissionDeniedError(
+            f"rows are not shown: the option {SAMPLE_OPTION} in section [{SAMPLE_SECTION}] is not True"
+        )
+    with resolved_table(hook.get_conn(), table) as target:
+        version = target.latest_version()
+        if version is None:
+            return {"version": 0, "columns": [], "rows": []}
+        dataset = replace(target.dataset, decider=None).open(version)
+        columns = [field.name for field in dataset.schema if not _is_binary(field.type)]
+        # Columns are named by a dictionary, since names may have dots.
+        read = dataset.scanner(columns=columns, limit=_SAMPLE_ROWS, batch_size=_SAMPLE_ROWS).to_table()
+    rows = [[_text(value) for value in row.values()] for row in read.to_pylist()]
+    return {"version": version, "columns": columns, "rows": rows}
+
+
+def _fields(schema: pa.Schema) -> list[dict[str, Any]]:
+    return [{"name": field.name, "type": str(field.type), "nullable": field.nullable} for field in schema]
+
+
+def _indices(hook: LanceHook, table: str) -> list[dict[str, Any]]:
+    with resolved_table(hook.get_conn(), table) as target:
+        version = target.latest_version()
+        if version is None:
+            return []
+        dataset = replace(target.dataset, decider=None).open(version)
+        rows = dataset.count_rows()
+        return [_index(found, rows) for found in _described(dataset)]
+
+
+def _described(dataset: LanceDataset) -> list[Any]:
+    return list(dataset.describe_indices())
+
+
+def _index(found: Any, rows: int) -> dict[str, Any]:
+    return {
+        "name": found.name,
+        "columns": list(found.field_names),
+        "type": found.index_type,
+        "indexed": min(found.num_rows_indexed, rows),
+        "rows": rows,
+        "segments": len(found.segments),
+        "bytes": found.total_size_bytes or 0,
+    }
+
+
+def _is_binary(arrow_type: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    is_nested = pa.types.is_nested(arrow_type)
+    if is_nested and any(_is_binary(arrow_type.field(i).type) for i in range(arrow_type.num_fields)):
+        return True
+    return bool(
+        pa.types.is_binary(arrow_type)
+        or pa.types.is_large_binary(arrow_type)
+        or pa.types.is_fixed_size_binary(arrow_type)
+    )
+
+
+def _text(value: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, list) and len(value) > _ITEMS:
+        shown = ", ".join(map(str, value[:_ITEMS]))
+        return f"[{shown}, …] ({len(value)} values)"
+    text = str(value)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"

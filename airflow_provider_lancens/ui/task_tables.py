@@ -1,0 +1,106 @@
+"""The Lance tables that a DAG run or one of its tasks used."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow.models.asset import AssetEvent, AssetModel
+from airflow.models.renderedtifields import RenderedTaskInstanceFields
+from airflow.models.xcom import XComModel
+from airflow.utils.session import create_session
+from sqlalchemy import select
+
+from airflow_provider_lancens.assets.table import SCHEME, LanceTable
+from airflow_provider_lancens.ui.rendered_tables import named_tables
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+_RETURNED = "return_value"
+
+
+def tables_of(dag_id: str, run_id: str, task_id: str | None) -> list[dict[str, Any]]:
+    """Return the tables that a run used.
+
+    Args:
+        dag_id: the DAG, which the user may read.
+        run_id: its run.
+        task_id: one task of it; None for all.
+
+    Returns:
+        Each with the connection ``conn``, the ``table``, the ``task_id``, and the ``version`` that the task
+        ``made`` or ``returned``, or None.
+    """
+    with create_session() as session:
+        used = list(_named(session, dag_id, run_id, task_id))
+        returned = _returned(session, dag_id, run_id, task_id)
+        made = list(_made(session, dag_id, run_id, task_id))
+    found = {(one["conn"], one["table"], one["task_id"]): one for one in used}
+    for (task, table), version in returned.items():
+        for key, one in found.items():
+            if key[1:] == (table, task):
+                one |= {"version": version, "what": "returned"}
+    for one in made:
+        found[one["conn"], one["table"], one["task_id"]] = one
+    return sorted(found.values(), key=lambda one: (one["task_id"], one["table"]))
+
+
+def _of_run(model: Any, dag_id: str, run_id: str, task_id: str | None, prefix: str = "") -> list[Any]:
+    wanted = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id}
+    return [getattr(model, prefix + name) == value for name, value in wanted.items() if value is not None]
+
+
+def _named(session: Session, dag_id: str, run_id: str, task_id: str | None) -> Iterator[dict[str, Any]]:
+    """Yield the tables that tasks name in their template fields."""
+    model = RenderedTaskInstanceFields
+    asked = select(model.task_id, model.rendered_fields).where(*_of_run(model, dag_id, run_id, task_id))
+    for task, fields in session.execute(asked):
+        if "lance_conn_id" in fields:
+            for table in named_tables(fields):
+                yield _entry(str(fields["lance_conn_id"]), table, task)
+
+
+def _made(session: Session, dag_id: str, run_id: str, task_id: str | None) -> Iterator[dict[str, Any]]:
+    """Yield the versions that tasks emitted events for."""
+    asked = (
+        select(AssetModel.uri, AssetEvent.source_task_id, AssetEvent.extra)
+        .join(AssetModel, AssetModel.id == AssetEvent.asset_id)
+        .where(AssetModel.uri.startswith(f"{SCHEME}://"))
+        .where(*_of_run(AssetEvent, dag_id, run_id, task_id, "source_"))
+        .order_by(AssetEvent.id)
+    )
+    for uri, task, extra in session.execute(asked):
+        asset = LanceTable.parse(uri)
+        version = (extra or {}).get("version")
+        yield {**_entry(asset.lance_conn_id, str(asset.table), task), "version": version, "what": "made"}
+
+
+def _returned(session: Session, dag_id: str, run_id: str, task_id: str | None) -> dict[tuple[str, str], int]:
+    """Return the versions in the return values of tasks, by task and table."""
+    asked = select(XComModel.task_id, XComModel.value).where(
+        XComModel.key == _RETURNED, *_of_run(XComModel, dag_id, run_id, task_id)
+    )
+    return {
+        (task, str(result["table"])): result["version"]
+        for task, value in session.execute(asked)
+        for result in _results(value)
+    }
+
+
+def _results(value: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return
+    if not isinstance(value, dict):
+        return
+    for one in (value, *value.values()):
+        if isinstance(one, dict) and isinstance(one.get("version"), int) and "table" in one:
+            yield one
+
+
+def _entry(conn_id: str, table: str, task_id: str) -> dict[str, Any]:
+    return {"conn": conn_id, "table": table, "task_id": task_id, "version": None, "what": "used"}

@@ -1,0 +1,123 @@
+"""The versions of a table, newest first, page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_lancens.hooks.lance_hook import LanceHook
+from airflow_provider_lancens.spark.keys import IDEMPOTENCY_KEY
+from airflow_provider_lancens.spark.table.history import is_maintenance, read_transaction
+from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
+
+if TYPE_CHECKING:
+    from lance import LanceDataset, Transaction
+
+_THREADS = 16
+
+
+def list_versions(hook: LanceHook, table: str, before: int | None, limit: int) -> dict[str, Any]:
+    """Return a page of a table's versions, newest first.
+
+    Costs a few requests for each version of the page, whatever the age of the table; and a listing if some of
+    them were cleaned up.
+
+    Args:
+        hook: hook to its namespace.
+        table: table identifier.
+        before: return versions smaller than this one; None for the newest.
+        limit: how many.
+
+    Returns:
+        ``versions`` and the number to continue ``before``, or None.
+    """
+    with resolved_table(hook.get_conn(), table) as target:
+        newest = target.latest_version()
+        if newest is None:
+            return {"versions": [], "next": None}
+        history = _History(target, newest)
+        end = newest + 1 if before is None else min(before, newest + 1)
+        entries = history.page(end, limit)
+    more = len(entries) == limit and entries[-1]["version"] > 1
+    return {"versions": entries, "next": entries[-1]["version"] if more else None}
+
+
+class _History:
+    def __init__(self, target: ResolvedTable, newest: int) -> None:
+        self._target = target
+        # Whatever has its final name up to the version that the authority decided is a version, so the
+        # metastore isn't asked for each.
+        stored = replace(target.dataset, decider=None)
+        self._dataset = stored.open(newest)
+        self._tags = _tags(self._dataset)
+
+    def page(self, end: int, limit: int) -> list[dict[str, Any]]:
+        """Return the entries of the versions below `end` that are kept, at most `limit`."""
+        wanted = range(end - 1, max(end - 1 - limit, 0), -1)
+        found = list(self._read(wanted))
+        if len(found) == len(wanted):
+            return found
+        kept = sorted((v for v in self._target.dataset.manifests.all() if v < end), reverse=True)
+        have = {entry["version"]: entry for entry in found}
+        have.update(
+            (entry["version"], entry) for entry in self._read([v for v in kept[:limit] if v not in have])
+        )
+        return [have[version] for version in sorted(have, reverse=True)[:limit]]
+
+    def _read(self, versions: Sequence[int]) -> Iterator[dict[str, Any]]:
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="lance-page-history") as pool:
+            yield from filter(None, pool.map(self._entry, versions))
+
+    def _entry(self, version: int) -> dict[str, Any] | None:
+        try:
+            dataset = self._dataset.checkout_version(version)
+        except (OSError, ValueError):
+            return None  # cleaned up
+        transaction = read_transaction(dataset, version)
+        return {
+            "version": version,
+            **_described(self._summary(dataset)),
+            **_origin(transaction),
+            "tags": self._tags.get(version, []),
+        }
+
+    def _summary(self, dataset: LanceDataset) -> Any:
+        if hasattr(dataset, "get_version"):
+            return dataset.get_version()
+        return self._summaries[dataset.version]
+
+    @cached_property
+    def _summaries(self) -> dict[int, Any]:
+        # pylance 13 summarizes all versions or none.
+        return {version["version"]: version for version in self._dataset.versions()}
+
+
+def _tags(dataset: LanceDataset) -> dict[int, list[str]]:
+    tags: dict[int, list[str]] = {}
+    for name, tag in sorted(dataset.tags.list().items()):
+        tags.setdefault(int(tag["version"]), []).append(name)
+    return tags
+
+
+def _described(version: Mapping[str, Any]) -> dict[str, Any]:
+    counted = version["metadata"]
+    return {
+        "created": version["timestamp"].astimezone(UTC).isoformat(),
+        "rows": int(counted["total_rows"]),
+        "bytes": int(counted["total_files_size"]),
+        "fragments": int(counted["total_fragments"]),
+    }
+
+
+def _origin(transaction: Transaction | None) -> dict[str, Any]:
+    if transaction is None:
+        return {"operation": "", "maintenance": False, "key": ""}
+    return {
+        "operation": type(transaction.operation).__name__,
+        "maintenance": is_maintenance(transaction),
+        "key": (transaction.transaction_properties or {}).get(IDEMPOTENCY_KEY, ""),
+    }
