@@ -278,6 +278,5 @@ def get_provider_info() -> dict[str, Any]:
             }
         ],
         "extra-links": _EXTRA_LINKS,
-        "plugins": [{"name": "lance", "plugin-class": "airflow_provider_lancens.ui.plugin.LancePlugin"}],
         "config": _CONFIG,
     }

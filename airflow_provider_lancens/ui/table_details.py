@@ -77,7 +77,6 @@ def sample(hook: LanceHook, table: str) -> dict[str, Any]:
             return {"version": 0, "columns": [], "rows": []}
         dataset = replace(target.dataset, decider=None).open(version)
         columns = [field.name for field in dataset.schema if not _is_binary(field.type)]
-        # Columns are named by a dictionary, since names may have dots.
         read = dataset.scanner(columns=columns, limit=_SAMPLE_ROWS, batch_size=_SAMPLE_ROWS).to_table()
     rows = [[_text(value) for value in row.values()] for row in read.to_pylist()]
     return {"version": version, "columns": columns, "rows": rows}

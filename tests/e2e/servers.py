@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from quickstart.children import Children
 from quickstart.home import Home
-from quickstart.servers import AirflowServers
+from quickstart.servers import AirflowServers, free_port
 
 PATIENCE = 300
 """Seconds that a question is asked again; nothing takes so long unless it never comes."""
@@ -104,6 +104,22 @@ class RunningAirflow(AirflowServers):
         path = f"{run_path(dag_id, run_id)}/taskInstances/{task_id}/xcomEntries/return_value"
         value = self.get(f"{path}?deserialize=true").get("value")
         return json.loads(value) if isinstance(value, str) else value
+
+    @contextmanager
+    def another_api_server(self, **settings: str) -> Iterator[str]:
+        """Start a second API server of the same Airflow with other settings, and yield its URL."""
+        url = f"http://127.0.0.1:{free_port()}"
+        given = {"AIRFLOW__API__PORT": url.rpartition(":")[2], "AIRFLOW__API__BASE_URL": url, **settings}
+        name, log = "another-api-server", self._home.log("another-api-server")
+        command = [sys.executable, "-m", "airflow", "api-server"]
+        child = self._children.start(name, command, log, {**self._environment, **given})
+        try:
+            asked = AirflowServers(self._home, int(given["AIRFLOW__API__PORT"]))
+            self.until(lambda: child.poll() is not None or asked.ask("/api/v2/version"))
+            assert child.poll() is None, log.read_text()
+            yield url
+        finally:
+            self._children.stop(name)
 
     def command(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """Run a Python command in the environment of the servers."""

@@ -6,8 +6,10 @@ import { bytes, change, exact, number, short } from "./format.js";
 const HEIGHT = 190;
 const TOP = 22;
 const BOTTOM = 24;
-const LEFT = 52;
-const BAR = 13;
+const AXIS = 56;
+const NARROWEST = 13;
+const WIDEST = 34;
+const AROUND = 90;
 const LINES = 4;
 const MEASURES = { rows: ["Rows", short, number], bytes: ["Size", bytes, bytes] };
 let measure = "rows";
@@ -39,21 +41,37 @@ function legend(draw) {
 }
 
 function picture(entries, selected, choose, says) {
-  const width = LEFT + entries.length * BAR + 8;
-  const most = Math.max(...entries.map((entry) => entry[measure]), 1);
+  const most = ceiling(Math.max(...entries.map((entry) => entry[measure]), LINES));
   const y = (value) => HEIGHT - BOTTOM - (value / most) * (HEIGHT - TOP - BOTTOM);
-  const bars = entries.map((entry, index) => bar(entry, entries[index - 1], index, y, entry.version === selected));
-  const drawing = svg(
-    "svg",
-    { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, "aria-hidden": "true" },
-    axis(most, y, width),
-    bars,
-    labels(entries),
+  const room = document.body.clientWidth - AROUND - AXIS;
+  const step = Math.max(NARROWEST, Math.min(WIDEST, room / entries.length));
+  const width = Math.max(entries.length * step, room);
+  const bars = entries.map((entry, index) => bar(entry, entries[index - 1], index * step, step, y, entry.version === selected));
+  const box = h(
+    "div",
+    {
+      class: "plot",
+      tabindex: "0",
+      role: "slider",
+      "aria-label": "Versions",
+      "aria-valuemin": entries[0].version,
+      "aria-valuemax": entries.at(-1).version,
+    },
+    drawing(width, lines(most, y, width), bars, labels(entries, step)),
   );
-  const box = h("div", { class: "plot", tabindex: "0", role: "slider", "aria-label": "Versions", "aria-valuemin": entries[0].version, "aria-valuemax": entries.at(-1).version }, drawing);
   follow(box, entries, selected, bars, choose, says);
   window.requestAnimationFrame(() => (box.scrollLeft = box.scrollWidth));
-  return box;
+  return h("div", { class: "plotted" }, drawing(AXIS, scale(most, y)), box);
+}
+
+const drawing = (width, ...parts) =>
+  svg("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, "aria-hidden": "true" }, parts);
+
+// The next number that is round for people and divides into the lines.
+function ceiling(most) {
+  const unit = 10 ** Math.floor(Math.log10(most / LINES));
+  const round = [1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].find((factor) => factor * unit * LINES >= most);
+  return round * unit * LINES;
 }
 
 // With the pointer or the arrow keys.
@@ -82,44 +100,41 @@ function follow(box, entries, selected, bars, choose, says) {
   });
 }
 
-function bar(entry, before, index, y, selected) {
+function bar(entry, before, left, step, y, selected) {
   const value = entry[measure];
-  const known = before && before.version === entry.version - 1;
-  const base = entry.maintenance ? value : Math.min(known ? before[measure] : index ? value : 0, value);
-  const left = LEFT + index * BAR;
+  const base = entry.maintenance ? value : Math.min(kept(entry, before), value);
+  const gap = step / 8;
   const rect = (from, to, kind) =>
-    from === to ? null : svg("rect", { class: kind, x: left + 1.5, width: BAR - 3, y: y(to), height: y(from) - y(to), rx: 1.5 });
-  const kind = entry.maintenance ? "maintenance" : "before";
+    from === to ? null : svg("rect", { class: kind, x: left + gap, width: step - 2 * gap, y: y(to), height: y(from) - y(to), rx: 1.5 });
   return svg(
     "g",
     { class: selected ? "bar selected" : "bar" },
-    svg("rect", { class: "hit", x: left, y: 0, width: BAR, height: HEIGHT }),
-    rect(0, base, kind),
-    rect(base, value, entry.maintenance ? kind : "new"),
-    entry.tags.length ? svg("circle", { class: "pinned", cx: left + BAR / 2, cy: y(value) - 8, r: 3.2 }) : null,
+    svg("rect", { class: "hit", x: left, y: 0, width: step, height: HEIGHT }),
+    rect(0, base, entry.maintenance ? "maintenance" : "before"),
+    rect(base, value, "new"),
+    entry.tags.length ? svg("circle", { class: "pinned", cx: left + step / 2, cy: y(value) - 8, r: 3.2 }) : null,
   );
 }
 
-function axis(most, y, width) {
-  const says = MEASURES[measure][1];
-  return Array.from({ length: LINES + 1 }, (_, line) => (most * line) / LINES).map((value) =>
-    svg(
-      "g",
-      { class: "axis" },
-      svg("line", { x1: LEFT, x2: width, y1: y(value), y2: y(value) }),
-      svg("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, says(value)),
-    ),
-  );
+// What was there before; all of it where the version before isn't known.
+function kept(entry, before) {
+  if (entry.version === 1) return 0;
+  return before?.version === entry.version - 1 ? before[measure] : entry[measure];
 }
 
-function labels(entries) {
-  const step = Math.max(5, Math.ceil(entries.length / 12));
+const ticks = (most) => Array.from({ length: LINES + 1 }, (_, line) => (most * line) / LINES);
+
+const lines = (most, y, width) => ticks(most).map((value) => svg("line", { class: "line", x1: 0, x2: width, y1: y(value), y2: y(value) }));
+
+const scale = (most, y) =>
+  ticks(most).map((value) => svg("text", { x: AXIS - 8, y: y(value) + 4, "text-anchor": "end" }, MEASURES[measure][1](value)));
+
+function labels(entries, step) {
+  const every = Math.max(1, Math.ceil(48 / step));
   return entries
     .map((entry, index) => [entry, index])
-    .filter(([, index]) => (entries.length - 1 - index) % step === 0)
-    .map(([entry, index]) =>
-      svg("text", { class: "label", x: LEFT + index * BAR + BAR / 2, y: HEIGHT - 6, "text-anchor": "middle" }, String(entry.version)),
-    );
+    .filter(([, index]) => (entries.length - 1 - index) % every === 0)
+    .map(([entry, index]) => svg("text", { x: (index + 0.5) * step, y: HEIGHT - 6, "text-anchor": "middle" }, String(entry.version)));
 }
 
 const indexOf = (entries, version) => {

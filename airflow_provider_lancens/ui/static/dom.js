@@ -12,7 +12,7 @@ export function svg(tag, properties = {}, ...children) {
 }
 
 export function replace(parent, ...children) {
-  parent.replaceChildren(...children.flat().filter((child) => child !== null));
+  parent.replaceChildren(...children.flat(Infinity).filter((child) => child !== null));
 }
 
 function fill(element, properties, children) {
@@ -21,6 +21,6 @@ function fill(element, properties, children) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   return element;
 }

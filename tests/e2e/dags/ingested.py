@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, AssetAlias
 
 from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
 
@@ -22,4 +22,5 @@ with DAG(dag_id="ingested", schedule=None, params={"table": ""}) as dag:
         lance_conn_id="lake",
         source=numbers,
         spark_conf=SMALL,
+        outlets=[AssetAlias("ingested")],
     )

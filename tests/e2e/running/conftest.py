@@ -49,6 +49,7 @@ class Lake:
         return {
             "AIRFLOW_CONN_LAKE": self._connection(self.uri),
             "AIRFLOW_CONN_COUNTED": self._connection(self.wire.uri),
+            "AIRFLOW_CONN_SECRET": "postgres://user:hush-hush@127.0.0.1:1/db",
             "LANCE_EXAMPLE_CONNECTION": "lake",
             "LANCE_EXAMPLE_TABLE": str(self.table("watched")),
             "LANCE_EXAMPLE_POLL": str(WATCH_SECONDS),
