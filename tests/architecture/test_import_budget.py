@@ -44,7 +44,7 @@ LIGHT_MODULES = {
     name: ["airflow.triggers.base"] if room == "triggers" else []
     for room in ("operators", "sensors", "triggers", "assets")
     for name in modules_of(room)
-}
+} | {"airflow_provider_lancens.ui.plugin": ["airflow.configuration", "airflow.plugins_manager"]}
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,10 @@ DAGS = [
     *("example_dags/schedule_on_commit.py", "example_dags/flights.py", "example_dags/nycflights"),
     *(f"tests/e2e/dags/{name}.py" for name in ("ingested", "many", "overlapping")),
 ]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="chromium is missing: install the package chromium"
+)
 WATCH_SECONDS = 2
 POLL_SECONDS = 10
 """Of the waits: ample for whatever a busy machine does between two looks."""
@@ -76,6 +81,7 @@ def airflow(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ru
         "AIRFLOW__CORE__DAGS_FOLDER": str(chosen_dags(home.folder / "dags")),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
+        "AIRFLOW__LANCENS__SHOW_SAMPLE_ROWS": "True",
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",  # the files don't change
         # A killed triggerer's waits are reassigned once it is presumed dead, by default after 30 s.
         "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
@@ -93,6 +99,24 @@ def airflow(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ru
         yield servers
     if os.environ.get("LANCENS_KEEP_LOGS"):
         shutil.copytree(home.logs, os.environ["LANCENS_KEEP_LOGS"], dirs_exist_ok=True)
+
+
+@pytest.fixture(scope="package")
+def ui(airflow: RunningAirflow) -> str:
+    """The URL of its UI, once that is available."""
+    airflow.until(lambda: airflow.ask("/api/v2/version"))
+    return airflow.url
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox", "--no-proxy-server"]
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield opened
+        opened.close()
 
 
 def chosen_dags(folder: Path) -> Path:

@@ -4,7 +4,6 @@ Screenshots are saved in the folder LANCENS_SCREENSHOTS, or in the test's tempor
 """
 
 import os
-import shutil
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_lancens.embedded import MetastoreServer
-from tests.e2e.servers import RunningAirflow
+from tests.e2e.running.conftest import needs_chromium
 from tests.e2e.versions import AIRFLOW_V_3_2_PLUS
 from tests.servers.glue_double import REGION, GlueDouble
 
@@ -22,12 +21,11 @@ SECRETS = ["password"]
 """The fields that show nothing of what is typed."""
 if AIRFLOW_V_3_2_PLUS:  # older versions don't mask fields of the extra
     SECRETS.append("element_storage.secret_access_key")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(CHROMIUM is None, reason="chromium is missing: install the package chromium"),
+    needs_chromium,
 ]
 
 
@@ -42,24 +40,6 @@ class FilledForm:
     extra: dict[str, str] = field(default_factory=dict)
     says: str = ""
     """What the Test button answers."""
-
-
-@pytest.fixture(scope="module")
-def ui(airflow: RunningAirflow) -> str:
-    """The URL of its UI, once that is available."""
-    airflow.until(lambda: airflow.ask("/api/v2/version"))
-    return airflow.url
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        arguments = ["--no-sandbox", "--no-proxy-server"]
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")

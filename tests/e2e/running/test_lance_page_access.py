@@ -56,6 +56,7 @@ def server(airflow: RunningAirflow, tmp_path_factory: pytest.TempPathFactory) ->
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(map(":".join, USERS.items())),
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
+        "AIRFLOW__LANCENS__SHOW_SAMPLE_ROWS": "False",
         "PYTHONPATH": os.pathsep.join([str(TREE), os.environ.get("PYTHONPATH", "")]),
     }
     with airflow.another_api_server(**settings) as url:

@@ -1,0 +1,161 @@
+"""The Lance page in a browser: inside Airflow's UI and alone, by pointer and keyboard."""
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlencode
+
+import lance
+import pyarrow as pa
+import pytest
+
+from tests.e2e.running.conftest import Lake, needs_chromium
+from tests.e2e.servers import RunningAirflow
+from tests.integration.airflow.tables import Table
+
+INGESTION, WAIT = "ingested", "many"
+ATTACK = '<img src=x onerror="attacked=1"><script>attacked=1</script>'
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), needs_chromium]
+
+
+@pytest.fixture
+def page(ui: str, browser: Any) -> Iterator[Any]:
+    """A page of a new browser, whose errors fail the test."""
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(f"{ui}/auth/token/login")
+    yield page
+    context.close()
+    assert errors == []
+
+
+@pytest.fixture(scope="module")
+def ingested(airflow: RunningAirflow, lake: Lake) -> tuple[Table, str]:
+    """A table with five versions, the first of which a DAG run made."""
+    table = lake.table("shown")
+    table.declare()
+    run_id = airflow.trigger_run(INGESTION, table=str(table))
+    assert airflow.until(lambda: airflow.ended(INGESTION, run_id)) == "success"
+    for _ in range(4):
+        rows = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
+        lance.write_dataset(rows, namespace_client=lake.namespace, table_id=table.id, mode="append")
+    return table, run_id
+
+
+def address(ui: str, **parameters: str) -> str:
+    return f"{ui}/lance/?{urlencode(parameters)}"
+
+
+def test_a_table_is_found_from_airflows_navigation(ui: str, page: Any, ingested: tuple[Table, str]) -> None:
+    table = ingested[0]
+    page.goto(f"{ui}/plugin/lance")
+    frame = page.frame_locator("iframe")
+    for name in ("lake", table.database, table.name):
+        frame.get_by_role("link", name=name, exact=True).click()
+
+    versions = frame.get_by_role("region", name="Versions, newest first")
+    rows = versions.get_by_role("row")
+    rows.nth(5).wait_for()
+    assert "+3" in rows.nth(1).inner_text()
+    assert "ingest" in rows.nth(5).inner_text()
+
+    rows.nth(5).get_by_role("link").click()  # leaves the frame
+    page.wait_for_url(f"{ui}/dags/{INGESTION}/runs/*/tasks/ingest**")
+
+
+def test_a_run_and_its_task_have_a_tab_with_their_tables(
+    ui: str, page: Any, ingested: tuple[Table, str]
+) -> None:
+    table, run_id = ingested
+    for of in ("", "/tasks/ingest"):
+        tab = "lance-task" if of else "lance-run"
+        page.goto(f"{ui}/dags/{INGESTION}/runs/{run_id}{of}/plugin/{tab}")
+        row = page.frame_locator("iframe").get_by_role("row").filter(has_text=str(table))
+        row.wait_for()
+        assert "1 made" in row.inner_text()
+
+
+def test_a_waiting_task_is_shown_with_what_it_waits_for(
+    ui: str, page: Any, airflow: RunningAirflow, lake: Lake
+) -> None:
+    table = lake.table("awaited_on_page")
+    table.declare()
+    run_id = airflow.trigger_run(WAIT, tables=[str(table)])
+    query = "select count(*) from task_instance where run_id = ? and state = 'deferred'"
+    airflow.until(lambda: airflow.rows(query, run_id) == [(1,)])
+
+    page.goto(address(ui, conn="counted", table=str(table)))
+    page.get_by_role("tab", name="Waiting").click()
+    row = page.get_by_role("row").filter(has_text=run_id)
+    row.wait_for()
+    assert "Any version" in row.inner_text()
+    table.advance()
+    assert airflow.until(lambda: airflow.ended(WAIT, run_id)) == "success"
+
+
+def test_the_chart_and_the_tabs_are_used_by_keyboard(ui: str, page: Any, ingested: tuple[Table, str]) -> None:
+    page.goto(address(ui, conn="lake", table=str(ingested[0])))
+    chart = page.get_by_role("slider", name="Versions")
+    chart.focus()
+    page.keyboard.press("ArrowLeft")
+    assert chart.get_attribute("aria-valuenow") == "4"
+    assert chart.get_attribute("aria-valuetext").startswith("Version 4: 19 rows (+3), Append")
+    page.keyboard.press("Enter")
+    assert page.locator("tr.selected").inner_text().split()[0] == "4"
+
+    page.get_by_role("tab", name="Versions").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.get_by_role("tab", name="Waiting").get_attribute("aria-selected") == "true"
+    page.get_by_text("No task waits for this table.").wait_for()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [380, 1600])
+def test_the_page_follows_the_color_mode_and_fits_the_window(
+    ui: str, page: Any, ingested: tuple[Table, str], theme: str, width: int
+) -> None:
+    page.evaluate("theme => localStorage.setItem('theme', theme)", theme)
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(address(ui, conn="lake", table=str(ingested[0])))
+    page.get_by_role("slider", name="Versions").wait_for()
+
+    assert page.evaluate("document.documentElement.dataset.theme") == theme
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (background == "rgb(255, 255, 255)") == (theme == "light")
+
+
+def test_markup_in_a_tables_names_and_values_is_shown_as_text(ui: str, page: Any, lake: Lake) -> None:
+    table = lake.table("hostile")
+    table.declare()
+    rows = pa.table({ATTACK: [ATTACK], "id": [1]})
+    lance.write_dataset(rows, namespace_client=lake.namespace, table_id=table.id, mode="append")
+    data = lance.dataset(namespace_client=lake.namespace, table_id=table.id)
+    data.tags.create("release", 1)
+
+    page.goto(address(ui, conn="lake", table=str(table)))
+    for tab in ("Schema", "Rows", "Health"):
+        page.get_by_role("tab", name=tab).click()
+        page.wait_for_load_state("networkidle")
+        if tab != "Health":
+            assert page.get_by_text("<img src=x", exact=False).first.is_visible()
+    page.goto(address(ui, conn=ATTACK, table=ATTACK))
+    page.get_by_role("alert").wait_for()
+
+    assert page.evaluate("window.attacked") is None
+    assert page.locator("main img, main script").count() == 0
+
+
+def test_a_page_outside_a_login_says_so_and_links_to_it(
+    ui: str, browser: Any, airflow: RunningAirflow
+) -> None:
+    with airflow.another_api_server(AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS="False") as url:
+        page = browser.new_page()
+        page.goto(f"{url}/lance/")
+        page.get_by_role("alert").wait_for()
+        assert "not logged in" in page.get_by_role("alert").inner_text()
+        page.get_by_role("link", name="Log in").click()
+        page.wait_for_url(f"{url}/auth/login**")
+        page.close()
