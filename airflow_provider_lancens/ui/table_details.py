@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow.configuration import conf
-from lance_namespace import DescribeTableRequest
 from lance_namespace.errors import PermissionDeniedError
 
 from airflow_provider_lancens.doctor.findings import run
@@ -14,7 +13,7 @@ from airflow_provider_lancens.doctor.table_checks import check_table
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.redaction import redact
-from airflow_provider_lancens.spark.table.resolved_table import resolved_table
+from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,20 +32,15 @@ def describe(hook: LanceHook, table: str) -> dict[str, Any]:
     Returns:
         ``version`` is 0 and ``fields`` empty if nothing was written yet.
     """
-    described = hook.get_conn().describe_table(DescribeTableRequest(id=list(TableId.parse(table).parts)))
-    answer = {
-        "location": redact(described.location or ""),
-        "managed": described.managed_versioning is True,
-        "version": 0,
-        "fields": [],
-        "sample": sample_is_allowed(),
-    }
     with resolved_table(hook.get_conn(), table) as target:
         version = target.latest_version()
-        if version is not None:
-            opened = replace(target.dataset, decider=None).open(version)
-            answer |= {"version": version, "fields": _fields(opened.schema)}
-    return answer
+        return {
+            "location": redact(target.dataset.location),
+            "managed": target.dataset.decider is not None,
+            "version": version or 0,
+            "fields": [] if version is None else _fields(_stored(target, version).schema),
+            "sample": sample_is_allowed(),
+        }
 
 
 def check(hook: LanceHook, table: str) -> dict[str, Any]:
@@ -75,11 +69,16 @@ def sample(hook: LanceHook, table: str) -> dict[str, Any]:
         version = target.latest_version()
         if version is None:
             return {"version": 0, "columns": [], "rows": []}
-        dataset = replace(target.dataset, decider=None).open(version)
+        dataset = _stored(target, version)
         columns = [field.name for field in dataset.schema if not _is_binary(field.type)]
         read = dataset.scanner(columns=columns, limit=_SAMPLE_ROWS, batch_size=_SAMPLE_ROWS).to_table()
     rows = [[_text(value) for value in row.values()] for row in read.to_pylist()]
     return {"version": version, "columns": columns, "rows": rows}
+
+
+def _stored(target: ResolvedTable, version: int) -> LanceDataset:
+    # A version that was decided is stored under its final name, so the metastore isn't asked for it.
+    return replace(target.dataset, decider=None).open(version)
 
 
 def _fields(schema: pa.Schema) -> list[dict[str, Any]]:
@@ -91,13 +90,9 @@ def _indices(hook: LanceHook, table: str) -> list[dict[str, Any]]:
         version = target.latest_version()
         if version is None:
             return []
-        dataset = replace(target.dataset, decider=None).open(version)
+        dataset = _stored(target, version)
         rows = dataset.count_rows()
-        return [_index(found, rows) for found in _described(dataset)]
-
-
-def _described(dataset: LanceDataset) -> list[Any]:
-    return list(dataset.describe_indices())
+        return [_index(found, rows) for found in dataset.describe_indices()]
 
 
 def _index(found: Any, rows: int) -> dict[str, Any]:

@@ -51,8 +51,7 @@ class _History:
         self._target = target
         # Whatever has its final name up to the version that the authority decided is a version, so the
         # metastore isn't asked for each.
-        stored = replace(target.dataset, decider=None)
-        self._dataset = stored.open(newest)
+        self._dataset = replace(target.dataset, decider=None).open(newest)
         self._tags = _tags(self._dataset)
 
     def page(self, end: int, limit: int) -> list[dict[str, Any]]:
