@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow.configuration import conf
@@ -13,11 +12,10 @@ from airflow_provider_lancens.doctor.table_checks import check_table
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.redaction import redact
-from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
+from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from lance import LanceDataset
 
 SAMPLE_SECTION, SAMPLE_OPTION = "lancens", "show_sample_rows"
 _SAMPLE_ROWS = 10
@@ -38,7 +36,7 @@ def describe(hook: LanceHook, table: str) -> dict[str, Any]:
             "location": redact(target.dataset.location),
             "managed": target.dataset.decider is not None,
             "version": version or 0,
-            "fields": [] if version is None else _fields(_stored(target, version).schema),
+            "fields": [] if version is None else _fields(target.open(version).schema),
             "sample": sample_is_allowed(),
         }
 
@@ -69,16 +67,11 @@ def sample(hook: LanceHook, table: str) -> dict[str, Any]:
         version = target.latest_version()
         if version is None:
             return {"version": 0, "columns": [], "rows": []}
-        dataset = _stored(target, version)
+        dataset = target.open(version)
         columns = [field.name for field in dataset.schema if not _is_binary(field.type)]
         read = dataset.scanner(columns=columns, limit=_SAMPLE_ROWS, batch_size=_SAMPLE_ROWS).to_table()
     rows = [[_text(value) for value in row.values()] for row in read.to_pylist()]
     return {"version": version, "columns": columns, "rows": rows}
-
-
-def _stored(target: ResolvedTable, version: int) -> LanceDataset:
-    # A version that was decided is stored under its final name, so the metastore isn't asked for it.
-    return replace(target.dataset, decider=None).open(version)
 
 
 def _fields(schema: pa.Schema) -> list[dict[str, Any]]:
@@ -90,7 +83,7 @@ def _indices(hook: LanceHook, table: str) -> list[dict[str, Any]]:
         version = target.latest_version()
         if version is None:
             return []
-        dataset = _stored(target, version)
+        dataset = target.open(version)
         rows = dataset.count_rows()
         return [_index(found, rows) for found in dataset.describe_indices()]
 

@@ -49,10 +49,15 @@ def list_versions(hook: LanceHook, table: str, before: int | None, limit: int) -
 class _History:
     def __init__(self, target: ResolvedTable, newest: int) -> None:
         self._target = target
-        # Whatever has its final name up to the version that the authority decided is a version, so the
-        # metastore isn't asked for each.
-        self._dataset = replace(target.dataset, decider=None).open(newest)
-        self._tags = _tags(self._dataset)
+        self._newest = target.open(newest)
+        self._tags = _tags(self._newest)
+
+    @cached_property
+    def _stored(self) -> LanceDataset:
+        """Where older versions are opened: they have their final names, so no metastore is asked for each."""
+        if self._target.dataset.decider is None:
+            return self._newest
+        return replace(self._target.dataset, decider=None).open(None)
 
     def page(self, end: int, limit: int) -> list[dict[str, Any]]:
         """Return the entries of the versions below `end` that are kept, at most `limit`."""
@@ -68,19 +73,27 @@ class _History:
         return [have[version] for version in sorted(have, reverse=True)[:limit]]
 
     def _read(self, versions: Sequence[int]) -> Iterator[dict[str, Any]]:
+        older = versions
+        if versions and versions[0] == self._newest.version:
+            # Alone: a data set can't be read by two threads at once, only others be opened from it.
+            yield self._entry(self._newest)
+            older = versions[1:]
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="lance-page-history") as pool:
-            yield from filter(None, pool.map(self._entry, versions))
+            yield from filter(None, pool.map(self._older_entry, older))
 
-    def _entry(self, version: int) -> dict[str, Any] | None:
+    def _older_entry(self, version: int) -> dict[str, Any] | None:
         try:
-            dataset = self._dataset.checkout_version(version)
+            dataset = self._stored.checkout_version(version)
         except (OSError, ValueError):
             return None  # cleaned up
-        transaction = read_transaction(dataset, version)
+        return self._entry(dataset)
+
+    def _entry(self, dataset: LanceDataset) -> dict[str, Any]:
+        version = dataset.version
         return {
             "version": version,
             **_described(self._summary(dataset)),
-            **_origin(transaction),
+            **_origin(read_transaction(dataset, version)),
             "tags": self._tags.get(version, []),
         }
 
@@ -92,7 +105,7 @@ class _History:
     @cached_property
     def _summaries(self) -> dict[int, Any]:
         # pylance 13 summarizes all versions or none.
-        return {version["version"]: version for version in self._dataset.versions()}
+        return {version["version"]: version for version in self._stored.versions()}
 
 
 def _tags(dataset: LanceDataset) -> dict[int, list[str]]:
