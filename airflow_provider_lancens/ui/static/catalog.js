@@ -2,8 +2,9 @@
 
 import { read } from "./api.js";
 import { h, replace } from "./dom.js";
+import { number } from "./format.js";
 import { inside, taskLink } from "./links.js";
-import { empty, grid, more, time } from "./parts.js";
+import { count, empty, grid, more, time } from "./parts.js";
 
 export async function showConnections(page) {
   const { connections } = await read("connections");
@@ -47,7 +48,7 @@ function namespaceList(conn, namespace, first) {
 
 function tableList(conn, namespace, first) {
   if (!first.tables.length) return empty("There are no Lance tables in this namespace.");
-  const headings = ["Table", "Version#", "Last event", "By"];
+  const headings = ["Table", count("Version"), "Last event", "By"];
   const box = grid(`Tables in ${namespace}`, headings, []);
   const body = box.querySelector("tbody");
   const add = ({ tables }) =>
@@ -58,10 +59,10 @@ function tableList(conn, namespace, first) {
 }
 
 function tableRow(conn, { table, name, version, error, event }) {
-  const state = error ? h("span", { class: "error", title: error }, "unreadable") : version || "none";
+  const newest = version ? number(version) : h("span", { class: "quiet" }, "nothing written");
   return [
     inside({ conn, table }, name),
-    typeof state === "number" ? String(state) : state,
+    error ? h("span", { class: "error", title: error }, "unreadable") : newest,
     event ? time(event.time) : null,
     event?.task ? taskLink(event.task) : null,
   ];

@@ -50,7 +50,7 @@ function crumbs({ conn, namespace, table, run_id: run }) {
   return h("nav", { "aria-label": "Breadcrumbs" }, h("ol", {}, [...start, ...levels].map((one) => h("li", {}, one))));
 }
 
-export function failure(error) {
+function failure(error) {
   if (!(error instanceof Refused)) console.error(error);
   const help = error.status === 401 ? login() : h("button", { type: "button", onclick: show }, "Try again");
   return h("div", { class: "failure", role: "alert" }, h("p", {}, error.message), help);

@@ -9,10 +9,13 @@ export const chip = (text, kind = "", title = null) => h("span", { class: `chip 
 
 export const empty = (text) => h("p", { class: "quiet" }, text);
 
-/** A table from headings and rows of cells; a heading that ends with "#" is of numbers. */
+/** The heading of a column of numbers. */
+export const count = (text) => ({ text, kind: "number" });
+
+/** A table from headings (texts, or `count`s) and rows, which are lists of cells, or `{cells, properties}`. */
 export function grid(caption, headings, rows) {
-  const numeric = headings.map((heading) => heading.endsWith("#"));
-  const cells = (row) => row.map((cell, index) => h("td", { class: numeric[index] ? "number" : null }, cell ?? ""));
+  const columns = headings.map((heading) => (heading.text === undefined ? { text: heading } : heading));
+  const cells = (row) => row.map((cell, index) => h("td", { class: columns[index].kind }, cell ?? ""));
   return h(
     "div",
     { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
@@ -20,14 +23,10 @@ export function grid(caption, headings, rows) {
       "table",
       {},
       h("caption", {}, caption),
-      h("thead", {}, h("tr", {}, headings.map((text, index) => heading(text, numeric[index])))),
+      h("thead", {}, h("tr", {}, columns.map(({ text, kind }) => h("th", { scope: "col", class: kind }, text)))),
       h("tbody", {}, rows.map((row) => h("tr", row.properties ?? {}, cells(row.cells ?? row)))),
     ),
   );
-}
-
-function heading(text, numeric) {
-  return h("th", { scope: "col", class: numeric ? "number" : null }, text.replace("#", ""));
 }
 
 /** A button that reads the next page each time, and disappears with the last one. */

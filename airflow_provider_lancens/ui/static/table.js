@@ -5,9 +5,20 @@ import { chart } from "./chart.js";
 import { h, replace } from "./dom.js";
 import { bytes, change, number, sentence } from "./format.js";
 import { dagLink, taskLink } from "./links.js";
-import { chip, empty, grid, more, tabs, time } from "./parts.js";
+import { chip, count, empty, grid, more, tabs, time } from "./parts.js";
 
-const REPAIRED_BY = { problem: "Problem", warning: "Advice", ok: "Fine" };
+const LEVELS = { problem: "Problem", warning: "Warning", ok: "OK" };
+const HEADINGS = [
+  count("Version"),
+  "Committed",
+  count("Rows"),
+  count("Change"),
+  count("Size"),
+  "What",
+  "By",
+  "Key",
+  "Tags",
+];
 
 export async function showTable(page, { conn, table, version }) {
   const asked = { conn, table };
@@ -74,7 +85,7 @@ function versionsTable(entries, selected) {
     properties: { class: entry.version === selected ? "selected" : null },
     cells: versionCells(entry, entries[index + 1]),
   }));
-  return grid("Versions, newest first", ["Version#", "Committed", "Rows#", "Change#", "Size#", "What", "By", "Key", "Tags"], rows);
+  return grid("Versions, newest first", HEADINGS, rows);
 }
 
 function versionCells(entry, before) {
@@ -108,10 +119,10 @@ async function waitsPanel(asked) {
 async function healthPanel(asked) {
   const { findings, indices } = await read("check", asked);
   const items = findings.map(({ level, text, advice }) =>
-    h("li", { class: level }, chip(REPAIRED_BY[level], level), h("span", {}, text, advice ? h("strong", {}, advice) : null)),
+    h("li", { class: level }, chip(LEVELS[level], level), h("span", {}, text, advice ? h("strong", {}, advice) : null)),
   );
   const rows = indices.map((one) => [one.name, one.columns.join(", "), one.type, coverage(one), number(one.segments), bytes(one.bytes)]);
-  const headings = ["Index", "Columns", "Type", "Covers", "Segments#", "Size#"];
+  const headings = ["Index", "Columns", "Type", "Covers", count("Segments"), count("Size")];
   return [h("ul", { class: "findings" }, items), indices.length ? grid("Indices", headings, rows) : empty("This table has no index.")];
 }
 
@@ -130,5 +141,5 @@ function schemaPanel({ fields }) {
 async function samplePanel(asked) {
   const { columns, rows, version } = await read("sample", asked);
   const cells = rows.map((row) => row.map((value) => (value === null ? h("em", {}, "null") : value)));
-  return grid(`Some rows of version ${version}`, columns.map((name) => name.replace(/#$/, "# ")), cells);
+  return grid(`Some rows of version ${version}`, columns, cells);
 }
