@@ -116,8 +116,8 @@ def _is_binary(arrow_type: pa.DataType) -> bool:
 def _text(value: Any) -> str | None:
     if value is None:
         return None
-    if isinstance(value, list) and len(value) > _ITEMS:
-        shown = ", ".join(map(str, value[:_ITEMS]))
-        return f"[{shown}, …] ({len(value)} values)"
-    text = str(value)
+    if isinstance(value, list):
+        shown = ", ".join(str(_text(item)) for item in value[:_ITEMS])
+        return f"[{shown}]" if len(value) <= _ITEMS else f"[{shown}, …] ({len(value)} values)"
+    text = f"{value:g}" if isinstance(value, float) else str(value)
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"

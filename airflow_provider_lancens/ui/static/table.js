@@ -129,7 +129,7 @@ async function healthPanel(asked) {
 function coverage({ indexed, rows }) {
   const share = rows ? indexed / rows : 1;
   const text = `${(100 * share).toFixed(share === 1 ? 0 : 1)}% of ${number(rows)} rows`;
-  return h("span", { class: "coverage" }, h("meter", { min: 0, max: 1, low: 0.9, value: share, "aria-label": text }), text);
+  return h("span", { class: "coverage" }, h("meter", { min: 0, max: 1, low: 0.9, optimum: 1, value: share, "aria-label": text }), text);
 }
 
 function schemaPanel({ fields }) {

@@ -3,6 +3,7 @@
 from typing import Any
 
 import lance
+import pyarrow as pa
 import pytest
 from lance_namespace import LanceNamespace
 
@@ -94,3 +95,25 @@ def test_what_a_direct_writer_left_of_a_managed_table_is_a_problem_with_its_repa
     problems = [one for one in findings if one["level"] == "problem"]
     assert "LanceCompareTableOperator" in problems[0]["advice"]
     assert numbers(list_versions(hook, str(table), None, 10)) == [1]  # not the uncommitted one
+
+
+def test_sample_rows_are_short_text_without_binary_columns(
+    hook: LanceHook, table: Table, namespace: LanceNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__LANCENS__SHOW_SAMPLE_ROWS", "True")
+    table.declare()
+    row = {
+        "name": ["x" * 1000],
+        "vector": [[0.1] * 100],
+        "none": pa.nulls(1),
+        "image": [b"1"],
+        "seen": [[b"1"]],
+    }
+    lance.write_dataset(pa.table(row), namespace_client=namespace, table_id=table.id, mode="append")
+
+    shown = table_details.sample(hook, str(table))
+
+    assert shown["columns"] == ["name", "vector", "none"]
+    ((name, vector, none),) = shown["rows"]
+    assert (len(name), none) == (121, None)
+    assert vector == "[0.1, 0.1, 0.1, 0.1, 0.1, 0.1, …] (100 values)"
