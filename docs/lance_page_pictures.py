@@ -23,7 +23,7 @@ TREE = Path(__file__).parents[1]
 IMAGES = TREE / "docs" / "images"
 STARTS = 6
 """Of the quickstart, each of which ingests two months."""
-TABLE = "lance/?conn=lance_flights&table=nycflights$flights"
+TABLE = "lance/?conn=lance_flights&table=nyc$flights"
 WIDE, NARROW = {"width": 1280, "height": 860}, {"width": 420, "height": 860}
 THEMES = ("light", "dark")
 
@@ -76,9 +76,9 @@ def picture_airflow(page: Page, url: str, theme: str) -> None:
     shoot(page, f"lance-page-waiting-{theme}")
     page.goto(f"{url}/plugin/lance")
     frame: Any = page.frame_locator("iframe")
-    for level in ("lance_flights", "nycflights"):
+    for level in ("lance_flights", "nyc"):
         frame.get_by_role("link", name=level, exact=True).click()
-    frame.get_by_role("region", name="Tables in nycflights").wait_for()
+    frame.get_by_role("region", name="Tables in nyc").wait_for()
     shoot(page, f"lance-page-in-airflow-{theme}")
 
 

@@ -77,8 +77,12 @@ def _polling(session: Session, conn_id: str, table: str) -> Iterator[tuple[TaskI
 
 
 def _condition(wait: Mapping[str, Any]) -> str:
-    bounds = {name: str(wait.get(name)) for name in _BOUNDS}
-    return str(VersionCondition(**{name: int(text) for name, text in bounds.items() if text.isdigit()}))
+    texts = {name: str(wait.get(name)) for name in _BOUNDS}
+    bounds = {name: int(text) for name, text in texts.items() if text.isdigit()}
+    # The version that was polled last is excluded in case the table is recreated; other bounds say more.
+    if len(bounds) > 1:
+        bounds.pop("other_than", None)
+    return str(VersionCondition(**bounds))
 
 
 def _task(task: TaskInstance) -> dict[str, Any]:
