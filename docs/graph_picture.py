@@ -1,6 +1,7 @@
 """Draws the graph of `lance_flights` with its table versions, for light and for dark pages.
 
-``python docs/graph_picture.py`` writes ``docs/images/table-versions-{light,dark}.svg``; `./scripts/docs` does too.
+``python docs/graph_picture.py`` writes ``docs/images/table-versions-light.svg`` and ``-dark.svg``, and so
+does `./scripts/docs`.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-WIDTH, HEIGHT = 1156, 400
-ROW, HEADER, CARD = 34, 36, 190
-TASK, TASK_HEIGHT, JOIN = 168, 58, 746
+WIDTH, HEIGHT = 1066, 400
+ROW, HEADER, CARD = 34, 36, 176
+TASK, TASK_HEIGHT, JOIN = 164, 60, 684
 SANS = "ui-sans-serif, system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
@@ -73,7 +74,7 @@ class Card:
 
 FLIGHTS = Card(
     "flights",
-    282,
+    258,
     14,
     (
         Version("v10", "2013-10"),
@@ -84,7 +85,7 @@ FLIGHTS = Card(
 )
 WEATHER = Card(
     "weather",
-    282,
+    258,
     236,
     (
         Version("v12", "2013-11"),
@@ -92,7 +93,7 @@ WEATHER = Card(
         Version("v14", "2013-12", read=True),
     ),
 )
-DELAYS = Card("delays", 958, 146, (Version("v11", "2013-11"), Version("v12", "2013-12", read=True)))
+DELAYS = Card("delays", 886, 146, (Version("v11", "2013-11"), Version("v12", "2013-12", read=True)))
 
 
 def picture(theme: Theme) -> str:
@@ -115,13 +116,13 @@ def picture(theme: Theme) -> str:
 def arrival(table: Card, theme: Theme, join_y: int) -> str:
     """An ingestion, the version that it commits, and the sensor that waits for it."""
     y, version = table.read, next(one.name for one in table.versions if one.read)
-    sensor_x, middle = 522, 522 + TASK + 27
+    sensor_x, middle = 472, 472 + TASK + 24
     bend = join_y + (-12 if y < join_y else 12)
     return "\n".join(
         [
-            task(8, y, f"ingest_{table.name}", "Spark, one commit", theme.task, theme),
-            arrow([(8 + TASK, y), (table.x, y)], theme.accent),
-            label(8 + TASK + 50, y - 9, f"commits {version}", theme.muted),
+            task(4, y, f"ingest_{table.name}", "Spark, one commit", theme.task, theme),
+            arrow([(4 + TASK, y), (table.x, y)], theme.accent),
+            label(4 + TASK + 44, y - 10, f"commits {version}", theme.muted),
             arrow([(table.x + CARD, y), (sensor_x, y)], theme.accent),
             task(sensor_x, y, f"wait_for_{table.name}", f"deferred until {version}", theme.sensor, theme),
             arrow([(sensor_x + TASK, y), (middle, y), (middle, bend), (JOIN, bend)], theme.accent),
@@ -134,7 +135,7 @@ def card(table: Card, theme: Theme) -> str:
     """A table's versions, newest last, below its name."""
     height = HEADER + ROW * len(table.versions) + 6
     frame = rectangle(table.x, table.y, CARD, height, theme.surface, theme.line, 10)
-    name = text(table.x + 14, table.y + 23, f"nyc${table.name}", theme.text, 13, bold=True, mono=True)
+    name = text(table.x + 14, table.y + 23, f"nyc${table.name}", theme.text, 14, bold=True, mono=True)
     rows = [row(table, number, version, theme) for number, version in enumerate(table.versions)]
     return "\n".join([frame, name, *rows])
 
@@ -148,10 +149,10 @@ def row(table: Card, number: int, version: Version, theme: Theme) -> str:
     pill = rectangle(table.x + 14, y - 11, 42, 22, fill, edge, 11, dashed=version.later)
     number_color = theme.accent_text if version.read else color
     name = text(
-        table.x + 35, y + 4, version.name, number_color, 12, bold=version.read, mono=True, anchor="middle"
+        table.x + 35, y + 4, version.name, number_color, 13, bold=version.read, mono=True, anchor="middle"
     )
     return "\n".join(
-        [tint] * version.read + [pill, name, text(table.x + 66, y + 4, version.made_by, color, 12)]
+        [tint] * version.read + [pill, name, text(table.x + 66, y + 4, version.made_by, color, 13.5)]
     )
 
 
@@ -159,13 +160,13 @@ def task(x: int, y: int, name: str, note: str, fill: str, theme: Theme) -> str:
     """A task of the DAG, by the y of its middle."""
     frame = rectangle(x, y - TASK_HEIGHT // 2, TASK, TASK_HEIGHT, fill, theme.line, 8)
     middle = x + TASK // 2
-    title = text(middle, y - 4, name, theme.text, 13, bold=True, mono=True, anchor="middle")
-    return "\n".join([frame, title, text(middle, y + 15, note, theme.muted, 12, anchor="middle")])
+    title = text(middle, y - 4, name, theme.text, 14.5, bold=True, mono=True, anchor="middle")
+    return "\n".join([frame, title, text(middle, y + 16, note, theme.muted, 13.5, anchor="middle")])
 
 
 def label(x: int, y: int, words: str, color: str, anchor: str = "middle", *, bold: bool = False) -> str:
     """Words at an arrow."""
-    return text(x, y, words, color, 11.5, anchor=anchor, bold=bold, mono=bold)
+    return text(x, y, words, color, 12.5, anchor=anchor, bold=bold, mono=bold)
 
 
 def arrow(points: list[tuple[int, int]], color: str) -> str:

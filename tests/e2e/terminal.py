@@ -8,6 +8,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pytest
+
 _ELLIPSIS = "…"
 _POLL_SECONDS = 0.2
 
@@ -36,12 +38,13 @@ class Terminal:
                 start_new_session=True,
             )
 
-    def enter(self, commands: str, expected: Sequence[str] = ()) -> None:
-        """Run commands, and wait until they succeeded and all lines were printed.
+    def enter(self, commands: str, expected: Sequence[str] = (), status: int = 0) -> None:
+        """Run commands, and wait until they ended and all lines were printed.
 
         Args:
             commands: lines of shell.
             expected: lines that the output contains, in this order; ``…`` stands for any text.
+            status: the exit status of the last command.
         """
         self._blocks += 1
         block = self._folder / f"block-{self._blocks}.sh"
@@ -49,23 +52,24 @@ class Terminal:
         begin = len(self.output)
         assert self._bash.stdin is not None
         # From a file, since a command could read the next ones if they were its standard input.
-        self._bash.stdin.write(f"source {block} </dev/null; echo \"[block {self._blocks}: $?]\"\n")
+        self._bash.stdin.write(f'source {block} </dev/null; echo "[block {self._blocks}: $?]"\n')
         self._bash.stdin.flush()
-        self._wait_for([f"[block {self._blocks}: 0]"], begin, commands)
-        self._wait_for(expected, begin, commands)
+        done = f"[block {self._blocks}: {status}]"
+        self._wait_for([done], done, begin, commands)
+        self._wait_for(expected, done, begin, commands)
 
     @property
     def output(self) -> str:
         """What was printed so far."""
         return self._log.read_text(errors="replace")
 
-    def _wait_for(self, lines: Sequence[str], begin: int, commands: str) -> None:
+    def _wait_for(self, lines: Sequence[str], done: str, begin: int, commands: str) -> None:
         pattern = re.compile(".*".join(map(_pattern, lines)), re.DOTALL)
         deadline = time.monotonic() + self._patience
         while not pattern.search(self.output[begin:]):
-            failed = re.search(r"^\[block \d+: [1-9]\d*\]$", self.output[begin:], re.MULTILINE)
-            late = time.monotonic() > deadline
-            assert not (failed or late), f"{commands}\nwas to print {lines}:\n{self.output[begin:]}"
+            ended = re.search(r"^\[block \d+: \d+\]$", self.output[begin:], re.MULTILINE)
+            if time.monotonic() > deadline or (ended and ended[0] != done):
+                pytest.fail(f"{commands}\nwas to print {lines}, and {done}:\n{self.output[begin:]}")
             time.sleep(_POLL_SECONDS)
 
     def close(self) -> None:

@@ -71,7 +71,9 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture
 def terminal(home: Path, tmp_path: Path) -> Iterator[Terminal]:
     """A stranger's shell."""
-    paths = [path for path in os.environ["PATH"].split(os.pathsep) if path != str(Path(sys.executable).parent)]
+    paths = [
+        path for path in os.environ["PATH"].split(os.pathsep) if path != str(Path(sys.executable).parent)
+    ]
     given = {key: os.environ[key] for key in ("JAVA_HOME", "LANG", "TMPDIR") if key in os.environ}
     shell = Terminal(tmp_path, {**given, "HOME": str(home), "PATH": os.pathsep.join(paths)}, _PATIENCE)
     yield shell
@@ -88,7 +90,7 @@ def test_the_tutorial_does_what_it_says(terminal: Terminal, home: Path, tmp_path
             continue
         assert block.kind == "shell", "what a command prints comes right after it"
         expected = rest.pop(0).content.replace(PORT, port) if rest and rest[0].kind == "text" else ""
-        terminal.enter(content, expected.splitlines())
+        terminal.enter(content, expected.splitlines(), status=int("PROBLEM" in expected))
         if REPOSITORY in content:
             install_into(tmp_path / "airflow-provider-lancens")
 

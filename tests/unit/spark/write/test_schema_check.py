@@ -19,9 +19,7 @@ PAGE = Path(__file__).parents[4] / "docs" / "types.md"
 
 def documented() -> dict[pa.DataType, frozenset[pa.DataType]]:
     """The documented types of columns that a type can be written to."""
-    table = (
-        PAGE.read_text().partition("## Columns that widen")[2].partition("\n\n| ")[2].partition("\n\n")[0]
-    )
+    table = PAGE.read_text().partition("## Columns that widen")[2].partition("\n\n| ")[2].partition("\n\n")[0]
     rows = [re.findall("`([^`]+)`", line) for line in table.splitlines()]
     return {parse_type(row[0], ""): frozenset(parse_type(w, "") for w in row[1:]) for row in rows if row}
 
