@@ -25,11 +25,11 @@ REPOSITORY = "https://github.com/airflow-provider-lancens/airflow-provider-lance
 PORT = "9083"
 _BLOCK = re.compile(r"^```(?P<kind>\{?[\w-]+\}?)(?P<argument>.*)\n(?P<content>(?:.*\n)*?)```$", re.MULTILINE)
 _CAPTION = re.compile(r"^:caption: (.*)$", re.MULTILINE)
-_PATIENCE = 600.0
+_PATIENCE = 900.0
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(1800),
+    pytest.mark.timeout(2400),
     pytest.mark.skipif(not (TREE / ".git").exists(), reason="not a clone, so there is nothing to clone"),
 ]
 
