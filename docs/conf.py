@@ -20,6 +20,8 @@ default_role = "code"
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "performance/*.md"]  # the latter are parts of performance.md
 html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["pages.css"]
 
 # autodoc lists what a module holds, and the packages of the reference load their names on first use.
 for _package in (
