@@ -1,6 +1,6 @@
 # Each target calls one script, which makes the environment first where it is missing.
 .DEFAULT_GOAL := help
-.PHONY: help quickstart airflow unit test check ci long benchmarks docs
+.PHONY: help quickstart airflow unit test check ci long benchmarks docs release
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,7 +17,7 @@ unit: ## the tests of the modules one by one: a minute, without Java
 test: ## the everyday tests, as pytest alone runs them: minutes, neither slow nor long
 	./scripts/test -n 2
 
-check: ## lint, format, types, import contracts
+check: ## lint, format, spelling, types, import contracts
 	./scripts/check
 
 ci: ## all that a change must pass: check, wheel, every test that isn't long
@@ -35,3 +35,6 @@ benchmarks: ## measure and draw what docs/performance.md shows, peers in the sam
 
 docs: ## build the documentation, warnings are errors
 	./scripts/docs
+
+release: ## build wheel and sdist in dist, and check them on each Python with the lowest and the newest Airflow
+	./scripts/release

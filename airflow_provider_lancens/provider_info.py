@@ -259,7 +259,7 @@ def get_provider_info() -> dict[str, Any]:
     """Describe the provider, as Airflow's entry point ``apache_airflow_provider`` asks.
 
     Returns:
-        A document that fulfils both ``provider_info.schema.json`` and ``provider.yaml.schema.json``.
+        A document that fulfills both ``provider_info.schema.json`` and ``provider.yaml.schema.json``.
     """
     return {
         "package-name": "airflow-provider-lancens",

@@ -2,20 +2,26 @@
 
 import importlib
 import os
+import sys
 import tempfile
+from pathlib import Path
 
 # Airflow makes its home when it is first imported: not in that of whoever builds the pages.
 os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-home-"))
 
+sys.path.insert(0, str(Path(__file__).parent))  # for reference_tables
+
 project = "airflow-provider-lancens"
 copyright = "the airflow-provider-lancens developers"  # noqa: A001  (the name is Sphinx's)
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "reference_tables"]
 autodoc_typehints = "description"
 autodoc_member_order = "bysource"
 default_role = "code"
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "performance/*.md"]  # the latter are parts of performance.md
 html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["pages.css"]
 
 # autodoc lists what a module holds, and the packages of the reference load their names on first use.
 for _package in (

@@ -45,7 +45,7 @@ def skip_repeats(advance: dict[str, Any], ti: Any) -> dict[str, Any]:
 @task(multiple_outputs=True)
 def handle(advance: dict[str, Any]) -> dict[str, Any]:
     """Read exactly this version, or the changes since the previous one; here it is only printed."""
-    print(f"{advance['table']}: from {advance['previous_version']} to {advance['version']}")  # noqa: T201
+    print(f"{advance['table']}: from {advance['previous_version']} to {advance['version']}")
     return advance
 
 

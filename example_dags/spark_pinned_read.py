@@ -58,6 +58,8 @@ with DAG(
         op_kwargs={"day": "{{ dag_run.run_after | ds }}"},
         spark_conf=SPARK,
     )
+    # [END howto_spark_ingest]
+    # [START howto_spark_read]
     wait = LanceTableVersionSensor(
         task_id="wait",
         table=READINGS,
@@ -72,5 +74,5 @@ with DAG(
         mode="overwrite",
         spark_conf=SPARK,
     )
-    # [END howto_spark_ingest]
+    # [END howto_spark_read]
     create >> declared >> ingest

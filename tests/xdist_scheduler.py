@@ -25,6 +25,7 @@ WORK_UNITS: Mapping[str, str] = {
     "tests/e2e/flights/": "folder",
     "tests/e2e/running/": "folder",
     "tests/e2e/soak/": "file",
+    "tests/e2e/test_tutorial.py": "file",
     # Tests that share a process for their DAGs.
     "tests/e2e/": "folder",
 }

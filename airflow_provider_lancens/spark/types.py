@@ -1,4 +1,4 @@
-"""Mapping between Spark and Arrow types (docs/spark.md has the table).
+"""Mapping between Spark and Arrow types (docs/types.md has the table).
 
 Lance stores the type that `arrow_type` returns. Nullability isn't carried over, as in Spark's own file
 sources: a column without nulls in one DataFrame may have nulls in the next one appended.

@@ -1,4 +1,4 @@
-"""The system packages that the scripts install."""
+"""The system packages that the scripts install, and what a release is refused for."""
 
 from __future__ import annotations
 
@@ -34,3 +34,22 @@ def test_a_run_without_a_path_needs_all_dependencies(root: Path, arguments: str)
 def asked_for(root: Path, *arguments: str) -> set[str]:
     command = ["bash", "-c", ASK, "test", *arguments]
     return set(subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.split())
+
+
+@pytest.fixture
+def clone(root: Path, tmp_path: Path) -> Path:
+    """A clone of this tree, without an environment."""
+    if not (root / ".git").exists():
+        pytest.skip("not a clone itself")
+    subprocess.run(["git", "clone", "--quiet", "--shared", root, tmp_path / "clone"], check=True)
+    return tmp_path / "clone"
+
+
+def test_a_release_is_refused_while_the_tree_has_changes(clone: Path) -> None:
+    (clone / "notes.txt").write_text("not committed")
+
+    refused = subprocess.run([clone / "scripts/release"], capture_output=True, text=True, check=False)
+
+    assert refused.returncode == 1
+    assert "notes.txt" in refused.stderr
+    assert not (clone / ".venv").exists()

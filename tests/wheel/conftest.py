@@ -102,13 +102,30 @@ class Installed:
 
 
 @pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this tree."""
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sdist and the wheel: that in `LANCENS_DIST`, or of this tree.
+
+    The wheel is built from the sdist, as by users for whom there is no wheel.
+    """
+    if built := os.environ.get("LANCENS_DIST"):
+        return Path(built)
     folder = tmp_path_factory.mktemp("dist")
     constraints = TREE / "constraints.txt"  # of its build requirements
-    build = ["build", "--quiet", "--wheel", "--build-constraints", constraints, "--out-dir", folder, TREE]
-    _uv(*build)
-    [built] = folder.glob("*.whl")
+    _uv("build", "--quiet", "--build-constraints", constraints, "--out-dir", folder, TREE)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def wheel(distributions: Path) -> Path:
+    """The wheel."""
+    [built] = distributions.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="session")
+def sdist(distributions: Path) -> Path:
+    """The sdist."""
+    [built] = distributions.glob("*.tar.gz")
     return built
 
 
@@ -129,9 +146,19 @@ def installed(
 
 
 def _install_with_uv(python: str, venv: Path, wanted: str) -> None:
+    install_with_uv(python, venv, "--find-links", str(_wheel_of_pyspark()), wanted)
+
+
+def install_with_uv(python: str, venv: Path, *wanted: str) -> None:
+    """Create an environment and install into it.
+
+    Args:
+        python: a version, which uv installs if it is missing, or an interpreter's path.
+        venv: the environment's folder.
+        wanted: arguments of ``uv pip install``.
+    """
     _uv("venv", "--quiet", "--python", python, venv)
-    prebuilt = ["--find-links", _wheel_of_pyspark()]
-    _uv("pip", "install", "--quiet", "--python", venv / "bin/python", *prebuilt, wanted)
+    _uv("pip", "install", "--quiet", "--python", venv / "bin/python", *wanted)
 
 
 def _wheel_of_pyspark() -> Path:

@@ -1,6 +1,6 @@
 """Check that rows fit an existing table, on the driver, before anything is written.
 
-The rules are the same for DataFrames and files; docs/spark.md has them as a table, which tests compare with
+The rules are the same for DataFrames and files; docs/types.md has them as a table, which tests compare with
 this code.
 """
 

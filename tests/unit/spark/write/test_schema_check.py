@@ -14,14 +14,12 @@ from airflow_provider_lancens.spark.write.files.projection import parse_type
 from airflow_provider_lancens.spark.write.record_batches import conform
 from airflow_provider_lancens.spark.write.schema_check import fits_column, mismatches, schema_mismatch
 
-PAGE = Path(__file__).parents[4] / "docs" / "spark.md"
+PAGE = Path(__file__).parents[4] / "docs" / "types.md"
 
 
 def documented() -> dict[pa.DataType, frozenset[pa.DataType]]:
     """The documented types of columns that a type can be written to."""
-    table = (
-        PAGE.read_text().partition("### Columns that widen")[2].partition("\n\n| ")[2].partition("\n\n")[0]
-    )
+    table = PAGE.read_text().partition("## Columns that widen")[2].partition("\n\n| ")[2].partition("\n\n")[0]
     rows = [re.findall("`([^`]+)`", line) for line in table.splitlines()]
     return {parse_type(row[0], ""): frozenset(parse_type(w, "") for w in row[1:]) for row in rows if row}
 

@@ -1,0 +1,39 @@
+"""The tutorial's DAG: the temperatures of a day into a table, once, and a report on exactly that version."""
+
+from datetime import UTC, datetime
+
+from airflow.sdk import DAG, task
+
+from airflow_provider_lancens.operators import LanceDeclareTableOperator, LanceSparkIngestOperator
+from airflow_provider_lancens.sensors import LanceTableVersionSensor
+
+TABLE = {"table": "default$temperatures", "lance_conn_id": "lake"}
+
+
+def temperatures_of(spark, day):
+    return spark.range(24).selectExpr(f"DATE '{day}' AS day", "id AS hour", "10 + id % 12 AS celsius")
+
+
+@task
+def report(version):
+    import lance
+
+    from airflow_provider_lancens.hooks import LanceHook
+
+    namespace = LanceHook.for_connection("lake").get_conn()
+    table = lance.dataset(
+        namespace_client=namespace, table_id=["default", "temperatures"], version=int(version)
+    )
+    print(f"version {table.version} has {table.count_rows()} rows")
+
+
+with DAG(
+    "lance_tutorial", schedule="@daily", start_date=datetime(2026, 1, 1, tzinfo=UTC), catchup=False
+) as dag:
+    declare = LanceDeclareTableOperator(task_id="declare", **TABLE)
+    ingest = LanceSparkIngestOperator(
+        task_id="ingest", source=temperatures_of, op_kwargs={"day": "{{ ds }}"}, **TABLE
+    )
+    wait = LanceTableVersionSensor(task_id="wait", min_version=ingest.output["version"], **TABLE)
+    declare >> ingest
+    report(wait.output["version"])
