@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import Self
 
@@ -162,13 +164,36 @@ class Publication:
 
 
 def publish(manifests: Manifests, commit: CommitRecord) -> Manifest:
-    """Commit a staged manifest where no metastore is the version authority: creating the final name decides.
+    """Commit a staged manifest where no metastore is the version authority, and remove the staged file.
 
     Raises:
         ConcurrentModificationError: (14) that version exists.
         TableVersionNotFoundError: (11) the staged file is gone, and so is the version.
     """
-    content = manifests.read(commit.staged_path)
+    made = create_version(manifests, commit, lambda: None)
+    manifests.remove(commit.staged_path)
+    return made
+
+
+def create_version(
+    manifests: Manifests, commit: CommitRecord, check_allowed: Callable[[], object]
+) -> Manifest:
+    """Create a version from its staged manifest, which remains: creating the final name decides.
+
+    Args:
+        manifests: the manifests of the data set.
+        commit: the version, and its staged manifest.
+        check_allowed: called before the version is created, while the staged manifest is read; an error that
+            it raises is raised here.
+
+    Raises:
+        ConcurrentModificationError: (14) that version exists.
+        TableVersionNotFoundError: (11) the staged file is gone, and so is the version.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="lance-commit") as pool:
+        reading = pool.submit(manifests.read, commit.staged_path)
+        check_allowed()
+    content = reading.result()
     if content is None and manifests.find(commit.version) is None:
         raise TableVersionNotFoundError(
             f"{manifests.location}: version {commit.version} and its staged manifest are both missing"
@@ -177,7 +202,6 @@ def publish(manifests: Manifests, commit: CommitRecord) -> Manifest:
     # version's transaction shows which writer made it.
     if content is None or not manifests.create(commit.final_path, content):
         raise ConcurrentModificationError(f"{manifests.location}: version {commit.version} already exists")
-    manifests.remove(commit.staged_path)
     return manifests.at(commit.final_path, commit.version, len(content))
 
 

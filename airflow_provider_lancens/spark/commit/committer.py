@@ -46,8 +46,8 @@ class Committer:
     stable_row_ids: bool = False
     lease: WriteLease | None = None
     """The lease of this write; None if it writes no files."""
-    opened: LanceDataset | None = None
-    """The data set as it was opened before; it is moved to its newest version."""
+    attempts: KeyAttempts | None = None
+    """The attempts to commit, as they were begun before the write; None begins them now."""
 
     def commit(self, change: TableChange, looked_up_to: int = 0) -> CommitOutcome:
         """Commit a change to the table, with the records of its key.
@@ -61,10 +61,10 @@ class Committer:
             TableAlreadyExistsError: (5) `change` creates the data set, which already exists.
             ServiceUnavailableError: (17) the storage or the metastore failed, and nothing was committed.
         """
-        attempts = KeyAttempts(self.target, self.write)
+        attempts = self.attempts or KeyAttempts(self.target, self.write)
         failure: Exception | None = None
         for attempt in range(_ATTEMPTS):
-            latest = self.target.open_latest(self.opened)
+            latest = self.target.open_latest(attempts.opened())
             found = attempts.find(latest, after=looked_up_to)
             if found is not None:
                 return self._found(found, made_here=found.uuid == attempts.uuid)
@@ -72,9 +72,14 @@ class Committer:
             if attempt:
                 self._check_retry(failure, newest, is_unchanged=newest == looked_up_to)
             looked_up_to, step = newest, change.apply_to(latest)
-            commit = attempts.announce(newest + 1, step.counts or self.counts, latest)
-            fence = SingleVersionCommit(self.target.versions, self.lease, self.target, newest)
-            if self._attempt(step, commit, fence, latest):
+            commit = attempts.next_commit(newest + 1, step.counts or self.counts, latest)
+            with attempts.announcing(commit) as announcement:
+                fence = SingleVersionCommit(
+                    self.target.versions, self.lease, self.target, newest, announcement.result
+                )
+                is_made = self._attempt(step, commit, fence, latest)
+            announcement.result()  # raises if the commit was refused since it couldn't be announced
+            if is_made:
                 attempts.conclude(latest, commit)
                 return CommitOutcome(commit, made_here=True)
             failure = fence.failure

@@ -13,7 +13,7 @@ from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Commi
 from airflow_provider_lancens.spark.commit.row_deletions import RowDeletions
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
-from airflow_provider_lancens.spark.keys import Counts, KeyLookup, look_up
+from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyLookup, look_up
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteRequest, WriteResult
 from airflow_provider_lancens.spark.read.table_reader import check_filter
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
@@ -88,8 +88,11 @@ def _delete(lookup: KeyLookup, where: str) -> CommitOutcome:
         raise InvalidInputError(f"table {target.id}: where: expected a condition, got blank text")
     check_filter(target, base, where)
     change = Deletion(str(target.id), base.version, base.schema, [], where)
-    with acquire_lease(target.dataset).kept_alive(end=True) as lease:
-        committer = Committer(target, lookup.write, Counts(), lease=lease)
+    with (
+        KeyAttempts.begun(target, lookup.write, lookup.latest) as attempts,
+        acquire_lease(target.dataset).kept_alive(end=True) as lease,
+    ):
+        committer = Committer(target, lookup.write, Counts(), lease=lease, attempts=attempts)
         return committer.commit(change, looked_up_to=lookup.version)
 
 

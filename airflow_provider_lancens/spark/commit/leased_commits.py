@@ -66,14 +66,25 @@ class LeasedCommits(NamespaceProxy):
             ConcurrentModificationError: (14) the lease was revoked, or another writer was first.
         """
         try:
-            if self.lease is not None:
-                self.lease.check()
-            made = super().create_table_version(request)
+            made = self._create(request)
         except LanceNamespaceError as error:
             self._error = error
             raise
         self._error = None
         return made
+
+    def check_allowed(self) -> None:
+        """Check that the version may be created whose number Lance has just determined.
+
+        Raises:
+            ConcurrentModificationError: (14) the lease was revoked.
+        """
+        if self.lease is not None:
+            self.lease.check()
+
+    def _create(self, request: Any) -> models.CreateTableVersionResponse:
+        self.check_allowed()
+        return self.wrapped.create_table_version(request)
 
     @property
     def has_failed(self) -> bool:

@@ -7,6 +7,7 @@ nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from airflow_provider_lancens.namespace.storage.object_store import VERSIONS
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.spark.commit.leased_commits import LeasedCommits
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+from airflow_provider_lancens.spark.table.storage_versions import StorageVersions
 
 if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
@@ -34,6 +36,8 @@ class SingleVersionCommit(LeasedCommits):
     """The table; `wrapped` is its version authority."""
     base_version: int
     """Its newest version as the driver read it, and as Lance is shown it; 0 if there was none."""
+    announced: Callable[[], object] = lambda: None
+    """Returns once the commit is announced, or raises the error because of which it isn't."""
     was_requested: bool = field(default=False, init=False)
     """Whether Lance requested to create a version; if not, Lance itself refused the commit."""
     failure: Exception | None = field(default=None, init=False)
@@ -79,6 +83,15 @@ class SingleVersionCommit(LeasedCommits):
         newest = self.wrapped.describe_table_version(described).version
         return models.ListTableVersionsResponse(versions=[newest])
 
+    def check_allowed(self) -> None:
+        """Check that the commit is announced, and that the lease is held.
+
+        Raises:
+            LanceNamespaceError: (14-17) it may not be made.
+        """
+        self.announced()
+        super().check_allowed()
+
     def create_table_version(self, request: Any) -> models.CreateTableVersionResponse:
         """Create the version after `base_version`.
 
@@ -101,3 +114,10 @@ class SingleVersionCommit(LeasedCommits):
         except Exception as error:  # of any type: the driver must know that the outcome is unknown
             self.failure = error
             raise
+
+    def _create(self, request: Any) -> models.CreateTableVersionResponse:
+        if self.lease is None or not isinstance(self.wrapped, StorageVersions):
+            return super()._create(request)
+        # Whatever the outcome, which this write knows by the time its lease ends.
+        self.lease.leftovers.append(f"{VERSIONS}/{staged_name(request['manifest_path'])}")
+        return self.wrapped.create_if(request, self.check_allowed)

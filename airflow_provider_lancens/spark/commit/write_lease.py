@@ -14,7 +14,7 @@ import logging
 import threading
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Self
@@ -43,6 +43,8 @@ class WriteLease:
     files: TableFiles
     path: str
     """Path of the lease's first file."""
+    leftovers: list[str] = field(default_factory=list, compare=False)
+    """Paths of files that the holder's commit leaves, to be removed with the lease."""
 
     def began(self) -> datetime:
         """Return the start of the write, by the storage's clock.
@@ -117,7 +119,7 @@ class WriteLease:
     def end(self) -> None:
         """Release the lease, which may have been revoked."""
         try:
-            self.files.remove(self.path, self.path + _HEARTBEAT)
+            self.files.remove(self.path, self.path + _HEARTBEAT, *self.leftovers)
         except LanceNamespaceError as error:
             _log.warning(
                 "The lease of a finished write could not be removed; a clean-up will remove it: %s", error

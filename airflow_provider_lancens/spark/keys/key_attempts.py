@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from lance_namespace.errors import LanceNamespaceError
 
@@ -34,6 +37,20 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
+class _Begun:
+    """What is done in a thread while the rows are written, and while the write ends."""
+
+    pool: ThreadPoolExecutor
+    latest: LanceDataset | None
+    """The data set as it was opened to look up the key; it is moved to its newest version."""
+    version: int
+    """The version at which it was opened; 0 if there was none."""
+    checkpoint: Future[int | None]
+    """The checkpoint below the commit that follows this version."""
+    conclusions: list[Future[None]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
 class KeyAttempts:
     """The attempts of one write."""
 
@@ -43,6 +60,34 @@ class KeyAttempts:
     """The UUID of its transaction."""
     made: list[int] = field(default_factory=list)
     """The versions that it tried to create."""
+    _begun: _Begun | None = None
+
+    @classmethod
+    @contextmanager
+    def begun(cls, target: ResolvedTable, write: KeyedWrite, latest: LanceDataset | None) -> Iterator[Self]:
+        """Begin the attempts before the rows are written, to save round trips to the storage.
+
+        What the first attempt needs of the newest version is read while the rows are written, and the commit
+        is concluded while the caller ends what it began within the block.
+
+        Args:
+            target: the table.
+            write: what identifies the write.
+            latest: the data set as it was opened to look up the key, which nothing else uses any more.
+        """
+        version = 0 if latest is None else latest.version
+        with ThreadPoolExecutor(1, thread_name_prefix="lance-keys") as pool:
+            begun = _Begun(pool, latest, version, pool.submit(_checkpoint, target, latest))
+            yield cls(target, write, _begun=begun)
+            for conclusion in begun.conclusions:
+                conclusion.result()
+
+    def opened(self) -> LanceDataset | None:
+        """Return the data set that `begun` was given, to be moved to its newest version."""
+        if self._begun is None:
+            return None
+        wait([self._begun.checkpoint])  # a data set that is being read can't be moved
+        return self._begun.latest
 
     def find(self, latest: LanceDataset | None, after: int) -> KeyedCommit | None:
         """Return a commit under the key, of this driver or of another, that was made above a version.
@@ -60,32 +105,53 @@ class KeyAttempts:
         found = search.commit(disproved=disproved, own=self.uuid, above=self.write.above)
         return None if found is None or self.write.ignores(found) else found
 
-    def announce(self, version: int, counts: Counts, latest: LanceDataset | None = None) -> KeyedCommit:
-        """Record that a commit is about to create exactly this version, which must not exist yet.
+    def next_commit(self, version: int, counts: Counts, latest: LanceDataset | None = None) -> KeyedCommit:
+        """Return the commit that the next attempt is to make, as exactly this version, which must not exist.
 
         Args:
             version: the version.
             counts: what it writes.
             latest: the data set at the version before; None if there is none.
-
-        Returns:
-            The commit to make.
         """
+        begun = self._begun
+        if begun is not None and begun.version == version - 1:
+            checkpoint = begun.checkpoint.result()
+        else:
+            checkpoint = _checkpoint(self.target, latest)
         write = self.write
-        checkpoint = 0 if latest is None else checkpoint_below(self.target.dataset.manifests, latest)
-        commit = KeyedCommit(version, self.uuid, counts, write.fingerprint, write.occasion, checkpoint)
         self.made.append(version)
-        if not is_unique(write.key):
-            write_record(self.target.dataset.manifests, self._record(version), write.key, commit)
-        return commit
+        return KeyedCommit(version, self.uuid, counts, write.fingerprint, write.occasion, checkpoint)
+
+    @contextmanager
+    def announcing(self, commit: KeyedCommit) -> Iterator[Future[None]]:
+        """Announce a commit in a thread, for the duration of the block, in which it may be prepared.
+
+        It may be made once the future has a result, and never if that is an error.
+        """
+        with ThreadPoolExecutor(1, thread_name_prefix="lance-keys") as pool:
+            yield pool.submit(self.announce, commit)
+
+    def announce(self, commit: KeyedCommit) -> None:
+        """Record that a commit is about to be made."""
+        if not is_unique(self.write.key):
+            files = self.target.dataset.manifests
+            write_record(files, self._record(commit.version), self.write.key, commit)
 
     def conclude(self, latest: LanceDataset | None, commit: KeyedCommit) -> None:
-        """Confirm a commit of this driver; if that fails, a rerun or a clean-up does it.
+        """Confirm a commit of this driver, in the thread of `begun` if it was called.
+
+        If that fails, a rerun or a clean-up does it.
 
         Args:
             latest: the data set at the version before; None if there was none.
             commit: the commit.
         """
+        if self._begun is None:
+            self._conclude(latest, commit)
+        else:
+            self._begun.conclusions.append(self._begun.pool.submit(self._conclude, latest, commit))
+
+    def _conclude(self, latest: LanceDataset | None, commit: KeyedCommit) -> None:
         try:
             self._confirm(commit)
             if latest is not None and commit.checkpoint is None and commit.version % MAX_BEHIND == 0:
@@ -118,3 +184,7 @@ class KeyAttempts:
             if transaction is not None and transaction.uuid == self.uuid:
                 return KeyedCommit.of(version, transaction)
         return None
+
+
+def _checkpoint(target: ResolvedTable, latest: LanceDataset | None) -> int | None:
+    return 0 if latest is None else checkpoint_below(target.dataset.manifests, latest)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from lance_namespace.errors import InvalidInputError, InvalidTableStateError
 
+from airflow_provider_lancens.namespace.locations import is_local
 from airflow_provider_lancens.spark.keys.key_index import remove_leftovers
 from airflow_provider_lancens.spark.keys.key_records import confirm, digest, is_unique, unique_key
 from airflow_provider_lancens.spark.keys.keyed_commit import REPEATING, KeyedCommit, KeyedWrite
-from airflow_provider_lancens.spark.keys.record_search import RecordSearch
+from airflow_provider_lancens.spark.keys.record_search import ListedRecords, RecordSearch, list_records
 from airflow_provider_lancens.spark.options import WriteRequest
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
@@ -39,7 +41,7 @@ class KeyLookup:
 
     def at_newest(self) -> Self:
         """Return this with the newest data set, for a write that waited; the key isn't looked up again."""
-        return replace(self, latest=self.target.open_latest())
+        return replace(self, latest=self.target.open_latest(self.latest))
 
 
 def look_up(target: ResolvedTable, request: WriteRequest) -> KeyLookup:
@@ -50,15 +52,16 @@ def look_up(target: ResolvedTable, request: WriteRequest) -> KeyLookup:
             has expired.
         InvalidTableStateError: (19) it cannot be determined whether the key was committed.
     """
-    started, latest, policy = time.monotonic(), target.open_latest(), request.on_existing_key
+    started, policy = time.monotonic(), request.on_existing_key
     write = KeyedWrite(
         unique_key() if request.idempotency_key is None else request.idempotency_key,
         digest(request.fingerprint) if request.fingerprint else "",
         policy,
         str(request.occasion or "") if policy in REPEATING else "",
     )
+    latest, listed = _open(target, write.key)
     lookup = KeyLookup(target, request, write, latest, 0 if latest is None else latest.version, started)
-    found = _find(lookup)
+    found = _find(lookup, listed)
     if found is not None and write.is_done_by(found):
         return replace(lookup, earlier=found)
     if found is not None and policy == "skip":
@@ -82,7 +85,21 @@ def confirm_unknown(target: ResolvedTable, key: str) -> bool:
     return bool(unknown)
 
 
-def _find(lookup: KeyLookup) -> KeyedCommit | None:
+def _open(target: ResolvedTable, key: str) -> tuple[LanceDataset | None, ListedRecords | None]:
+    """Open the newest version; on an object store, list the records of the key meanwhile."""
+    if is_unique(key) or is_local(target.dataset.location):
+        return target.open_latest(), None
+    # Before the records are listed: the attempts up to this version are then among them.
+    version = target.latest_version()
+    if version is None:
+        return None, None
+    with ThreadPoolExecutor(1, thread_name_prefix="lance-keys") as pool:
+        listing = pool.submit(list_records, target.dataset.manifests, key)
+        latest = target.open(version)
+    return latest, listing.result()
+
+
+def _find(lookup: KeyLookup, listed: ListedRecords | None) -> KeyedCommit | None:
     """Return the newest commit under the key; one that a Restore undid counts as never committed.
 
     Raises:
@@ -97,7 +114,7 @@ def _find(lookup: KeyLookup) -> KeyedCommit | None:
         return None
     writes_regardless = write.policy == "write_again"
     try:
-        search = RecordSearch.of(target, latest, write.key)
+        search = RecordSearch.of(target, latest, write.key, listed)
         found = search.commit()
     except InvalidTableStateError:
         if not writes_regardless:

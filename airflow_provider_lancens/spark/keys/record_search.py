@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from lance_namespace.errors import InvalidInputError, InvalidTableStateError
 
@@ -62,6 +62,16 @@ def judge(manifests: Manifests, latest: LanceDataset, record: KeyRecord) -> Verd
     return Verdict(None, is_known=False)
 
 
+ListedRecords: TypeAlias = tuple[list[KeyRecord], KeyIndex]
+"""The records of a key, and the index."""
+
+
+def list_records(files: Manifests, key: str) -> ListedRecords:
+    """List the records of a key, then the index: an expired key is in it before its records are removed."""
+    found = records_in(files.below(folder_of(digest(key))))
+    return found, KeyIndex.of(files)
+
+
 @dataclass(frozen=True, slots=True)
 class RecordSearch:
     """The records of one key, as listed for one version of the table's data set."""
@@ -76,14 +86,22 @@ class RecordSearch:
     index: KeyIndex
 
     @classmethod
-    def of(cls, target: ResolvedTable, latest: LanceDataset, key: str) -> Self:
-        """List the records of a key, once all keys of the table have records."""
-        files, folder = target.dataset.manifests, folder_of(digest(key))
-        # In this order: an expired key is in the index before its records are removed.
-        found, index = records_in(files.below(folder)), KeyIndex.of(files)
+    def of(
+        cls, target: ResolvedTable, latest: LanceDataset, key: str, listed: ListedRecords | None = None
+    ) -> Self:
+        """List the records of a key, once all keys of the table have records.
+
+        Args:
+            target: the table.
+            latest: its data set, opened at its latest version.
+            key: the key.
+            listed: its records, as listed since that version was known to be the latest; None lists them.
+        """
+        files = target.dataset.manifests
+        found, index = listed or list_records(files, key)
         if not index.is_complete:
             migrate_keys(target, latest, index)
-            found, index = records_in(files.below(folder)), KeyIndex.of(files)
+            found, index = list_records(files, key)
         # Those above the latest version are in progress, or their driver ended: a later commit shows which.
         attempts = [record for record in found if record.version <= latest.version]
         return cls(target, latest, key, files, attempts, index)

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
 
 
+_SMALL = 256 * 1024
+"""Bytes of a manifest that Spark can send with each task; it has some hundred for each fragment."""
+
+
 @dataclass(frozen=True, slots=True)
 class VersionAuthority:
     """The namespace that decides the versions of a managed table; it must be picklable."""
@@ -37,8 +41,12 @@ class DatasetRef:
         """Its manifests, and all other files at its location."""
         return Manifests(self.location, self.storage_options)
 
-    def open(self, version: int | None) -> LanceDataset:
+    def open(self, version: int | None, manifest: bytes | None = None) -> LanceDataset:
         """Open it at exactly this version; None is the newest one that is stored.
+
+        Args:
+            version: the version.
+            manifest: its manifest as Lance serializes it, see `small_manifest`; None reads it.
 
         Raises:
             ValueError: that version doesn't exist.
@@ -49,13 +57,22 @@ class DatasetRef:
         options = snapshot(self.storage_options)
         if self.decider is None:
             renewal = vendor_arguments(self.location, self.storage_options)
-            return lance.LanceDataset(self.location, version, storage_options=options, **renewal)
+            return lance.LanceDataset(
+                self.location, version, storage_options=options, serialized_manifest=manifest, **renewal
+            )
         # As `lance.dataset` does, but that has the namespace describe the table again each time.
         return lance.LanceDataset(
             self.location,
             version,
             storage_options=options,
+            serialized_manifest=manifest,
             namespace_client=self.decider.namespace,
             table_id=list(self.decider.table_id),
             namespace_client_managed_versioning=True,
         )
+
+
+def small_manifest(dataset: LanceDataset) -> bytes | None:
+    """Return the manifest of an opened version, by which executors open it too; None if it is large."""
+    manifest: bytes = dataset._ds.serialized_manifest()  # as Lance itself does to pickle a data set
+    return manifest if len(manifest) <= _SMALL else None

@@ -6,6 +6,7 @@ know whether a metastore or the storage is the version authority.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,12 @@ from lance_namespace import LanceNamespace
 from lance_namespace.errors import TableVersionNotFoundError
 from lance_namespace_urllib3_client import models
 
-from airflow_provider_lancens.namespace.managed.publication import V2_SCHEME, CommitRecord, publish
+from airflow_provider_lancens.namespace.managed.publication import (
+    V2_SCHEME,
+    CommitRecord,
+    create_version,
+    publish,
+)
 from airflow_provider_lancens.namespace.requests import as_model
 from airflow_provider_lancens.namespace.storage.manifests import Manifest, staged_name
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
@@ -72,12 +78,29 @@ class StorageVersions(LanceNamespace):
         Raises:
             ConcurrentModificationError: (14) that version exists.
         """
-        asked = as_model(models.CreateTableVersionRequest, request)
-        commit = CommitRecord(
-            asked.version, staged_name(asked.manifest_path), asked.naming_scheme or V2_SCHEME
-        )
-        made = publish(self.dataset.manifests, commit)
+        made = publish(self.dataset.manifests, _commit_of(request))
         return models.CreateTableVersionResponse(version=_table_version(made))
+
+    def create_if(
+        self, request: AnyRequest, check_allowed: Callable[[], object]
+    ) -> models.CreateTableVersionResponse:
+        """Create a version if that is allowed, as `create_table_version` does; its staged file remains.
+
+        Args:
+            request: the request.
+            check_allowed: called before the version is created, while its staged file is read; an error that
+                it raises is raised here.
+
+        Raises:
+            ConcurrentModificationError: (14) that version exists.
+        """
+        made = create_version(self.dataset.manifests, _commit_of(request), check_allowed)
+        return models.CreateTableVersionResponse(version=_table_version(made))
+
+
+def _commit_of(request: AnyRequest) -> CommitRecord:
+    asked = as_model(models.CreateTableVersionRequest, request)
+    return CommitRecord(asked.version, staged_name(asked.manifest_path), asked.naming_scheme or V2_SCHEME)
 
 
 def _table_version(manifest: Manifest) -> models.TableVersion:

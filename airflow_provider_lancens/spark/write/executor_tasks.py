@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -47,6 +47,8 @@ class WriteTask:
     """The version whose columns to keep; None if the columns are new."""
     max_rows_per_file: int
     data_storage_version: str | None
+    manifest: bytes | None = field(default=None, repr=False)
+    """The manifest of the version `appends_to`; None if each task is to read it."""
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write a partition; an empty one writes nothing.
@@ -60,7 +62,7 @@ class WriteTask:
             return
         stream = conform(itertools.chain([first], filled), self.schema)
         with storage_failures(self.dataset.location, self.dataset.storage_options):
-            target = self.dataset.location if self.appends_to is None else self.dataset.open(self.appends_to)
+            target = self._target()
             write = partial(self._write, target)
             if is_local(self.dataset.location):
                 # A disk is quick enough: a second file under way would only cost memory.
@@ -68,6 +70,11 @@ class WriteTask:
             else:
                 fragments = write_overlapping(write, stream, self.schema, self.max_rows_per_file)
         yield pa.RecordBatch.from_pylist([_written(fragment) for fragment in fragments], schema=_WRITTEN)
+
+    def _target(self) -> str | LanceDataset:
+        if self.appends_to is None:
+            return self.dataset.location
+        return self.dataset.open(self.appends_to, self.manifest)
 
     def _write(self, target: str | LanceDataset, reader: pa.RecordBatchReader) -> list[FragmentMetadata]:
         from lance.fragment import write_fragments

@@ -14,7 +14,7 @@ from lance_namespace.errors import InvalidInputError
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.executor_failures import storage_failures
-from airflow_provider_lancens.spark.keys import KeyedCommit, KeyLookup, confirm_unknown, look_up
+from airflow_provider_lancens.spark.keys import KeyAttempts, KeyedCommit, KeyLookup, confirm_unknown, look_up
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteRequest, WriteResult
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 from airflow_provider_lancens.spark.write.write_plan import WritePlan
@@ -39,8 +39,11 @@ def write_rows(rows: Rows, lookup: KeyLookup) -> WriteResult:
     target = lookup.target
     with storage_failures(target.dataset.location, target.dataset.storage_options):
         plan = WritePlan.of(lookup, rows)
-        with acquire_lease(target.dataset).kept_alive(end=True) as lease:
-            outcome = plan.commit(target, rows.write(plan.task), lease, lookup.latest)
+        with (
+            KeyAttempts.begun(target, lookup.write, lookup.latest) as attempts,
+            acquire_lease(target.dataset).kept_alive(end=True) as lease,
+        ):
+            outcome = plan.commit(target, rows.write(plan.task), lease, attempts)
     result = outcome.commit.result(target.id, lookup.started, committed=outcome.made_here)
     _log.info("%s", result)
     return result

@@ -22,15 +22,16 @@ from airflow_provider_lancens.spark.commit.table_changes import (
     already_exists,
 )
 from airflow_provider_lancens.spark.commit.upsert import Upsert, check_keys, read_keys
-from airflow_provider_lancens.spark.keys import Counts, KeyedCommit, KeyedWrite, KeyLookup
+from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedCommit, KeyedWrite, KeyLookup
 from airflow_provider_lancens.spark.options import WriteRequest
+from airflow_provider_lancens.spark.table.dataset_ref import small_manifest
 from airflow_provider_lancens.spark.write.column_names import check_columns
 from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
 from airflow_provider_lancens.spark.write.schema_check import mismatches, schema_mismatch
 from airflow_provider_lancens.spark.write.schema_overwrite import overwrite_mismatch, report_overwrite
 
 if TYPE_CHECKING:
-    from lance import FragmentMetadata, LanceDataset
+    from lance import FragmentMetadata
 
     from airflow_provider_lancens.spark.commit.write_lease import WriteLease
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
@@ -79,7 +80,7 @@ class WritePlan:
         )
 
     def commit(
-        self, target: ResolvedTable, written: Written, lease: WriteLease, opened: LanceDataset | None = None
+        self, target: ResolvedTable, written: Written, lease: WriteLease, attempts: KeyAttempts | None = None
     ) -> CommitOutcome:
         """Commit what the executors wrote; an append of no rows commits nothing.
 
@@ -87,7 +88,7 @@ class WritePlan:
             target: the table.
             written: the results of the executors.
             lease: the lease of this write.
-            opened: the data set as this driver opened it to plan the write.
+            attempts: the attempts to commit, as this driver began them before the executors.
 
         Raises:
             InvalidInputError: (13) the rows of an upsert have null or duplicate keys.
@@ -102,7 +103,7 @@ class WritePlan:
         kind = partial(self.kind, keys=self._keys(target, fragments, lease)) if self.request.on else self.kind
         change = kind(table=str(target.id), base=self.base, schema=self.task.schema, fragments=fragments)
         stable_row_ids = self.request.options.enable_stable_row_ids
-        committer = Committer(target, self.write, counts, stable_row_ids, lease, opened)
+        committer = Committer(target, self.write, counts, stable_row_ids, lease, attempts)
         outcome = committer.commit(change, self.looked_up_to)
         if isinstance(change, Overwrite) and outcome.made_here:
             report_overwrite(target, outcome.commit.version)
@@ -135,6 +136,7 @@ def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:
         schema=schema,
         appends_to=base.version if base is not None and adds_rows else None,
         max_rows_per_file=request.options.max_rows_per_file,
+        manifest=small_manifest(base) if base is not None and adds_rows else None,
         # A commit can't change a data set's file format, so an overwrite keeps it too.
         data_storage_version=request.options.data_storage_version
         if base is None

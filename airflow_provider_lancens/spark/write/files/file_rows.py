@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
@@ -23,6 +23,7 @@ from airflow_provider_lancens.spark.write.files.formats import ScanRequest
 from airflow_provider_lancens.spark.write.read_ahead import read_ahead
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     from airflow_provider_lancens.spark.write.row_sources import Written
@@ -53,7 +54,18 @@ class FileRows:
             return []
         reader = FileReader(planned, self.source.options_over(task.dataset.storage_options))
         work = FileTask(task, reader, parts)
-        return self.spark.range(0, len(parts), 1, len(parts)).mapInArrow(work.run, WRITTEN_COLUMNS).collect()
+        context = self._context()
+        if context is None:
+            frame = self.spark.range(0, len(parts), 1, len(parts))
+            return frame.mapInArrow(work.run, WRITTEN_COLUMNS).collect()
+        # Without Spark SQL, whose planning takes longer than a small write.
+        written: Written = (
+            context.parallelize(range(len(parts)), len(parts)).mapPartitions(work.run_numbers).collect()
+        )
+        return written
+
+    def _context(self) -> SparkContext | None:
+        return getattr(self.spark, "_sc", None)  # Spark Connect has none
 
     def _plan(self, storage: Mapping[str, str]) -> FilePlan:
         # Planned once, so that the files are those at the beginning of the write.
@@ -62,7 +74,7 @@ class FileRows:
         return self._planned
 
     def _parallelism(self, units: Iterable[FileUnit]) -> int:
-        context = getattr(self.spark, "_sc", None)  # Spark Connect has none
+        context = self._context()
         if context is not None:
             return int(context.defaultParallelism)
         return 1 + sum(unit.bytes for unit in units) // _BYTES_PER_TASK
@@ -110,6 +122,12 @@ class FileTask:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 yield from self._write(self.shares[number])
+
+    def run_numbers(self, numbers: Iterable[int]) -> Iterator[dict[str, Any]]:
+        """Write the shares with these numbers; yield the rows of those results."""
+        for number in numbers:
+            for batch in self._write(self.shares[number]):
+                yield from batch.to_pylist()
 
     def _write(self, share: Sequence[FileUnit]) -> Iterator[pa.RecordBatch]:
         rows = self.reader.read(share)

@@ -186,7 +186,8 @@ def test_an_announced_commit_that_was_never_made_is_not_found(
     target: ResolvedTable, namespace: Any, table: str
 ) -> None:
     write(target, "january")
-    KeyAttempts(target, KeyedWrite("february")).announce(2, Counts(2, 1, 100))
+    attempts = KeyAttempts(target, KeyedWrite("february"))
+    attempts.announce(attempts.next_commit(2, Counts(2, 1, 100)))
 
     assert find_write(namespace, table, "february") is None
     assert write(target, "february") == 2

@@ -1,5 +1,6 @@
 """The calls to the metastore and requests to the storage of a small write to an existing table."""
 
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -19,8 +20,12 @@ from tests.servers.vending_namespace import vending
 
 Write = Callable[[NamespaceSpec, str], None]
 
-MOST_REQUESTS = 20
+MOST_REQUESTS = 19
 """Of one task. Lance alone makes ten for it: it opens the version twice, writes the data, and commits."""
+MOST_ROUND_TRIPS = 13
+"""Of these requests, as many as wait for an earlier one: five of them are Lance's."""
+LATENCY = 0.4
+"""Seconds of a request, long compared with the work in between."""
 DESCRIBE = ["get_catalogs", "get_table_req"]
 """The first tells the server's release, once for each connection."""
 
@@ -45,13 +50,28 @@ def s3() -> Iterator[S3Double]:
         yield double
 
 
-def test_a_write_makes_twenty_requests_to_the_storage(s3: S3Double, write: Write) -> None:
+def test_a_write_makes_nineteen_requests_to_the_storage(s3: S3Double, write: Write) -> None:
     write(vending(s3), "t")
 
     with s3.counted() as requests:
         write(vending(s3), "t")
 
     assert requests.total() <= MOST_REQUESTS, requests
+
+
+def test_requests_that_need_not_wait_for_another_are_made_in_parallel(s3: S3Double, write: Write) -> None:
+    write(vending(s3), "t")
+    answered: list[float] = []
+    s3.gate = lambda _: answered.append(time.monotonic())
+    s3.latency = LATENCY
+
+    write(vending(s3), "t")
+
+    round_trips, last = 0, 0.0
+    for time_of_answer in sorted(answered):
+        if time_of_answer - last > 0.8 * LATENCY:
+            round_trips, last = round_trips + 1, time_of_answer
+    assert round_trips <= MOST_ROUND_TRIPS
 
 
 def test_a_write_makes_two_calls_to_the_metastore(
