@@ -40,6 +40,7 @@ and a wait goes on; all others become an ``AirflowFailException``, which fails t
     ├── ValueError
     │   └── InvalidIdentifierError                fails: a namespace raises InvalidInputError instead
     ├── RuntimeError
+    │   ├── TooManyReadsError                     in no task: raised by the Lance page of Airflow's UI
     │   └── EmbeddedMetastoreError                retried: raised by the embedded metastore alone
     │       ├── JavaUnsuitableError               retried
     │       ├── JarsMissingError                  retried

@@ -39,14 +39,14 @@ def list_versions(hook: LanceHook, table: str, before: int | None, limit: int) -
         newest = target.latest_version()
         if newest is None:
             return {"versions": [], "next": None}
-        history = _History(target, newest)
+        pages = _VersionPages(target, newest)
         end = newest + 1 if before is None else min(before, newest + 1)
-        entries = history.page(end, limit)
+        entries = pages.page(end, limit)
     more = len(entries) == limit and entries[-1]["version"] > 1
     return {"versions": entries, "next": entries[-1]["version"] if more else None}
 
 
-class _History:
+class _VersionPages:
     def __init__(self, target: ResolvedTable, newest: int) -> None:
         self._target = target
         self._newest = target.open(newest)
