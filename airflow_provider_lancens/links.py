@@ -1,7 +1,8 @@
-"""Links from a task in Airflow's UI to the pages of its table in the AWS console.
+"""Links to the pages of a table: buttons of tasks that open the AWS console, and its page in Airflow's UI.
 
-The worker creates them when the task has ended, from its return value and the connection already read,
-without network access. If there is no such page, such as for a Hive Metastore, there is no button.
+The worker creates a task's links when the task has succeeded, from its return value and the connection
+already read, without network access. If there is no such page, such as for a Hive Metastore, there is no
+button.
 """
 
 from __future__ import annotations
@@ -23,9 +24,25 @@ if TYPE_CHECKING:
 
 _GLUE = "lance_glue"
 _RETURNED = "return_value"
+_SUCCESS = "success"
 _NO_PAGE = ""
 _DOMAINS = {"cn-": "amazonaws.cn", "us-gov-": "amazonaws-us-gov.com"}
 _DOMAIN = "aws.amazon.com"
+
+
+def table_page_url(conn_id: str, table: str, version: int | None = None) -> str:
+    """Return the URL of a table's page in Airflow's UI; only its path if ``api.base_url`` isn't set.
+
+    Args:
+        conn_id: the connection through which the page reads the table.
+        table: its identifier, ``database$table``.
+        version: the version to show; None is the newest one.
+    """
+    from airflow.providers.common.compat.sdk import conf
+
+    asked = {"conn": conn_id, "table": table} | ({} if version is None else {"version": str(version)})
+    query = "&".join(f"{name}={quote(value, safe='')}" for name, value in asked.items())
+    return f"{(conf.get('api', 'base_url', fallback='') or '').rstrip('/')}/lance/?{query}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +78,10 @@ class _LanceLink(BaseOperatorLink):
         """Return the page's URL, empty if there is none. Called only by a worker, at the end of a task."""
         from airflow.providers.common.compat.sdk import XCom
 
+        # Airflow logs an error for an XCom that doesn't exist, and also asks when a task is deferred or has
+        # failed; a worker passes the task instance itself, with its state.
+        if not operator.do_xcom_push or getattr(ti_key, "state", _SUCCESS) != _SUCCESS:
+            return _NO_PAGE
         returned = XCom.get_value(ti_key=ti_key, key=_RETURNED)
         if not isinstance(returned, Mapping):
             return _NO_PAGE

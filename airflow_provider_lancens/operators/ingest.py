@@ -129,6 +129,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             AirflowFailException: an argument is invalid, or the rows don't match the table.
             LanceRetryableError: the metastore or the storage is unavailable, or the commit conflicted.
         """
+        from airflow_provider_lancens.operators._spark.result_log import log_result
         from airflow_provider_lancens.spark.keys import look_up
         from airflow_provider_lancens.spark.table.resolved_table import resolved_table
         from airflow_provider_lancens.spark.write.pipeline import skipped_write
@@ -146,6 +147,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             else:
                 result = self._written(source, namespace, lookup)
         self.note_version(context, table, result.version, result.previous_version)
+        log_result(self.lance_conn_id, result)
         return result.as_dict()
 
     def _keyed(self, key: str, source: IngestSource, target: ResolvedTable, context: Context) -> WriteRequest:

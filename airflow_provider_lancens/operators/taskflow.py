@@ -112,6 +112,7 @@ class SparkLake:
             AirflowFailException: an argument is invalid, or the rows don't match the table.
             LanceRetryableError: the metastore or the storage is unavailable, or the commit conflicted.
         """
+        from airflow_provider_lancens.operators._spark.result_log import log_result
         from airflow_provider_lancens.spark.keys import look_up
         from airflow_provider_lancens.spark.options import WriteRequest
         from airflow_provider_lancens.spark.table.resolved_table import resolved_table
@@ -134,6 +135,7 @@ class SparkLake:
         written = LanceTable.of(self._hook.lance_conn_id, name)
         outlets = self._context["task"].outlets
         note_version(self._context, outlets, written, result.version, result.previous_version)
+        log_result(self._hook.lance_conn_id, result)
         return result.as_dict()
 
     def _default_key(self, table: str) -> str:

@@ -99,6 +99,17 @@ class RunningAirflow(AirflowServers):
         lines = self._scheduler_log.read_text(errors="replace").splitlines()
         return sum("Received executor event with state success" in line and run_id in line for line in lines)
 
+    def missing_xcoms(self, run_id: str) -> int:
+        """How often a run's tasks asked for an XCom that doesn't exist, which Airflow logs as an error."""
+        lines = self._scheduler_log.read_text(errors="replace").splitlines()
+        return sum("XCom not found" in line and run_id in line for line in lines)
+
+    def task_log(self, dag_id: str, run_id: str, task_id: str) -> list[str]:
+        """The messages of a task's first try."""
+        folder = self.task_logs / f"dag_id={dag_id}" / f"run_id={run_id}" / f"task_id={task_id}"
+        lines = (folder / "attempt=1.log").read_text().splitlines()
+        return [str(json.loads(line)["event"]) for line in lines]
+
     def xcom(self, dag_id: str, run_id: str, task_id: str) -> Any:
         """What a task returned; None if it has returned nothing yet."""
         path = f"{run_path(dag_id, run_id)}/taskInstances/{task_id}/xcomEntries/return_value"

@@ -1,15 +1,22 @@
 """Links of tasks to pages of the AWS console, and their absence if there is no page."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.sdk import BaseOperator
 from airflow.sdk.execution_time.xcom import XCom
+from airflow.utils.state import TaskInstanceState
 
 from airflow_provider_lancens import links, provider_info
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
-from airflow_provider_lancens.links import LanceGlueDatabaseLink, LanceGlueTableLink, LanceS3Link
+from airflow_provider_lancens.links import (
+    LanceGlueDatabaseLink,
+    LanceGlueTableLink,
+    LanceS3Link,
+    table_page_url,
+)
 from airflow_provider_lancens.operators.tables import LanceDeclareTableOperator
 
 Connect = Callable[..., str]
@@ -123,6 +130,46 @@ def test_a_task_without_result_has_no_link_and_reads_no_connection(
     task = LanceDeclareTableOperator(task_id="task", table="sales$orders", lance_conn_id="nowhere")
     key: Any = None
     assert [link.get_link(task, ti_key=key) for link in task.operator_extra_links] == ["", ""]
+
+
+@pytest.mark.parametrize("state", ["deferred", "failed", "up_for_retry", "up_for_reschedule", "skipped"])
+def test_a_task_that_has_not_succeeded_is_not_asked_for_its_result(
+    monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(XCom, "get_value", lambda **given: asked.append(given))
+    task = LanceDeclareTableOperator(task_id="task", table="sales$orders")
+    instance: Any = SimpleNamespace(state=TaskInstanceState(state))
+
+    assert [link.get_link(task, ti_key=instance) for link in task.operator_extra_links] == ["", ""]
+    assert not asked
+    instance.state = TaskInstanceState.SUCCESS
+    task.operator_extra_links[0].get_link(task, ti_key=instance)
+    assert asked
+
+
+def test_a_task_that_pushes_no_result_is_not_asked_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(XCom, "get_value", lambda **_: pytest.fail("it was asked"))
+    task = LanceDeclareTableOperator(task_id="task", table="sales$orders", do_xcom_push=False)
+    instance: Any = SimpleNamespace(state=TaskInstanceState.SUCCESS)
+
+    assert [link.get_link(task, ti_key=instance) for link in task.operator_extra_links] == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("base_url", "start"),
+    [
+        ("", ""),
+        ("https://airflow.example/team", "https://airflow.example/team"),
+        ("http://a:8080/", "http://a:8080"),
+    ],
+)
+def test_a_table_has_a_page_in_airflow(monkeypatch: pytest.MonkeyPatch, base_url: str, start: str) -> None:
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", base_url)
+
+    page = f"{start}/lance/?conn=a%26b&table=sales%24orders%20of%202013"
+    assert table_page_url("a&b", "sales$orders of 2013", 7) == f"{page}&version=7"
+    assert table_page_url("a&b", "sales$orders of 2013") == page
 
 
 def test_every_link_is_in_the_provider_metadata() -> None:

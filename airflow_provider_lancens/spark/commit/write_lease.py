@@ -33,7 +33,8 @@ REVOKED = f"{RECORDED}/revoked"
 """Records of leases that were revoked, see `lease_revocation`."""
 REFRESH = 60.0
 """Seconds between two heartbeats of a running write."""
-_HEARTBEAT = ".alive"
+HEARTBEAT = ".alive"
+"""Suffix of the heartbeat, and of the files by which running tasks report their progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class WriteLease:
     def refresh(self) -> None:
         """Write a heartbeat, unless the lease was revoked."""
         if self.files.stat(self.path) is not None:
-            self.files.put(self.path + _HEARTBEAT, b"")
+            self.files.put(self.path + HEARTBEAT, b"")
 
     @contextlib.contextmanager
     def kept_alive(self, *, end: bool = False) -> Iterator[Self]:
@@ -119,7 +120,7 @@ class WriteLease:
     def end(self) -> None:
         """Release the lease, which may have been revoked."""
         try:
-            self.files.remove(self.path, self.path + _HEARTBEAT, *self.leftovers)
+            self.files.remove(self.path, self.path + HEARTBEAT, *self.leftovers)
         except LanceNamespaceError as error:
             _log.warning(
                 "The lease of a finished write could not be removed; a clean-up will remove it: %s", error
@@ -137,7 +138,7 @@ class LeaseRecord:
     @property
     def paths(self) -> tuple[str, str]:
         """Its two files."""
-        return self.path, self.path + _HEARTBEAT
+        return self.path, self.path + HEARTBEAT
 
 
 def acquire_lease(dataset: DatasetRef) -> WriteLease:
@@ -159,9 +160,9 @@ def leases_of(files: TableFiles) -> list[LeaseRecord]:
     """Return the leases stored beside a data set, of running writes and of those presumed dead."""
     found = {file.path: file.modified for file in files.below(LEASES)}
     return [
-        LeaseRecord(path, began, max(began, found.get(path + _HEARTBEAT, began)))
+        LeaseRecord(path, began, max(began, found.get(path + HEARTBEAT, began)))
         for path, began in found.items()
-        if not path.endswith(_HEARTBEAT)
+        if not path.endswith(HEARTBEAT)
     ]
 
 
@@ -171,5 +172,5 @@ def stray_heartbeats(files: TableFiles, before: datetime) -> list[str]:
     return [
         path
         for path, modified in found.items()
-        if path.endswith(_HEARTBEAT) and path.removesuffix(_HEARTBEAT) not in found and modified < before
+        if path.endswith(HEARTBEAT) and path.removesuffix(HEARTBEAT) not in found and modified < before
     ]

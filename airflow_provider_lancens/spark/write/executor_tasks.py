@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from airflow_provider_lancens.spark.table.credential_vendor import vendor_argume
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.write.fragment_writer import write_overlapping
 from airflow_provider_lancens.spark.write.record_batches import conform, without_empty
+from airflow_provider_lancens.spark.write.task_progress import WriteProgress
 
 if TYPE_CHECKING:
     from lance import FragmentMetadata, LanceDataset
@@ -49,6 +51,8 @@ class WriteTask:
     data_storage_version: str | None
     manifest: bytes | None = field(default=None, repr=False)
     """The manifest of the version `appends_to`; None if each task is to read it."""
+    progress: WriteProgress | None = field(default=None, repr=False)
+    """Where to report how far the task is."""
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write a partition; an empty one writes nothing.
@@ -61,15 +65,17 @@ class WriteTask:
         if first is None:
             return
         stream = conform(itertools.chain([first], filled), self.schema)
-        with storage_failures(self.dataset.location, self.dataset.storage_options):
-            target = self._target()
-            write = partial(self._write, target)
-            if is_local(self.dataset.location):
-                # A disk is quick enough: a second file under way would only cost memory.
-                fragments = write(pa.RecordBatchReader.from_batches(self.schema, stream))
-            else:
-                fragments = write_overlapping(write, stream, self.schema, self.max_rows_per_file)
+        reporting = nullcontext(stream) if self.progress is None else self.progress.reporting(stream)
+        with storage_failures(self.dataset.location, self.dataset.storage_options), reporting as rows:
+            fragments = self._write_all(rows)
         yield pa.RecordBatch.from_pylist([_written(fragment) for fragment in fragments], schema=_WRITTEN)
+
+    def _write_all(self, rows: Iterator[pa.RecordBatch]) -> list[FragmentMetadata]:
+        write = partial(self._write, self._target())
+        if is_local(self.dataset.location):
+            # A disk is quick enough: a second file under way would only cost memory.
+            return write(pa.RecordBatchReader.from_batches(self.schema, rows))
+        return write_overlapping(write, rows, self.schema, self.max_rows_per_file)
 
     def _target(self) -> str | LanceDataset:
         if self.appends_to is None:

@@ -7,6 +7,7 @@ a write in `write_plan`.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lance_namespace.errors import InvalidInputError
@@ -17,6 +18,7 @@ from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.keys import KeyAttempts, KeyedCommit, KeyLookup, confirm_unknown, look_up
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteRequest, WriteResult
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
+from airflow_provider_lancens.spark.write.task_progress import WriteProgress
 from airflow_provider_lancens.spark.write.write_plan import WritePlan
 
 if TYPE_CHECKING:
@@ -43,7 +45,10 @@ def write_rows(rows: Rows, lookup: KeyLookup) -> WriteResult:
             KeyAttempts.begun(target, lookup.write, lookup.latest) as attempts,
             acquire_lease(target.dataset).kept_alive(end=True) as lease,
         ):
-            outcome = plan.commit(target, rows.write(plan.task), lease, attempts)
+            progress = WriteProgress(lease)
+            with progress.logged():
+                written = rows.write(replace(plan.task, progress=progress))
+            outcome = plan.commit(target, written, lease, attempts)
     result = outcome.commit.result(target.id, lookup.started, committed=outcome.made_here)
     _log.info("%s", result)
     return result

@@ -1,5 +1,7 @@
 """A manually triggered ingestion by Spark in a running Airflow, and a deferred wait for it."""
 
+from urllib.parse import quote
+
 import pytest
 
 from tests.e2e.running.conftest import Lake
@@ -29,6 +31,33 @@ def test_ingested_rows_resume_a_deferred_sensor(airflow: RunningAirflow, lake: L
     assert (ingested["rows"], ingested["version"], ingested["committed"]) == (10, 1, True)
     seen = airflow.xcom(WAIT, waiting, "wait")
     assert (seen["version"], seen["previous_version"]) == (1, None)
+
+
+def test_the_last_line_of_an_ingestion_links_to_its_version(airflow: RunningAirflow, lake: Lake) -> None:
+    table = lake.table("logged")
+    table.declare()
+
+    run_id = airflow.trigger_run(INGESTION, table=str(table))
+
+    assert airflow.until(lambda: airflow.ended(INGESTION, run_id)) == "success"
+    last = [line for line in airflow.task_log(INGESTION, run_id, "ingest") if str(table) in line][-1]
+    page = f"{airflow.url}/lance/?conn=lake&table={quote(str(table), safe='')}&version=1"
+    assert f"table {table}: committed version 1 with 10 rows, 1 files, " in last
+    assert last.endswith(f"; see {page}")
+
+
+def test_a_deferral_asks_for_no_result(airflow: RunningAirflow, lake: Lake) -> None:
+    table = lake.table("awaited")
+    table.declare()
+    waiting = airflow.trigger_run(WAIT, table=str(table))
+    airflow.until(lambda: airflow.task(WAIT, waiting, "wait").get("state") == "deferred")
+
+    airflow.until(lambda: airflow.ended_processes(waiting))
+
+    # The sensor itself asks once, for the version that an earlier run returned; its two links don't.
+    assert airflow.missing_xcoms(waiting) <= 1
+    table.write(1)
+    assert airflow.until(lambda: airflow.ended(WAIT, waiting)) == "success"
 
 
 def test_the_doctor_finds_the_connection_and_the_triggerer(airflow: RunningAirflow, lake: Lake) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
@@ -220,9 +221,12 @@ def test_an_undeclared_table_fails_the_task_without_retry(ingest: Ingest, databa
 
 
 def test_rows_and_time_are_logged(
-    ingest: Ingest, tables: list[str], caplog: pytest.LogCaptureFixture
+    ingest: Ingest, tables: list[str], lake: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO):
         ingest(table=tables[0], source=some_flights, op_kwargs={"count": 10})
 
-    assert f"table {tables[0]}: committed version 1 with 10 rows, 2 files" in caplog.text
+    *_, last = (one for one in caplog.messages if tables[0] in one)
+    page = f"/lance/?conn={lake}&table={quote(tables[0], safe='')}&version=1"
+    assert last.startswith(f"Done: table {tables[0]}: committed version 1 with 10 rows, 2 files")
+    assert last.endswith(f"; see {page}")

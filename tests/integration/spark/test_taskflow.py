@@ -1,10 +1,12 @@
 """`lance_spark` in a task: pinned reads, and writes that are made once, in an existing session."""
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException, BaseOperator
@@ -92,6 +94,17 @@ def test_each_write_of_a_task_is_made_once_even_to_the_same_table(own: Try, tabl
     assert results == [[(1, 10, True), (2, 5, True)], [(1, 10, False), (2, 5, False)]]
     assert [one["version"] for one in in_another_run] == [3, 4]
     assert own(lambda lake: ids(lake, first[1])) == list(range(15))
+
+
+def test_the_last_line_of_a_write_links_to_its_version(
+    own: Try, tables: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        own(lambda lake: lake.write(lake.spark.range(10), tables[0]))
+
+    *_, last = (one for one in caplog.messages if tables[0] in one)
+    assert last.startswith(f"Done: table {tables[0]}: committed version 1 with 10 rows")
+    assert last.endswith(f"; see /lance/?conn=lake&table={quote(tables[0], safe='')}&version=1")
 
 
 def test_a_failed_write_repeated_in_the_task_is_the_same_write(own: Try, tables: list[str]) -> None:
