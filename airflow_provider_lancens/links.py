@@ -38,10 +38,14 @@ def table_page_url(conn_id: str, table: str, version: int | None = None) -> str:
         table: its identifier, ``database$table``.
         version: the version to show; None is the newest one.
     """
+    return _page_url({"conn": conn_id, "table": table, "version": version})
+
+
+def _page_url(asked: Mapping[str, str | int | None]) -> str:
     from airflow.providers.common.compat.sdk import conf
 
-    asked = {"conn": conn_id, "table": table} | ({} if version is None else {"version": str(version)})
-    query = "&".join(f"{name}={quote(value, safe='')}" for name, value in asked.items())
+    given = {name: str(value) for name, value in asked.items() if value is not None}
+    query = "&".join(f"{name}={quote(value, safe='')}" for name, value in given.items())
     return f"{(conf.get('api', 'base_url', fallback='') or '').rstrip('/')}/lance/?{query}"
 
 
@@ -91,6 +95,21 @@ class _LanceLink(BaseOperatorLink):
     @abstractmethod
     def page(self, hook: LanceHook, returned: Mapping[str, Any]) -> str | None:
         """Return the URL of the page for a task's return value, or None."""
+
+
+class LancePageLink(_LanceLink):
+    """The page of the table, or of the namespace, in Airflow's UI."""
+
+    name = "Lance page"
+
+    def page(self, hook: LanceHook, returned: Mapping[str, Any]) -> str | None:
+        """Return the page of the returned ``table`` at its ``version``, or of the ``namespace``."""
+        table, version = returned.get("table"), returned.get("version")
+        if isinstance(table, str):
+            return table_page_url(hook.lance_conn_id, table, version if isinstance(version, int) else None)
+        if isinstance(returned.get("namespace"), str):
+            return _page_url({"conn": hook.lance_conn_id, "namespace": returned["namespace"]})
+        return None
 
 
 class LanceGlueTableLink(_LanceLink):

@@ -249,6 +249,7 @@ _CONFIG = {
 }
 
 _EXTRA_LINKS = [
+    "airflow_provider_lancens.links.LancePageLink",
     "airflow_provider_lancens.links.LanceGlueTableLink",
     "airflow_provider_lancens.links.LanceGlueDatabaseLink",
     "airflow_provider_lancens.links.LanceS3Link",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.hooks.template_args import check_choice, parse_table, parse_text
-from airflow_provider_lancens.links import LanceGlueTableLink
+from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators._spark.write_naming import asked_policy, idempotency_key, occasion_of
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
 
@@ -43,7 +43,7 @@ class LanceDeleteRowsOperator(LanceOperator):
 
     template_fields: Sequence[str] = ("table", "where", "idempotency_key", *LanceOperator.template_fields)
     template_fields_renderers = {"where": "sql"}
-    operator_extra_links = (LanceGlueTableLink(),)
+    operator_extra_links = (LancePageLink(), LanceGlueTableLink())
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.hooks.template_args import check_mapping, parse_table, parse_text
-from airflow_provider_lancens.links import LanceGlueTableLink
+from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators._spark.spark_operator import LanceSparkOperator
 from airflow_provider_lancens.operators._spark.write_naming import asked_policy, idempotency_key, occasion_of
 from airflow_provider_lancens.spark.options import (
@@ -83,7 +83,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         "fingerprint",
         *LanceSparkOperator.template_fields,
     )
-    operator_extra_links = (LanceGlueTableLink(),)
+    operator_extra_links = (LancePageLink(), LanceGlueTableLink())
     template_fields_renderers = {
         "files": "json",
         "inputs": "json",

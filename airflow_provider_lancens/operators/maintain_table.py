@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.hooks.template_args import check_mapping, parse_table
-from airflow_provider_lancens.links import LanceGlueTableLink
+from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators._spark.maintenance_args import (
     check_thresholds,
     compaction_options,
@@ -82,7 +82,7 @@ class LanceMaintainTableOperator(LanceSparkOperator):
     """
 
     template_fields: Sequence[str] = ("table", *_THRESHOLDS, *LanceSparkOperator.template_fields)
-    operator_extra_links = (LanceGlueTableLink(),)
+    operator_extra_links = (LancePageLink(), LanceGlueTableLink())
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.hooks.template_args import check_choice, check_mapping, parse_table
-from airflow_provider_lancens.links import LanceGlueTableLink
+from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators._spark.maintenance_args import (
     check_thresholds,
     compaction_options,
@@ -57,7 +57,7 @@ class LanceCompactTableOperator(LanceSparkOperator):
         *("table", "min_small_fragments", "max_deleted_share"),
         *LanceSparkOperator.template_fields,
     )
-    operator_extra_links = (LanceGlueTableLink(),)
+    operator_extra_links = (LancePageLink(), LanceGlueTableLink())
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class LanceCreateIndexOperator(LanceSparkOperator):
         *("table", "column", "index_name", "max_unindexed_share"),
         *LanceSparkOperator.template_fields,
     )
-    operator_extra_links = (LanceGlueTableLink(),)
+    operator_extra_links = (LancePageLink(), LanceGlueTableLink())
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from airflow_provider_lancens.hooks.template_args import (
     parse_namespace,
     parse_settings,
 )
-from airflow_provider_lancens.links import LanceGlueDatabaseLink
+from airflow_provider_lancens.links import LanceGlueDatabaseLink, LancePageLink
 from airflow_provider_lancens.operators.lance_operator import (
     SKIP,
     SKIP_OR_FAIL,
@@ -45,7 +45,7 @@ class LanceCreateNamespaceOperator(LanceOperator):
 
     template_fields: Sequence[str] = ("namespace", "properties", "lance_conn_id")
     template_fields_renderers = {"properties": "json"}
-    operator_extra_links = (LanceGlueDatabaseLink(),)
+    operator_extra_links = (LancePageLink(), LanceGlueDatabaseLink())
 
     def __init__(
         self,

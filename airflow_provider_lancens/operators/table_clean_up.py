@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.hooks.template_args import parse_table
-from airflow_provider_lancens.links import LanceGlueTableLink
+from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators._spark.maintenance_args import check_thresholds, parse_thresholds
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
@@ -47,7 +47,7 @@ class LanceCleanUpVersionsOperator(LanceOperator):
         *("table", "min_removable_versions", "max_removal_delay"),
         *LanceOperator.template_fields,
     )
-    operator_extra_links = (LanceGlueTableLink(),)
+    operator_extra_links = (LancePageLink(), LanceGlueTableLink())
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class LanceRemoveOrphansOperator(LanceOperator):
     """
 
     template_fields: Sequence[str] = ("table", *LanceOperator.template_fields)
-    operator_extra_links = (LanceGlueTableLink(),)
+    operator_extra_links = (LancePageLink(), LanceGlueTableLink())
 
     def __init__(
         self,

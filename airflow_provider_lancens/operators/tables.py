@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_lancens.hooks.template_args import check_choice, parse_settings, parse_table
-from airflow_provider_lancens.links import LanceGlueTableLink, LanceS3Link
+from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink, LanceS3Link
 from airflow_provider_lancens.operators.lance_operator import (
     SKIP,
     SKIP_OR_FAIL,
@@ -44,7 +44,7 @@ class LanceDeclareTableOperator(LanceOperator):
 
     template_fields: Sequence[str] = ("table", "location", "properties", "lance_conn_id")
     template_fields_renderers = {"properties": "json"}
-    operator_extra_links = (LanceGlueTableLink(), LanceS3Link())
+    operator_extra_links = (LancePageLink(), LanceGlueTableLink(), LanceS3Link())
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class LanceRegisterTableOperator(LanceOperator):
 
     template_fields: Sequence[str] = ("table", "location", "properties", "lance_conn_id")
     template_fields_renderers = {"properties": "json"}
-    operator_extra_links = (LanceGlueTableLink(), LanceS3Link())
+    operator_extra_links = (LancePageLink(), LanceGlueTableLink(), LanceS3Link())
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_lancens.hooks.template_args import check_choice, parse_table
-from airflow_provider_lancens.links import LanceGlueTableLink
+from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class LanceConvertTableOperator(LanceOperator):
     """
 
     template_fields: Sequence[str] = ("table", "managed_by", "lance_conn_id")
-    operator_extra_links = (LanceGlueTableLink(),)
+    operator_extra_links = (LancePageLink(), LanceGlueTableLink())
 
     def __init__(self, *, table: str, managed_by: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -81,7 +81,7 @@ class LanceCompareTableOperator(LanceOperator):
     """
 
     template_fields: Sequence[str] = ("table", "lance_conn_id")
-    operator_extra_links = (LanceGlueTableLink(),)
+    operator_extra_links = (LancePageLink(), LanceGlueTableLink())
 
     def __init__(
         self, *, table: str, if_inconsistent: Literal["report", "adopt", "fail"] = "report", **kwargs: Any

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_lancens.hooks.template_args import check_choice, parse_table, parse_version
-from airflow_provider_lancens.links import LanceGlueTableLink
+from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators.lance_operator import SKIP, SKIP_OR_FAIL, IfMissing, LanceOperator
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class LanceAdvanceTableVersionOperator(LanceOperator):
     """
 
     template_fields: Sequence[str] = ("table", "expected_version", "new_version", "lance_conn_id")
-    operator_extra_links = (LanceGlueTableLink(),)
+    operator_extra_links = (LancePageLink(), LanceGlueTableLink())
 
     def __init__(
         self, *, table: str, expected_version: int | str, new_version: int | str, **kwargs: Any

@@ -25,7 +25,7 @@ from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.hooks.tags import data_changed, pin, tag_name
 from airflow_provider_lancens.hooks.template_args import check_choice
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.links import LanceGlueTableLink, LanceS3Link
+from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink, LanceS3Link
 from airflow_provider_lancens.namespace.table_status import TableStatus
 from airflow_provider_lancens.sensors.version_bounds import (
     AwaitedVersion,
@@ -79,7 +79,7 @@ class LanceTableVersionSensor(BaseSensorOperator):
     """
 
     template_fields: Sequence[str] = ("table", "after_version", "min_version", "lance_conn_id")
-    operator_extra_links = (LanceGlueTableLink(), LanceS3Link())
+    operator_extra_links = (LancePageLink(), LanceGlueTableLink(), LanceS3Link())
 
     def __init__(
         self,

@@ -163,8 +163,10 @@ def test_a_task_on_glue_has_a_button_that_opens_its_page(outcomes: dict[str, Out
     console = f"https://{REGION}.console.aws.amazon.com/glue/home?region={REGION}#/v2/data-catalog"
     in_glue = f"{console}/tables/view/orders?database=sales"
     tasks = outcomes["glue_assumed_role"]
+    assert tasks["create"]["links"].pop("Lance page").endswith("&namespace=sales")
     assert tasks["create"]["links"] == {"Database in AWS Glue": f"{console}/databases/view/sales"}
     for task in ("declare", "wait"):  # its S3 isn't Amazon's
+        assert "&table=sales%24orders" in tasks[task]["links"].pop("Lance page")
         assert tasks[task]["links"] == {"Table in AWS Glue": in_glue, "Data in Amazon S3": ""}
 
 

@@ -14,6 +14,7 @@ from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.links import (
     LanceGlueDatabaseLink,
     LanceGlueTableLink,
+    LancePageLink,
     LanceS3Link,
     table_page_url,
 )
@@ -51,6 +52,23 @@ def test_the_catalog_of_another_account_is_part_of_the_link(page: Callable[..., 
 def test_a_glue_database_has_a_console_link(page: Callable[..., Any]) -> None:
     shown = page(LanceGlueDatabaseLink(), {"namespace": "sales"}, region="eu-west-1")
     assert shown == f"{GLUE}/databases/view/sales"
+
+
+@pytest.mark.parametrize(
+    ("returned", "query"),
+    [
+        ({**TABLE, "version": 7}, "&table=sales%24orders&version=7"),
+        ({**TABLE, "version": None}, "&table=sales%24orders"),
+        ({"namespace": "sales"}, "&namespace=sales"),
+    ],
+)
+def test_every_table_and_namespace_has_its_lance_page(
+    page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, returned: dict[str, Any], query: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://host/airflow/")
+    shown = page(LancePageLink(), returned, "lance_hive2")
+    assert shown.startswith("https://host/airflow/lance/?conn=")
+    assert shown.endswith(query)
 
 
 def test_names_are_escaped_in_the_link(page: Callable[..., Any]) -> None:
@@ -129,7 +147,7 @@ def test_a_task_without_result_has_no_link_and_reads_no_connection(
     monkeypatch.setattr(XCom, "get_value", lambda **_: None)
     task = LanceDeclareTableOperator(task_id="task", table="sales$orders", lance_conn_id="nowhere")
     key: Any = None
-    assert [link.get_link(task, ti_key=key) for link in task.operator_extra_links] == ["", ""]
+    assert [link.get_link(task, ti_key=key) for link in task.operator_extra_links] == ["", "", ""]
 
 
 @pytest.mark.parametrize("state", ["deferred", "failed", "up_for_retry", "up_for_reschedule", "skipped"])
@@ -141,7 +159,7 @@ def test_a_task_that_has_not_succeeded_is_not_asked_for_its_result(
     task = LanceDeclareTableOperator(task_id="task", table="sales$orders")
     instance: Any = SimpleNamespace(state=TaskInstanceState(state))
 
-    assert [link.get_link(task, ti_key=instance) for link in task.operator_extra_links] == ["", ""]
+    assert [link.get_link(task, ti_key=instance) for link in task.operator_extra_links] == ["", "", ""]
     assert not asked
     instance.state = TaskInstanceState.SUCCESS
     task.operator_extra_links[0].get_link(task, ti_key=instance)
@@ -153,7 +171,7 @@ def test_a_task_that_pushes_no_result_is_not_asked_for_it(monkeypatch: pytest.Mo
     task = LanceDeclareTableOperator(task_id="task", table="sales$orders", do_xcom_push=False)
     instance: Any = SimpleNamespace(state=TaskInstanceState.SUCCESS)
 
-    assert [link.get_link(task, ti_key=instance) for link in task.operator_extra_links] == ["", ""]
+    assert [link.get_link(task, ti_key=instance) for link in task.operator_extra_links] == ["", "", ""]
 
 
 @pytest.mark.parametrize(
@@ -182,6 +200,6 @@ def test_every_link_is_in_the_provider_metadata() -> None:
 
 
 def test_every_link_has_its_own_name_and_key() -> None:
-    made = (LanceGlueTableLink(), LanceGlueDatabaseLink(), LanceS3Link())
+    made = (LancePageLink(), LanceGlueTableLink(), LanceGlueDatabaseLink(), LanceS3Link())
     assert len({link.name for link in made}) == len({link.xcom_key for link in made}) == len(made)
     assert not BaseOperator(task_id="other").operator_extra_links
