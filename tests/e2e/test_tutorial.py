@@ -28,7 +28,7 @@ _CAPTION = re.compile(r"^:caption: (.*)$", re.MULTILINE)
 _PATIENCE = 900.0
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.long,  # the example pipeline runs in other tests of each change
     pytest.mark.timeout(2400),
     pytest.mark.skipif(not (TREE / ".git").exists(), reason="not a clone, so there is nothing to clone"),
 ]
