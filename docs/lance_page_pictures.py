@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,14 @@ from playwright.sync_api import Page, sync_playwright
 
 from quickstart.home import Home
 from quickstart.servers import AirflowServers
-from quickstart.ui import watch
+from quickstart.ui import WAITING_DAG, watch
 
 TREE = Path(__file__).parents[1]
 IMAGES = TREE / "docs" / "images"
 STARTS = 6
 """Of the quickstart, each of which ingests two months."""
 TABLE = "lance/?conn=lance_flights&table=nyc$flights"
+WAITS = f"/api/v2/dags/{WAITING_DAG}/dagRuns/~/taskInstances?state=deferred"
 WIDE, NARROW = {"width": 1280, "height": 860}, {"width": 420, "height": 860}
 THEMES = ("light", "dark")
 
@@ -40,6 +42,8 @@ def main(folder: Path) -> None:
         with AirflowServers(home) as servers:
             servers.wait_until_ready()
             watch(servers)
+            while not servers.get(WAITS).get("task_instances"):
+                time.sleep(1)
             take_pictures(servers.url)
 
 
