@@ -107,7 +107,12 @@ def sanitize_uri(uri: SplitResult) -> SplitResult:
 
 
 def note_version(
-    context: Context, outlets: Sequence[Any], table: LanceTable, version: int, previous_version: int | None
+    context: Context,
+    outlets: Sequence[Any],
+    table: LanceTable,
+    version: int,
+    previous_version: int | None,
+    extra: Mapping[str, Any] | None = None,
 ) -> None:
     """Attach the version that a task created to the asset events of its outlets.
 
@@ -120,17 +125,19 @@ def note_version(
         table: identifier of the table that was written.
         version: its version now.
         previous_version: the version before, or None.
+        extra: further values of the extra.
     """
-    extra: Mapping[str, Any] = {
+    noted: Mapping[str, Any] = {
         "table": str(table.table),
         "previous_version": previous_version,
         "version": version,
+        **(extra or {}),
     }
     for outlet in outlets:
         if isinstance(outlet, AssetAlias):
-            context["outlet_events"][outlet].add(Asset(uri=table.uri), extra=dict(extra))
+            context["outlet_events"][outlet].add(Asset(uri=table.uri), extra=dict(noted))
         elif isinstance(outlet, Asset) and outlet.uri == table.uri:
-            context["outlet_events"][outlet].extra.update(extra)
+            context["outlet_events"][outlet].extra.update(noted)
 
 
 def _checked_connection(lance_conn_id: str) -> str:

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
         LanceCreateNamespaceOperator,
         LanceDropNamespaceOperator,
     )
+    from airflow_provider_lancens.operators.restore import (
+        LanceFindVersionOperator,
+        LanceRestoreTableOperator,
+    )
     from airflow_provider_lancens.operators.table_clean_up import (
         LanceCleanUpVersionsOperator,
         LanceRemoveOrphansOperator,
@@ -55,10 +59,12 @@ __all__ = [
     "LanceDeregisterTableOperator",
     "LanceDropNamespaceOperator",
     "LanceDropTableOperator",
+    "LanceFindVersionOperator",
     "LanceMaintainTableOperator",
     "LanceRegisterTableOperator",
     "LanceReleaseVersionOperator",
     "LanceRemoveOrphansOperator",
+    "LanceRestoreTableOperator",
     "LanceSparkIngestOperator",
     "LanceTagVersionOperator",
     "SparkLake",
@@ -80,10 +86,12 @@ __getattr__ = lazy_exports(
         "LanceDeregisterTableOperator": "tables",
         "LanceDropNamespaceOperator": "namespaces",
         "LanceDropTableOperator": "tables",
+        "LanceFindVersionOperator": "restore",
         "LanceMaintainTableOperator": "maintain_table",
         "LanceRegisterTableOperator": "tables",
         "LanceReleaseVersionOperator": "versions",
         "LanceRemoveOrphansOperator": "table_clean_up",
+        "LanceRestoreTableOperator": "restore",
         "LanceSparkIngestOperator": "ingest",
         "LanceTagVersionOperator": "versions",
         "SparkLake": "taskflow",

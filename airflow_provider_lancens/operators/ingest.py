@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_lancens.hooks.template_args import check_mapping, parse_table, parse_text
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators._spark.spark_operator import LanceSparkOperator
-from airflow_provider_lancens.operators._spark.write_naming import asked_policy, idempotency_key, occasion_of
+from airflow_provider_lancens.operators._spark.write_naming import (
+    asked_policy,
+    conditions,
+    fingerprint_of,
+    idempotency_key,
+    occasion_of,
+)
 from airflow_provider_lancens.spark.options import (
     Mode,
     OnExistingKey,
@@ -56,6 +62,9 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         on: the key columns of an ``upsert``.
         overwrite_schema: whether an ``overwrite`` also replaces the schema; by default the rows must match
             it.
+        replace_where: a condition in SQL, such as ``day = '{{ ds }}'``: an ``overwrite`` replaces only the
+            rows that match it, and all new rows must match it, as described for
+            `airflow_provider_lancens.spark.write_table`. Templated.
         idempotency_key: identifies this write. By default the DAG, the task, the map index and the data
             interval, or the run if there is no interval: a cleared or repeated task changes nothing.
             Templated.
@@ -79,6 +88,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         "files",
         "inputs",
         "op_kwargs",
+        "replace_where",
         "idempotency_key",
         "fingerprint",
         *LanceSparkOperator.template_fields,
@@ -88,6 +98,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         "files": "json",
         "inputs": "json",
         "op_kwargs": "json",
+        "replace_where": "sql",
         **LanceSparkOperator.template_fields_renderers,
     }
 
@@ -101,6 +112,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         mode: Mode = "append",
         on: Sequence[str] | None = None,
         overwrite_schema: bool = False,
+        replace_where: str | None = None,
         idempotency_key: str | None = None,
         fingerprint: str | None = None,
         on_existing_key: OnExistingKey = "skip",
@@ -120,7 +132,8 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         self.idempotency_key = idempotency_key
         self.fingerprint = fingerprint
         layout = check_mapping("options", options)
-        self._request = _write_request(mode, on, overwrite_schema, on_existing_key, layout)
+        self.replace_where = replace_where
+        self._request = _write_request(mode, on, overwrite_schema, replace_where, on_existing_key, layout)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return the commit of an earlier run, or write and commit the rows.
@@ -153,14 +166,21 @@ class LanceSparkIngestOperator(LanceSparkOperator):
     def _keyed(self, key: str, source: IngestSource, target: ResolvedTable, context: Context) -> WriteRequest:
         fingerprint = parse_text(self.fingerprint)
         if fingerprint is None and parse_text(self.idempotency_key) is None:
-            fingerprint = source.fingerprint(target)
+            fingerprint = self._fingerprint_of(source, target)
         return replace(
             self._request,
+            replace_where=self.replace_where,
             idempotency_key=key,
             fingerprint=fingerprint,
             on_existing_key=asked_policy(self._request.on_existing_key, context),
             occasion=occasion_of(context),
         )
+
+    def _fingerprint_of(self, source: IngestSource, target: ResolvedTable) -> str | None:
+        fingerprint = source.fingerprint(target)
+        if fingerprint is None or self.replace_where is None:
+            return fingerprint
+        return fingerprint_of({"source": fingerprint}, *conditions(self.replace_where))
 
     def _parsed_source(self) -> IngestSource:
         from airflow_provider_lancens.operators._spark.ingest_sources import FilesOfTask, FunctionOfTask
@@ -193,6 +213,7 @@ def _write_request(
     mode: Mode,
     on: Sequence[str] | None,
     overwrite_schema: bool,
+    replace_where: str | None,
     on_existing_key: OnExistingKey,
     layout: Mapping[str, Any],
 ) -> WriteRequest:
@@ -202,7 +223,12 @@ def _write_request(
         raise ValueError(f"options: {error}") from error
     try:
         return WriteRequest(
-            mode, on_existing_key=on_existing_key, on=on, overwrite_schema=overwrite_schema, options=options
+            mode,
+            on_existing_key=on_existing_key,
+            on=on,
+            overwrite_schema=overwrite_schema,
+            options=options,
+            replace_where=replace_where,
         )
     except Exception as error:  # an InvalidInputError: importing its class would slow down parsing all DAGs
         raise ValueError(str(error)) from error

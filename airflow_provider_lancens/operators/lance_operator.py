@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -60,7 +60,12 @@ class LanceOperator(BaseOperator):
             yield hook.get_conn()
 
     def note_version(
-        self, context: Context, table: TableId, version: int, previous_version: int | None
+        self,
+        context: Context,
+        table: TableId,
+        version: int,
+        previous_version: int | None,
+        extra: Mapping[str, Any] | None = None,
     ) -> None:
         """Attach a table's version to the asset events of the task's outlets.
 
@@ -69,6 +74,7 @@ class LanceOperator(BaseOperator):
             table: identifier of the table that was changed.
             version: its version now.
             previous_version: the version before, or None.
+            extra: further values of the events' extra.
         """
         changed = LanceTable.of(self.lance_conn_id, str(table))
-        note_version(context, self.outlets, changed, version, previous_version)
+        note_version(context, self.outlets, changed, version, previous_version, extra)

@@ -17,6 +17,7 @@ from airflow_provider_lancens.operators._spark.ingest_sources import PinnedTable
 from airflow_provider_lancens.operators._spark.spark_operator import CancellableSparkWork, killable
 from airflow_provider_lancens.operators._spark.write_naming import (
     asked_policy,
+    conditions,
     default_idempotency_key,
     fingerprint_of,
     occasion_of,
@@ -24,6 +25,8 @@ from airflow_provider_lancens.operators._spark.write_naming import (
 from airflow_provider_lancens.operators.lance_operator import DEFAULT_CONNECTION
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from airflow.sdk import Context
 
     from airflow_provider_lancens.spark.options import Mode, OnExistingKey, WriteOptions
@@ -44,6 +47,8 @@ class SparkLake:
         table: str | Mapping[str, Any],
         version: int | None = None,
         *,
+        as_of: datetime | None = None,
+        tag: str | None = None,
         columns: Sequence[str] | None = None,
         filter: str | None = None,  # noqa: A002 what Lance's own readers call it
     ) -> Any:
@@ -53,13 +58,17 @@ class SparkLake:
             table: its identifier, ``database$table``, or a mapping with table and version: the XCom of a
                 sensor or of an ingestion.
             version: the version; by default the one given by `table`, else the current newest one.
+            as_of: reads the version that was the newest at this time, such as the end of the data interval.
+            tag: reads the version with this tag.
             columns: the columns to read; by default all.
             filter: a condition in Lance's SQL, evaluated on the executors.
 
         Raises:
-            AirflowFailException: `table` is invalid, or there is no such table, version or column.
+            AirflowFailException: an argument is invalid, or there is no such table, version, tag or column.
         """
         from airflow_provider_lancens.spark.read.table_reader import read_table
+        from airflow_provider_lancens.spark.table.resolved_table import resolved_table
+        from airflow_provider_lancens.spark.table.version_lookup import WantedVersion
 
         if isinstance(table, Mapping):
             pinned = PinnedTable.parse("table", table)
@@ -67,10 +76,13 @@ class SparkLake:
         else:
             identifier = parse_table(table)
         name = str(identifier)
-        self._read.setdefault(name, []).append(version)
         with airflow_errors(f"reading table {name!r} through connection {self._hook.lance_conn_id!r}"):
+            namespace = self._hook.get_conn()
+            with resolved_table(namespace, identifier) as target:
+                version = WantedVersion(version, as_of, tag).find(target)
+            self._read.setdefault(name, []).append(version)
             return read_table(
-                self.spark, self._hook.get_conn(), identifier, version=version, columns=columns, filter=filter
+                self.spark, namespace, identifier, version=version, columns=columns, filter=filter
             )
 
     def write(
@@ -81,6 +93,7 @@ class SparkLake:
         mode: Mode = "append",
         on: Sequence[str] | None = None,
         overwrite_schema: bool = False,
+        replace_where: str | None = None,
         idempotency_key: str | None = None,
         fingerprint: str | None = None,
         on_existing_key: OnExistingKey = "skip",
@@ -95,6 +108,8 @@ class SparkLake:
             on: the key columns of an ``upsert``.
             overwrite_schema: whether an ``overwrite`` also replaces the schema; by default the rows must
                 match it.
+            replace_where: a condition in SQL, such as ``day = '2026-11-01'``: an ``overwrite`` replaces only
+                the rows that match it, and all new rows must match it.
             idempotency_key: identifies this write; by default the task, its data interval or run, the table,
                 and the number of the task's write to it.
             fingerprint: identifies the content written under the key; with the default key, the default is
@@ -123,11 +138,12 @@ class SparkLake:
         name, layout = str(identifier), _write_options(options)
         if not idempotency_key:
             idempotency_key = self._default_key(name)
-            fingerprint = fingerprint or fingerprint_of(self._read)
+            fingerprint = fingerprint or fingerprint_of(self._read, *conditions(replace_where))
         with airflow_errors(f"writing table {name!r} through connection {self._hook.lance_conn_id!r}"):
             policy, occasion = asked_policy(on_existing_key, self._context), occasion_of(self._context)
             request = WriteRequest(
-                *(mode, idempotency_key, fingerprint, policy, on, overwrite_schema, layout), occasion=occasion
+                *(mode, idempotency_key, fingerprint, policy, on, overwrite_schema, layout, occasion),
+                replace_where=replace_where,
             )
             with resolved_table(self._hook.get_conn(), identifier) as target:
                 result = write_rows(FrameRows(df), look_up(target, request))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.options import WriteOptions, WriteResult
     from airflow_provider_lancens.spark.read.table_reader import read_table
     from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
+    from airflow_provider_lancens.spark.table.version_lookup import find_version
     from airflow_provider_lancens.spark.write.files.file_writer import write_files
     from airflow_provider_lancens.spark.write.files.fingerprint import fingerprint_files
     from airflow_provider_lancens.spark.write.pipeline import confirm_write, find_write
@@ -31,6 +32,7 @@ __all__ = [
     "WriteResult",
     "confirm_write",
     "delete_rows",
+    "find_version",
     "find_write",
     "fingerprint_files",
     "lance_data_source",
@@ -51,6 +53,7 @@ __getattr__ = lazy_exports(
         "WriteResult": "options",
         "confirm_write": "write.pipeline",
         "delete_rows": "commit.delete",
+        "find_version": "table.version_lookup",
         "find_write": "write.pipeline",
         "fingerprint_files": "write.files.fingerprint",
         "lance_data_source": "datasource",

@@ -74,6 +74,8 @@ class WriteRequest:
     occasion: str | None = None
     """For ``replace`` and ``write_again``: the same for all tries of one repetition; without one, each call
     is another repetition."""
+    replace_where: str | None = None
+    """The condition on the rows that an overwrite replaces; None replaces all."""
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -92,11 +94,22 @@ class WriteRequest:
                 f"overwrite_schema: expected False for mode {self.mode!r}; only an overwrite can "
                 "replace columns"
             )
+        self._check_replace_where()
         if self.mode == "upsert" and "replace" in self.on_existing_key:
             _refuse(
                 f"on_existing_key={self.on_existing_key!r}: not supported for mode 'upsert', since the rows "
                 "that it replaced no longer exist; upsert corrected rows with 'write_again'"
             )
+
+    def _check_replace_where(self) -> None:
+        if self.replace_where is None:
+            return
+        if not isinstance(self.replace_where, str) or not self.replace_where.strip():
+            _refuse(f"replace_where: expected a condition, or None; got {self.replace_where!r}")
+        if self.mode != "overwrite":
+            _refuse(f"replace_where: expected None for mode {self.mode!r}; it limits an overwrite")
+        if self.overwrite_schema:
+            _refuse("overwrite_schema: expected False with replace_where; rows that stay need their columns")
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ class LanceDataSource(DataSource):
         schema, self._task = plan_read(
             namespace_of(self.options, self.namespace),
             config.table,
-            version=config.version,
+            wanted=config.wanted,
             columns=config.columns,
             condition=config.filter,
         )

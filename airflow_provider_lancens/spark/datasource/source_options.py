@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from datetime import datetime
 from typing import Any, Self, cast
 
 from lance_namespace.errors import InvalidInputError
 
 from airflow_provider_lancens.spark.options import Mode, WriteOptions, WriteRequest
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
+from airflow_provider_lancens.spark.table.version_lookup import WantedVersion
 
 _NAMESPACE = "namespace."
 _IMPL = "namespace.impl"
 _LAYOUT = tuple(field.name for field in fields(WriteOptions))
 _KEY = ("idempotency_key", "fingerprint", "on_existing_key", "occasion")
-_WRITE = ("table", *_KEY, "on", "overwrite_schema", *_LAYOUT)
-_READ = ("table", "version", "columns", "filter")
+_WRITE = ("table", *_KEY, "on", "overwrite_schema", "replace_where", *_LAYOUT)
+_READ = ("table", "version", "as_of", "tag", "columns", "filter")
 
 Options = Mapping[str, str]
 
@@ -27,7 +29,7 @@ class ReadConfig:
     """The arguments of a `read_table`."""
 
     table: str
-    version: int | None
+    wanted: WantedVersion
     columns: list[str] | None
     filter: str | None
 
@@ -42,7 +44,7 @@ class ReadConfig:
         columns = options.get("columns")
         return cls(
             table=_table(options),
-            version=_whole(options, "version"),
+            wanted=WantedVersion(_whole(options, "version"), _time(options, "as_of"), options.get("tag")),
             columns=None if columns is None else _names("columns", columns),
             filter=options.get("filter"),
         )
@@ -69,6 +71,7 @@ def write_request(options: Options, overwrite: bool) -> tuple[str, WriteRequest]
         **key,
         on=on,
         overwrite_schema=_flag(options, "overwrite_schema") or False,
+        replace_where=options.get("replace_where"),
         options=_layout(options),
     )
 
@@ -137,6 +140,16 @@ def _whole(options: Options, name: str) -> int | None:
     if not (text.isascii() and text.isdecimal() and int(text) > 0):
         raise InvalidInputError(f"{name}: expected a whole number of at least 1, got {text!r}")
     return int(text)
+
+
+def _time(options: Options, name: str) -> datetime | None:
+    text = options.get(name)
+    try:
+        return None if text is None else datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidInputError(
+            f"{name}: expected a time such as 2026-11-01T06:00:00+00:00, got {text!r}"
+        ) from None
 
 
 def _flag(options: Options, name: str) -> bool | None:

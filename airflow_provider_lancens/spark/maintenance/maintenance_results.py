@@ -134,14 +134,14 @@ class RestoreResult(Result):
     """Identifier, such as ``db$table``."""
     version: int
     """The newest version now."""
-    restored_version: int
-    """The older version that it restores."""
+    restored_version: int | None
+    """The older version that it restores; None if an earlier run did and its commit isn't kept any more."""
     undone: tuple[UndoneCommit, ...]
     """The commits in between."""
     seconds: float
     """Wall-clock time of the call."""
     restored: bool
-    """Whether this call committed; false if the newest version lacks no file."""
+    """Whether this call committed; false if an earlier run did, or no version is to be restored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,28 +1,36 @@
-"""Find versions whose files were removed, and restore one that is complete. No Spark."""
+"""Restore an older version, once; and find versions whose files were removed. No Spark."""
 
 from __future__ import annotations
 
 import logging
 import time
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
-from lance_namespace.errors import (
-    ConcurrentModificationError,
-    InvalidTableStateError,
-    TableVersionNotFoundError,
-)
+from lance_namespace.errors import InvalidInputError, InvalidTableStateError, TableVersionNotFoundError
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage.missing_files import StoredVersions, example_of
-from airflow_provider_lancens.spark.commit.single_version_commit import LANCE_ERRORS, SingleVersionCommit
-from airflow_provider_lancens.spark.keys import IDEMPOTENCY_KEY, KeyedCommit, record_restores
+from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
+from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
+from airflow_provider_lancens.spark.keys import (
+    IDEMPOTENCY_KEY,
+    Counts,
+    KeyedCommit,
+    KeyLookup,
+    look_up,
+    record_restores,
+)
 from airflow_provider_lancens.spark.maintenance.maintenance_results import (
     FileCheck,
     RestoreResult,
     UndoneCommit,
 )
-from airflow_provider_lancens.spark.table.history import read_transaction
+from airflow_provider_lancens.spark.options import OnExistingKey, WriteRequest
+from airflow_provider_lancens.spark.table.history import read_transaction, restored_version
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
+from airflow_provider_lancens.spark.table.version_lookup import WantedVersion
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -59,7 +67,15 @@ def check_files(namespace: NamespaceSpec | LanceNamespace, table: TableId | str)
 
 
 def restore_version(
-    namespace: NamespaceSpec | LanceNamespace, table: TableId | str, version: int | None = None
+    namespace: NamespaceSpec | LanceNamespace,
+    table: TableId | str,
+    version: int | None = None,
+    *,
+    as_of: datetime | None = None,
+    tag: str | None = None,
+    idempotency_key: str | None = None,
+    on_existing_key: OnExistingKey = "skip",
+    occasion: str | None = None,
 ) -> RestoreResult:
     """Restore an older version by a new commit; nothing is removed.
 
@@ -69,40 +85,106 @@ def restore_version(
     Args:
         namespace: the namespace that knows the table, or a `NamespaceSpec` to connect from.
         table: its identifier, such as ``db$table``.
-        version: the version to restore; None is the newest one that lacks no file, and commits nothing if
-            that is already the newest version.
+        version: the version to restore. Without it, and without `as_of` and `tag`, that is the newest one
+            that lacks no file, and nothing is committed if that is already the newest version.
+        as_of: restores the version that was the newest at this time, see `find_version`.
+        tag: restores the version with this tag.
+        idempotency_key: identifies this restore, which is then made only once, whatever is committed
+            afterwards; None makes every call a new one.
+        on_existing_key: what to do if the key was committed before: ``skip``, or ``write_again`` to restore
+            once more.
+        occasion: the same for all tries of one ``write_again``, which is then made only once.
 
     Returns:
         The version that was made, and the commits that it undoes.
 
     Raises:
         TableNotFoundError: (4) the table isn't declared.
+        TableTagNotFoundError: (8) it has no such tag.
         TableVersionNotFoundError: (11) there is no such version, or none at all.
-        InvalidInputError: (13) `table` can't be an identifier.
+        InvalidInputError: (13) an argument is invalid, or the key was committed with other ones.
         ConcurrentModificationError: (14) others committed meanwhile; nothing was committed.
         InvalidTableStateError: (19) the version lacks files, or every version does; or metastore and storage
             disagree on which version is the newest.
     """
-    started = time.monotonic()
+    wanted = WantedVersion(version, as_of, tag)
+    if on_existing_key not in ("skip", "write_again"):
+        raise InvalidInputError(
+            f"on_existing_key: expected skip or write_again for a restore, got {on_existing_key!r}"
+        )
+    request = WriteRequest(  # only to look up its key
+        idempotency_key=idempotency_key,
+        fingerprint=str(wanted) or None,
+        on_existing_key=on_existing_key,
+        occasion=occasion,
+    )
     with resolved_table(namespace, table) as target:
-        latest = target.open_latest()
-        if latest is None:
-            raise TableVersionNotFoundError(
-                f"table {target.id} is declared, but nothing has been written to it yet"
-            )
-        wanted = _newest_whole(target, latest) if version is None else version
-        target.check_version(wanted)
-        _check_whole(target, wanted)
-        undone = _commits_after(latest, wanted)
-        restored = wanted != latest.version
-        made = _restore(target, latest.version, wanted) if restored else latest.version
-        if restored:
-            _check_whole(target, made)  # a clean-up may have removed that version meanwhile
-            record_restores(target, target.open(made))
-        seconds = round(time.monotonic() - started, 3)
-        result = RestoreResult(str(target.id), made, wanted, undone, seconds, restored)
+        lookup = look_up(target, request)
+        if lookup.earlier is not None:
+            result = _earlier_result(lookup, lookup.earlier)
+        else:
+            result = _restored(lookup, wanted)
     _log.info("%s", _sentence(result))
     return result
+
+
+@dataclass(frozen=True, slots=True)
+class Restoration(TableChange):
+    """Restore a version, unless others commit meanwhile."""
+
+    version: int
+
+    def apply_to(self, latest: LanceDataset | None) -> CommitStep:
+        """See `TableChange.apply_to`: what others commit meanwhile would be undone unseen."""
+        from lance import LanceOperation
+
+        if latest is None:
+            raise self._conflict("its data set was removed")
+        if latest.version != self.base:
+            raise self._conflict(f"other writers committed up to version {latest.version}")
+        return CommitStep(LanceOperation.Restore(self.version), latest.version)
+
+
+def _restored(lookup: KeyLookup, wanted: WantedVersion) -> RestoreResult:
+    target, latest = lookup.target, lookup.latest
+    if latest is None:
+        raise TableVersionNotFoundError(
+            f"table {target.id} is declared, but nothing has been written to it yet"
+        )
+    version = _version_to_restore(target, latest, wanted)
+    undone = _commits_after(latest, version)
+    made = CommitOutcome(KeyedCommit(version), made_here=False)
+    # Under a key also the newest version, so that a rerun doesn't undo later commits.
+    if version != latest.version or (wanted.is_given and lookup.request.idempotency_key):
+        made = _commit(lookup, latest, version)
+    if made.made_here:
+        _check_whole(target, made.commit.version)  # a clean-up may have removed that version meanwhile
+        record_restores(target, target.open(made.commit.version))
+    seconds = round(time.monotonic() - lookup.started, 3)
+    return RestoreResult(str(target.id), made.commit.version, version, undone, seconds, made.made_here)
+
+
+def _version_to_restore(target: ResolvedTable, latest: LanceDataset, wanted: WantedVersion) -> int:
+    version = wanted.find(target)
+    if version is None:
+        return _newest_whole(target, latest)
+    target.check_version(version)
+    _check_whole(target, version)
+    return version
+
+
+def _commit(lookup: KeyLookup, latest: LanceDataset, version: int) -> CommitOutcome:
+    base, schema = latest.version, latest.schema
+    change = Restoration(str(lookup.target.id), base, schema, [], version)
+    committer = Committer(lookup.target, lookup.write, Counts())
+    return committer.commit(change, looked_up_to=lookup.version)
+
+
+def _earlier_result(lookup: KeyLookup, earlier: KeyedCommit) -> RestoreResult:
+    transaction = None if lookup.latest is None else read_transaction(lookup.latest, earlier.version)
+    version = None if transaction is None else restored_version(transaction)
+    seconds = round(time.monotonic() - lookup.started, 3)
+    return RestoreResult(str(lookup.target.id), earlier.version, version, (), seconds, restored=False)
 
 
 def _newest_whole(target: ResolvedTable, latest: LanceDataset) -> int:
@@ -122,22 +204,6 @@ def _check_whole(target: ResolvedTable, version: int) -> None:
             f"table {target.id}: version {version} refers to files that were removed: "
             f"{example_of(missing)}; choose an older version that check_files reports as complete"
         )
-
-
-def _restore(target: ResolvedTable, latest: int, wanted: int) -> int:
-    from lance import LanceOperation, Transaction
-
-    fence = SingleVersionCommit(target.versions, None, target, latest)
-    try:
-        fence.commit(Transaction(latest, LanceOperation.Restore(wanted)))
-    except LANCE_ERRORS as error:
-        if target.latest_version() == latest:
-            raise fence.error_of(error) from error
-        raise ConcurrentModificationError(
-            f"table {target.id}: other writers committed after version {latest}; nothing was "
-            "restored, run it again"
-        ) from error
-    return latest + 1
 
 
 def _commits_after(latest: LanceDataset, version: int) -> tuple[UndoneCommit, ...]:
@@ -165,7 +231,7 @@ def _missing(target: ResolvedTable, version: int) -> tuple[str, ...]:
 
 def _sentence(result: RestoreResult) -> str:
     if not result.restored:
-        return f"table {result.table}: no file is missing, still at version {result.version}"
+        return f"table {result.table}: nothing to restore, at version {result.version}"
     keys = ", ".join(one.idempotency_key for one in result.undone if one.idempotency_key)
     return (
         f"table {result.table}: restored version {result.restored_version} as version "

@@ -13,11 +13,13 @@ from lance_namespace.errors import (
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
+from airflow_provider_lancens.spark.table.version_lookup import WantedVersion
 from airflow_provider_lancens.spark.types import arrow_schema, spark_schema
 from airflow_provider_lancens.spark.write.executor_tasks import ReadTask
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import datetime
 
     from lance import LanceDataset
     from lance_namespace import LanceNamespace
@@ -34,6 +36,8 @@ def read_table(
     table: TableId | str,
     *,
     version: int | None = None,
+    as_of: datetime | None = None,
+    tag: str | None = None,
     columns: Sequence[str] | None = None,
     filter: str | None = None,  # noqa: A002 what Lance's own readers call it
 ) -> DataFrame:
@@ -46,18 +50,23 @@ def read_table(
         spark: the session.
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
         table: its identifier, such as ``db$table``.
-        version: the version to read; None reads the one that is newest now.
+        version: the version to read. Without it, and without `as_of` and `tag`, the one that is newest now.
+        as_of: reads the version that was the newest at this time, see `find_version`.
+        tag: reads the version with this tag.
         columns: the columns to read, in this order; None reads all.
         filter: a condition in Lance's SQL dialect, such as ``month = 3 AND delay IS NOT NULL``; it runs on
             the executors, before Spark gets the rows.
 
     Raises:
         TableNotFoundError: (4) the table isn't declared.
+        TableTagNotFoundError: (8) it has no such tag.
         TableVersionNotFoundError: (11) it has no such version, or none at all yet.
         TableColumnNotFoundError: (12) it has no such column.
-        InvalidInputError: (13) the filter is invalid, or Spark has no type for a column.
+        InvalidInputError: (13) the filter or the time is invalid, more than one of `version`, `as_of` and
+            `tag` is given, or Spark has no type for a column.
     """
-    schema, task = plan_read(namespace, table, version=version, columns=columns, condition=filter)
+    wanted = WantedVersion(version, as_of, tag)
+    schema, task = plan_read(namespace, table, wanted=wanted, columns=columns, condition=filter)
     if not task.groups:
         return spark.createDataFrame([], schema)
     return spark.range(0, len(task.groups), 1, len(task.groups)).mapInArrow(task.run, schema)
@@ -67,13 +76,13 @@ def plan_read(
     namespace: NamespaceSpec | LanceNamespace,
     table: TableId | str,
     *,
-    version: int | None,
+    wanted: WantedVersion,
     columns: Sequence[str] | None,
     condition: str | None,
 ) -> tuple[StructType, ReadTask]:
     """Plan a read on the driver: return the Spark schema, and the task for the executors."""
     with resolved_table(namespace, table) as target:
-        return _plan(target, _open(target, version), columns, condition)
+        return _plan(target, _open(target, wanted.find(target)), columns, condition)
 
 
 def check_filter(target: ResolvedTable, dataset: LanceDataset, condition: str) -> None:

@@ -22,6 +22,7 @@ from airflow_provider_lancens.spark.table.credential_vendor import vendor_argume
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.write.fragment_writer import write_overlapping
 from airflow_provider_lancens.spark.write.record_batches import conform, without_empty
+from airflow_provider_lancens.spark.write.row_condition import matching
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ class WriteTask:
     """The manifest of the version `appends_to`; None if each task is to read it."""
     progress: WriteProgress | None = field(default=None, repr=False)
     """Where to report how far the task is."""
+    condition: str | None = None
+    """The condition that all rows must match; None allows any."""
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write a partition; an empty one writes nothing.
@@ -65,6 +68,8 @@ class WriteTask:
         if first is None:
             return
         stream = conform(itertools.chain([first], filled), self.schema)
+        if self.condition is not None:
+            stream = matching(stream, self.condition, self.schema)
         reporting = nullcontext(stream) if self.progress is None else self.progress.reporting(stream)
         with storage_failures(self.dataset.location, self.dataset.storage_options), reporting as rows:
             fragments = self._write_all(rows)

@@ -37,6 +37,7 @@ def write_table(
     occasion: str | None = None,
     on: Sequence[str] | None = None,
     overwrite_schema: bool = False,
+    replace_where: str | None = None,
 ) -> WriteResult:
     """Write a DataFrame to a declared table, in one commit.
 
@@ -66,6 +67,9 @@ def write_table(
         overwrite_schema: whether an ``overwrite`` also replaces the columns. By default it keeps them, and
             the rows must fit them as those of an append must. In both cases Lance drops all indices; the
             log names them.
+        replace_where: a condition in SQL, such as ``day = '2026-11-01'``: an ``overwrite`` then replaces
+            only the rows that match it. All new rows must match it too. Comparisons, ``IN``, ``BETWEEN``,
+            ``LIKE``, ``IS NULL``, ``AND``, ``OR`` and ``NOT`` are allowed.
 
     Returns:
         The version with the rows, and their counts. An append of no rows to an existing data set commits
@@ -78,13 +82,14 @@ def write_table(
             committed with another fingerprint, can't be replaced, or has expired.
         InvalidTableStateError: (19) it cannot be determined whether the key was committed.
         ConcurrentModificationError: (14) `overwrite`, and rows were changed while it ran, or `upsert`, and
-            columns were.
+            columns were; or rows that match `replace_where` were written meanwhile.
         TableSchemaValidationError: (20) the columns don't fit those of the table; the message names them, and
             for an `overwrite` also the indices that would be dropped.
     """
     layout = options or DEFAULT_LAYOUT
     request = WriteRequest(
-        mode, idempotency_key, fingerprint, on_existing_key, on, overwrite_schema, layout, occasion
+        *(mode, idempotency_key, fingerprint, on_existing_key, on, overwrite_schema, layout, occasion),
+        replace_where=replace_where,
     )
     with resolved_table(namespace, table) as target:
         return write_rows(FrameRows(df), look_up(target, request))

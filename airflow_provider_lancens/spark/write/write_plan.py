@@ -11,8 +11,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
+from lance_namespace.errors import InvalidInputError
 
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
+from airflow_provider_lancens.spark.commit.replace_where import ReplaceWhere
 from airflow_provider_lancens.spark.commit.replacement import replacing
 from airflow_provider_lancens.spark.commit.table_changes import (
     KINDS,
@@ -24,9 +26,11 @@ from airflow_provider_lancens.spark.commit.table_changes import (
 from airflow_provider_lancens.spark.commit.upsert import Upsert, check_keys, read_keys
 from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedCommit, KeyedWrite, KeyLookup
 from airflow_provider_lancens.spark.options import WriteRequest
+from airflow_provider_lancens.spark.read.table_reader import check_filter
 from airflow_provider_lancens.spark.table.dataset_ref import small_manifest
 from airflow_provider_lancens.spark.write.column_names import check_columns
 from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
+from airflow_provider_lancens.spark.write.files.sql_predicate import parse_predicate
 from airflow_provider_lancens.spark.write.schema_check import mismatches, schema_mismatch
 from airflow_provider_lancens.spark.write.schema_overwrite import overwrite_mismatch, report_overwrite
 
@@ -64,17 +68,12 @@ class WritePlan:
             TableSchemaValidationError: (20) the columns don't fit those of the table, and the write may not
                 replace them.
         """
-        base, request, table = lookup.latest, lookup.request, str(lookup.target.id)
-        kind: Callable[..., TableChange] = _KINDS[request.mode]
-        if base is not None and lookup.replaced is not None:
-            kind = replacing(request.mode, base, lookup.replaced, table)
-        elif base is not None and request.mode == "create":
-            raise already_exists(table, base.version)
+        base = lookup.latest
         return cls(
-            request=request,
+            request=lookup.request,
             write=lookup.write,
             looked_up_to=lookup.version,
-            kind=kind,
+            kind=_kind(lookup),
             base=None if base is None else base.version,
             task=_task(lookup, columns),
         )
@@ -117,10 +116,23 @@ class WritePlan:
             return read_keys(self.task.dataset, fragments, columns, str(target.id))
 
 
+def _kind(lookup: KeyLookup) -> Callable[..., TableChange]:
+    base, request, table = lookup.latest, lookup.request, str(lookup.target.id)
+    if request.replace_where is not None:
+        # Also in place of an earlier commit under the key, whose rows match the condition.
+        return partial(ReplaceWhere, condition=request.replace_where)
+    if base is not None and lookup.replaced is not None:
+        return replacing(request.mode, base, lookup.replaced, table)
+    if base is not None and request.mode == "create":
+        raise already_exists(table, base.version)
+    return _KINDS[request.mode]
+
+
 def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:
     base, request = lookup.latest, lookup.request
     table, dataset = str(lookup.target.id), lookup.target.dataset
-    adds_rows = base is not None and request.mode in ("append", "upsert")
+    keeps_rows = request.mode in ("append", "upsert") or request.replace_where is not None
+    adds_rows = base is not None and keeps_rows
     vectors = None if adds_rows else request.options.vector_columns
     schema = columns.schema(dataset.storage_options, vectors)
     if base is None or request.overwrite_schema:
@@ -131,6 +143,8 @@ def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:
         schema = base.schema
     if request.on:
         check_keys(request.on, schema, table)
+    if request.replace_where is not None:
+        _check_condition(lookup, request.replace_where, schema)
     return WriteTask(
         dataset=dataset,
         schema=schema,
@@ -141,4 +155,15 @@ def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:
         data_storage_version=request.options.data_storage_version
         if base is None
         else base.data_storage_version,
+        condition=request.replace_where,
     )
+
+
+def _check_condition(lookup: KeyLookup, condition: str, schema: pa.Schema) -> None:
+    """Check that executors can apply the condition to new rows, and Lance to those of the table."""
+    try:
+        parse_predicate(condition, schema)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"table {lookup.target.id}: replace_where: {error}") from error
+    if lookup.latest is not None:
+        check_filter(lookup.target, lookup.latest, condition)

@@ -39,6 +39,7 @@ def write_files(
     occasion: str | None = None,
     on: Sequence[str] | None = None,
     overwrite_schema: bool = False,
+    replace_where: str | None = None,
 ) -> WriteResult:
     """Write the rows of files to a declared table, in one commit, as `write_table` does for a DataFrame.
 
@@ -60,6 +61,7 @@ def write_files(
         occasion: the same for all tries of one repetition, see `write_table`.
         on: the key columns of an upsert, by the table's names.
         overwrite_schema: whether an ``overwrite`` also replaces the columns; see `write_table`.
+        replace_where: the condition on the rows that an ``overwrite`` replaces; see `write_table`.
 
     Returns:
         The version with the rows, and their counts.
@@ -71,13 +73,14 @@ def write_files(
         InvalidInputError: (13) an argument is invalid, there is no file, or one can't be read; or the key was
             committed with another fingerprint, can't be replaced, or has expired.
         ConcurrentModificationError: (14) `overwrite`, and rows were changed while it ran, or `upsert`, and
-            columns were.
+            columns were; or rows that match `replace_where` were written meanwhile.
         ServiceUnavailableError: (17) the storage of the files returned an unexpected response, or none.
         TableSchemaValidationError: (20) the files don't have one schema, or don't fit the table.
     """
     layout = options or DEFAULT_LAYOUT
     request = WriteRequest(
-        mode, idempotency_key, fingerprint, on_existing_key, on, overwrite_schema, layout, occasion
+        *(mode, idempotency_key, fingerprint, on_existing_key, on, overwrite_schema, layout, occasion),
+        replace_where=replace_where,
     )
     with resolved_table(namespace, table) as target:
         return write_rows(FileRows(spark, source), look_up(target, request))

@@ -1,5 +1,7 @@
 # ruff: noqa: E402 an older PySpark is sorted out before what it can't import
 
+from datetime import UTC, datetime
+
 import pytest
 from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
 from pyspark.sql.types import StructType
@@ -11,6 +13,7 @@ need_data_sources()
 from airflow_provider_lancens.spark import LanceDataSource, NamespaceSpec, WriteOptions
 from airflow_provider_lancens.spark.datasource import check_pyspark
 from airflow_provider_lancens.spark.datasource.source_options import ReadConfig, namespace_of, write_request
+from airflow_provider_lancens.spark.table.version_lookup import WantedVersion
 
 BOUND = NamespaceSpec("dir", {"root": "/lake"})
 
@@ -18,8 +21,19 @@ BOUND = NamespaceSpec("dir", {"root": "/lake"})
 def test_options_of_a_read_are_parsed() -> None:
     options = {"table": "db$t", "version": "3", "columns": "id, price", "filter": "id > 1"}
 
-    assert ReadConfig.of(options) == ReadConfig("db$t", 3, ["id", "price"], "id > 1")
-    assert ReadConfig.of({"table": "t"}) == ReadConfig("t", None, None, None)
+    assert ReadConfig.of(options) == ReadConfig("db$t", WantedVersion(3), ["id", "price"], "id > 1")
+    assert ReadConfig.of({"table": "t"}) == ReadConfig("t", WantedVersion(), None, None)
+
+
+def test_a_version_is_given_by_a_time_or_a_tag() -> None:
+    at_time = ReadConfig.of({"table": "t", "as_of": "2026-11-01T06:00:00+00:00"})
+
+    assert at_time.wanted == WantedVersion(as_of=datetime(2026, 11, 1, 6, tzinfo=UTC))
+    assert ReadConfig.of({"table": "t", "tag": "gold"}).wanted == WantedVersion(tag="gold")
+    with pytest.raises(InvalidInputError, match="as_of: expected a time such as"):
+        ReadConfig.of({"table": "t", "as_of": "yesterday"})
+    with pytest.raises(InvalidInputError, match="version, as_of, tag: expected at most one"):
+        ReadConfig.of({"table": "t", "tag": "gold", "version": "3"})
 
 
 def test_column_names_with_commas_are_given_as_json() -> None:

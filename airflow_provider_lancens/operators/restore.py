@@ -1,0 +1,187 @@
+"""Operators that find a version of a table by time or tag, and that restore one. No Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_lancens.hooks.template_args import (
+    check_choice,
+    is_template,
+    parse_table,
+    parse_text,
+    parse_version,
+)
+from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
+from airflow_provider_lancens.operators._spark.write_naming import asked_policy, idempotency_key, occasion_of
+from airflow_provider_lancens.operators.lance_operator import LanceOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_provider_lancens.spark.options import OnExistingKey
+
+
+class LanceFindVersionOperator(LanceOperator):
+    """Find the version that a table had at a time, or that a tag names, for tasks that read it.
+
+    Its XCom is ``{"table": str, "version": int}``, which can be passed as an ingestion's input and to
+    ``lake.read``: all tasks that use it read the same version, also if they are retried.
+
+    Args:
+        table: table identifier, ``database$table``. Templated.
+        as_of: a time with a time zone in the past, such as ``{{ data_interval_end }}``. Templated.
+        tag: the name of a tag, instead of a time. Templated.
+        lance_conn_id: a connection of any of this provider's types. Templated.
+    """
+
+    template_fields: Sequence[str] = ("table", "as_of", "tag", *LanceOperator.template_fields)
+    operator_extra_links = (LancePageLink(), LanceGlueTableLink())
+
+    def __init__(
+        self, *, table: str, as_of: datetime | str | None = None, tag: str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        if (as_of is None) == (tag is None):
+            raise ValueError(f"as_of, tag: expected one of them, got as_of={as_of!r}, tag={tag!r}")
+        _check_time(as_of)
+        self.table = table
+        self.as_of = as_of
+        self.tag = tag
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Find the version.
+
+        Raises:
+            AirflowFailException: there is no such table, tag or version, or `as_of` is invalid.
+            LanceRetryableError: the metastore or the storage is unavailable.
+        """
+        from airflow_provider_lancens.spark.table.version_lookup import find_version
+
+        table, as_of, tag = parse_table(self.table), parse_time("as_of", self.as_of), parse_text(self.tag)
+        with self.connected(f"finding a version of table {str(table)!r}") as namespace:
+            version = find_version(namespace, table, as_of=as_of, tag=tag)
+        self.log.info("Table %s was at version %d", table, version)
+        return {"table": str(table), "version": version}
+
+
+class LanceRestoreTableOperator(LanceOperator):
+    """Restore an older version of a table, by its number, a time or a tag, exactly once.
+
+    A new commit makes that version the newest; no version is removed. The commits in between are undone:
+    their idempotency keys count as never committed, so the tasks that made them write their rows again when
+    they are cleared. A task that is retried or cleared finds its restore and commits nothing.
+
+    Its XCom is ``{"table": str, "version": int, "previous_version": int, "restored_version": int | None,
+    "undone": [{"version": int, "operation": str, "idempotency_key": str | None, "rows": int}], "seconds":
+    float, "restored": bool}``. ``restored`` is false if an earlier run made the commit; ``undone`` is then
+    empty. If an outlet is the table's asset or an asset alias, the extra of its event contains the table,
+    both versions and ``restored_version``.
+
+    Args:
+        table: table identifier, ``database$table``. Templated.
+        version: the version to restore. Templated.
+        as_of: instead of a version, a time with a time zone in the past: restores the version that was the
+            newest then. Templated.
+        tag: instead of a version, the name of a tag. Templated.
+        idempotency_key: identifies this restore. By default the DAG, the task, the map index and the data
+            interval, or the run if there is no interval. Templated.
+        on_existing_key: what to do if the key was committed before: ``skip``, or ``write_again`` to restore
+            once more. ``lance_on_existing_key`` in the run's configuration overrides it, for all tasks or by
+            task id.
+        lance_conn_id: a connection of any of this provider's types. Templated.
+    """
+
+    template_fields: Sequence[str] = (
+        *("table", "version", "as_of", "tag", "idempotency_key"),
+        *LanceOperator.template_fields,
+    )
+    operator_extra_links = (LancePageLink(), LanceGlueTableLink())
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        version: int | str | None = None,
+        as_of: datetime | str | None = None,
+        tag: str | None = None,
+        idempotency_key: str | None = None,
+        on_existing_key: OnExistingKey = "skip",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if sum(given is not None for given in (version, as_of, tag)) != 1:
+            raise ValueError(f"version, as_of, tag: expected one of them, got {version=}, {as_of=}, {tag=}")
+        _check_time(as_of)
+        check_choice("on_existing_key", on_existing_key, ("skip", "write_again"))
+        self.table = table
+        self.version = version
+        self.as_of = as_of
+        self.tag = tag
+        self.idempotency_key = idempotency_key
+        self.on_existing_key: OnExistingKey = on_existing_key
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Return the restore of an earlier run, or restore the version.
+
+        Raises:
+            AirflowFailException: there is no such table, tag or version, the version lacks files, or the key
+                was committed with other arguments.
+            LanceRetryableError: others committed meanwhile, or the metastore or the storage is unavailable.
+        """
+        from airflow_provider_lancens.spark.maintenance.restore import restore_version
+
+        table = parse_table(self.table)
+        wanted = {
+            "version": parse_version("version", self.version),
+            "as_of": parse_time("as_of", self.as_of),
+            "tag": parse_text(self.tag),
+        }
+        if all(value is None for value in wanted.values()):
+            raise AirflowFailException("version, as_of, tag: the one that is given is empty")
+        with self.connected(f"restoring table {str(table)!r}") as namespace:
+            result = restore_version(
+                namespace,
+                table,
+                **wanted,  # type: ignore[arg-type]
+                idempotency_key=idempotency_key(self.idempotency_key, context),
+                on_existing_key=asked_policy(self.on_existing_key, context),
+                occasion=occasion_of(context),
+            )
+        previous = result.version - 1
+        extra = {"restored_version": result.restored_version}
+        self.note_version(context, table, result.version, previous, extra)
+        return {**result.as_dict(), "previous_version": previous}
+
+
+def parse_time(argument: str, value: datetime | str | None) -> datetime | None:
+    """Parse a time that a template may have rendered as text.
+
+    Raises:
+        AirflowFailException: it is no time in ISO 8601; the message names the argument.
+    """
+    text = parse_text(value)
+    if text is None or isinstance(value, datetime):
+        return value if isinstance(value, datetime) else None
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise AirflowFailException(
+            f"{argument}={value!r}: not a time; allowed: ISO 8601 with a time zone, such as "
+            "2026-11-01T06:00:00+00:00"
+        ) from None
+
+
+def _check_time(as_of: datetime | str | None) -> None:
+    """Refuse an invalid time while the DAG is parsed."""
+    if as_of is None or is_template(as_of):
+        return
+    try:
+        time = parse_time("as_of", as_of)
+    except AirflowFailException as error:
+        raise ValueError(str(error)) from None
+    if time is None or time.tzinfo is None:
+        raise ValueError(f"as_of={as_of!r}: expected a time with a time zone")

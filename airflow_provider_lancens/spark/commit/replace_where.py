@@ -1,0 +1,67 @@
+"""Replace the rows that match a condition by new ones that match it too, in one commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airflow_provider_lancens.spark.commit.row_deletions import RowDeletions
+from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
+from airflow_provider_lancens.spark.table.history import data_changed
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+    from lance.fragment import LanceFragment
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceWhere(TableChange):
+    """Delete the rows that match a condition at commit time, and add the fragments."""
+
+    condition: str
+    """In Lance's SQL dialect."""
+
+    def apply_to(self, latest: LanceDataset | None) -> CommitStep:
+        """See `TableChange.apply_to`: commits of others conflict only if they wrote rows that match."""
+        from lance import LanceOperation
+
+        if latest is None:
+            return self._first_version()
+        self.check_same_columns(latest)
+        if self.base is not None and data_changed(latest, self.base):
+            self._check_no_new_rows(latest, self.base)
+        replaced = RowDeletions.where(latest, self.condition)
+        operation = LanceOperation.Update(
+            removed_fragment_ids=replaced.removed,
+            updated_fragments=replaced.updated,
+            new_fragments=list(self.fragments),
+        )
+        return CommitStep(operation, latest.version)
+
+    def _check_no_new_rows(self, latest: LanceDataset, base: int) -> None:
+        """Check that no row that matches is in a fragment written since the write began.
+
+        Rows that only a compaction moved there can't be told from others, and conflict too.
+
+        Raises:
+            ConcurrentModificationError: (14) there is one, which this commit would delete unseen.
+        """
+        written = _fragments_since(latest, base)
+        if written is None:
+            raise self._conflict(f"version {base} was cleaned up")
+        if written and latest.scanner(fragments=written, filter=self.condition).count_rows():
+            raise self._conflict(f"other writers wrote rows where {self.condition}")
+
+
+def _fragments_since(latest: LanceDataset, base: int) -> list[LanceFragment] | None:
+    """Return the fragments with files that an older version lacks; None if that isn't kept."""
+    try:
+        before = latest.checkout_version(base)
+    except (OSError, ValueError):
+        return None
+    known = {file.path for fragment in before.get_fragments() for file in fragment.metadata.files}
+    return [
+        fragment
+        for fragment in latest.get_fragments()
+        if not {file.path for file in fragment.metadata.files} <= known
+    ]

@@ -1,0 +1,155 @@
+"""Find the version that a table had at a time, or that a tag names."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from lance_namespace.errors import InvalidInputError, TableTagNotFoundError, TableVersionNotFoundError
+
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+    from lance_namespace import LanceNamespace
+
+
+def find_version(
+    namespace: NamespaceSpec | LanceNamespace,
+    table: TableId | str,
+    *,
+    as_of: datetime | None = None,
+    tag: str | None = None,
+) -> int:
+    """Return the version that was the newest at a time, or that a tag names.
+
+    The time of a version is the one in its manifest, by the clock of the machine that committed it. Looking
+    it up costs a listing, and a few requests for each doubling of the number of versions.
+
+    Args:
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier, such as ``db$table``.
+        as_of: a time with a time zone, not in the future, so that later calls return the same version.
+        tag: the name of a tag.
+
+    Raises:
+        TableNotFoundError: (4) the table isn't declared.
+        TableTagNotFoundError: (8) it has no such tag.
+        TableVersionNotFoundError: (11) nothing was written to it by then, or the versions of that time were
+            cleaned up.
+        InvalidInputError: (13) neither or both are given, or the time has no time zone or is in the future.
+    """
+    wanted = WantedVersion(as_of=as_of, tag=tag)
+    if not wanted.is_given:
+        raise InvalidInputError("as_of, tag: expected one of them, got none")
+    with resolved_table(namespace, table) as target:
+        return wanted.find(target) or 0
+
+
+@dataclass(frozen=True, slots=True)
+class WantedVersion:
+    """A version by its number, its time or its tag; the newest one if nothing is given.
+
+    Raises:
+        InvalidInputError: (13) more than one is given, or the time has no time zone or is in the future.
+    """
+
+    version: int | None = None
+    as_of: datetime | None = None
+    tag: str | None = None
+
+    def __post_init__(self) -> None:
+        given = {name: value for name, value in self._fields().items() if value is not None}
+        if len(given) > 1:
+            raise InvalidInputError(f"version, as_of, tag: expected at most one of them, got {given}")
+        if self.as_of is not None:
+            _check_time(self.as_of)
+
+    @property
+    def is_given(self) -> bool:
+        """Whether it is anything but the newest version."""
+        return any(value is not None for value in self._fields().values())
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name}={value}" for name, value in self._fields().items() if value is not None)
+
+    def find(self, target: ResolvedTable) -> int | None:
+        """Return its number; None for the newest version.
+
+        Raises:
+            TableTagNotFoundError: (8) the table has no such tag.
+            TableVersionNotFoundError: (11) it has no version of that time.
+        """
+        if self.as_of is not None:
+            return _at_time(target, self.as_of)
+        return self.version if self.tag is None else _tagged(target, self.tag)
+
+    def _fields(self) -> dict[str, object]:
+        return {"version": self.version, "as_of": self.as_of, "tag": self.tag}
+
+
+def _check_time(as_of: datetime) -> None:
+    if not isinstance(as_of, datetime) or as_of.tzinfo is None:
+        raise InvalidInputError(f"as_of: expected a time with a time zone, got {as_of!r}")
+    if as_of > datetime.now(UTC):
+        raise InvalidInputError(
+            f"as_of: expected a time in the past, got {as_of.isoformat()}: later commits "
+            "would change what it means"
+        )
+
+
+def _tagged(target: ResolvedTable, tag: str) -> int:
+    latest = target.open_latest()
+    tags = {} if latest is None else latest.tags.list()
+    if tag not in tags:
+        raise TableTagNotFoundError(
+            f"table {target.id} has no tag {tag!r}; tags: {', '.join(sorted(tags)) or 'none'}"
+        )
+    return int(tags[tag]["version"])
+
+
+def _at_time(target: ResolvedTable, as_of: datetime) -> int:
+    latest = target.open_latest()
+    if latest is None:
+        raise TableVersionNotFoundError(
+            f"table {target.id} is declared, but nothing has been written to it yet"
+        )
+    versions = _VersionTimes(latest, sorted(v for v in target.dataset.manifests.all() if v <= latest.version))
+    position = bisect_right(versions, as_of)
+    if position == 0:
+        raise TableVersionNotFoundError(
+            f"table {target.id}: its oldest version, {versions.numbers[0]}, was committed at "
+            f"{versions[0].isoformat()}, after as_of={as_of.isoformat()}; older ones were cleaned up, or "
+            "there were none"
+        )
+    return versions.numbers[position - 1]
+
+
+class _VersionTimes(Sequence[datetime]):
+    """The commit times of versions, read when asked for."""
+
+    def __init__(self, latest: LanceDataset, numbers: list[int]) -> None:
+        self._latest = latest
+        self.numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, position: Any) -> Any:
+        version = self.numbers[position]
+        return _committed_at(
+            self._latest if version == self._latest.version else self._latest.checkout_version(version)
+        )
+
+
+def _committed_at(dataset: LanceDataset) -> datetime:
+    if hasattr(dataset, "get_version"):
+        summary: Any = dataset.get_version()
+    else:  # pylance 13 summarizes all versions or none
+        summary = next(one for one in dataset.versions() if one["version"] == dataset.version)
+    committed: datetime = summary["timestamp"].astimezone(UTC)
+    return committed

@@ -1,0 +1,120 @@
+"""Tasks that find a version for others to read, and that restore one, with an asset event that says so."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import lance
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.sdk.execution_time.context import OutletEventAccessors
+from lance_namespace import DescribeTableRequest
+
+from airflow_provider_lancens.assets.table import lance_table
+from airflow_provider_lancens.operators.restore import LanceFindVersionOperator, LanceRestoreTableOperator
+from tests.integration.airflow.lifecycle import Attempt
+from tests.integration.airflow.tables import Table
+
+Restore = Callable[..., tuple[dict[str, Any], dict[str, Any]]]
+
+
+@pytest.fixture
+def flights(table: Table) -> Table:
+    """A managed table of three versions, with a row more in each."""
+    table.declare(managed_by="impl")
+    for _ in range(3):
+        table.advance()
+    return table
+
+
+def rows(table: Table) -> int:
+    return int(lance.dataset(namespace_client=table.namespace, table_id=table.id).count_rows())
+
+
+@pytest.fixture
+def restore(lake: str, flights: Table) -> Restore:
+    """Run the task in a DAG run; return its XCom and the extra of its asset event."""
+
+    def run(run_id: str = "manual__1", **arguments: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        asset, events = lance_table(str(flights), lake), OutletEventAccessors()
+        given = {"table": str(flights), "lance_conn_id": lake, "outlets": [asset], **arguments}
+        task = LanceRestoreTableOperator(task_id="restore", **given)
+        context: Any = {"ti": Attempt(), "run_id": run_id, "outlet_events": events}
+        return task.execute(context), dict(events[asset].extra)
+
+    return run
+
+
+def test_a_version_is_restored_and_the_event_says_which(restore: Restore, flights: Table) -> None:
+    answer, extra = restore(version="1")
+
+    assert answer.pop("seconds") > 0
+    undone = [{"version": v, "operation": "Append", "idempotency_key": None, "rows": 0} for v in (2, 3)]
+    expected = {"table": str(flights), "version": 4, "previous_version": 3, "restored_version": 1}
+    assert answer == {**expected, "undone": undone, "restored": True}
+    assert extra == expected
+    assert rows(flights) == 1
+    assert flights.namespace.describe_table(DescribeTableRequest(id=flights.id)).version == 4
+
+
+def test_a_cleared_task_does_not_undo_later_commits(restore: Restore, flights: Table) -> None:
+    restore(version=1)
+    flights.advance()
+
+    again, _ = restore(version=1)
+
+    assert (again["version"], again["restored"]) == (4, False)
+    assert rows(flights) == 2
+    assert restore("manual__2", version=1)[0]["version"] == 6
+
+
+def test_a_tag_is_restored(restore: Restore, flights: Table) -> None:
+    lance.dataset(namespace_client=flights.namespace, table_id=flights.id).tags.create("gold", 2)
+
+    assert restore(tag="gold")[0]["restored_version"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"version": 9}, "has no version 9"),
+        ({"tag": "silver"}, "no tag 'silver'"),
+        ({"as_of": "2020-01-01T00:00:00+00:00"}, "its oldest version, 1, was committed at"),
+        ({"version": "None"}, "the one that is given is empty"),
+    ],
+)
+def test_what_does_not_exist_fails_for_good(
+    restore: Restore, flights: Table, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(AirflowFailException, match=message):
+        restore(**arguments)
+    assert rows(flights) == 3
+
+
+def test_a_version_is_found_by_time_and_by_tag(lake: str, flights: Table) -> None:
+    lance.dataset(namespace_client=flights.namespace, table_id=flights.id).tags.create("gold", 2)
+
+    def find(**how: Any) -> dict[str, Any]:
+        task = LanceFindVersionOperator(task_id="find", table=str(flights), lance_conn_id=lake, **how)
+        answer: dict[str, Any] = task.execute({})
+        return answer
+
+    assert find(as_of=datetime.now(UTC).isoformat()) == {"table": str(flights), "version": 3}
+    assert find(tag="gold") == {"table": str(flights), "version": 2}
+
+
+@pytest.mark.parametrize("operator", [LanceFindVersionOperator, LanceRestoreTableOperator])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "as_of, tag: expected one of them"),
+        ({"as_of": "2026-11-01T00:00:00+00:00", "tag": "gold"}, "as_of, tag: expected one of them"),
+        ({"as_of": "yesterday"}, "as_of='yesterday': not a time"),
+        ({"as_of": "2026-11-01"}, "expected a time with a time zone"),
+    ],
+)
+def test_an_ambiguous_argument_is_an_error_of_the_dag(
+    operator: Any, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        operator(task_id="t", table="db$t", **arguments)

@@ -1,0 +1,164 @@
+"""An overwrite with `replace_where` replaces only the rows that match, in one commit."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from lance_namespace import DescribeTableRequest
+from lance_namespace.errors import ConcurrentModificationError, InvalidInputError
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_provider_lancens.spark import FileSource, NamespaceSpec, WriteOptions, write_files, write_table
+
+pytestmark = pytest.mark.slow
+
+FIRST, SECOND = "day = '2026-11-01'", "day = '2026-11-02'"
+Days = Callable[[], list[tuple[int, int]]]
+
+
+def flights(spark: SparkSession, *rows: tuple[int | None, int]) -> DataFrame:
+    """Rows of a day in November, and an id."""
+    text = [(None if day is None else f"2026-11-{day:02}", number) for day, number in rows]
+    return spark.createDataFrame(text, "d string, id long").selectExpr("cast(d as date) as day", "id")
+
+
+@pytest.fixture(params=[False, True], ids=["row addresses", "stable row ids"])
+def location(request: pytest.FixtureRequest, spark: SparkSession, spec: NamespaceSpec, table: str) -> str:
+    """A table with two flights on the first day, and one on the second."""
+    rows = flights(spark, (1, 10), (1, 11), (2, 20))
+    write_table(rows, spec, table, options=WriteOptions(enable_stable_row_ids=request.param))
+    return str(spec.connect().describe_table(DescribeTableRequest(id=[table])).location)
+
+
+@pytest.fixture
+def days(location: str) -> Days:
+    def read() -> list[tuple[int, int]]:
+        rows = lance.dataset(location).to_table().to_pylist()
+        return sorted((row["day"].day, row["id"]) for row in rows)
+
+    return read
+
+
+def test_only_the_rows_that_match_are_replaced(
+    spark: SparkSession, spec: NamespaceSpec, table: str, location: str, days: Days
+) -> None:
+    lance.dataset(location).create_scalar_index("id", "BTREE")
+
+    result = write_table(flights(spark, (1, 12)), spec, table, mode="overwrite", replace_where=FIRST)
+
+    assert days() == [(1, 12), (2, 20)]
+    assert (result.rows, result.version, result.previous_version) == (1, 3, 2)
+    dataset = lance.dataset(location)
+    assert [index.name for index in dataset.describe_indices()] == ["id_idx"]
+    assert dataset.to_table(filter="id = 12").num_rows == 1
+    assert dataset.to_table(filter="id = 10").num_rows == 0
+
+
+def test_files_replace_the_rows_that_match(
+    spark: SparkSession, spec: NamespaceSpec, table: str, days: Days, tmp_path: Path
+) -> None:
+    rows = flights(spark, (2, 21), (2, 22)).toPandas()
+    pq.write_table(pa.Table.from_pandas(rows), tmp_path / "day.parquet")
+    source = FileSource(paths=[str(tmp_path / "day.parquet")])
+
+    write_files(spark, source, spec, table, mode="overwrite", replace_where=SECOND)
+
+    assert days() == [(1, 10), (1, 11), (2, 21), (2, 22)]
+
+
+def test_no_rows_delete_those_that_match(
+    spark: SparkSession, spec: NamespaceSpec, table: str, days: Days
+) -> None:
+    result = write_table(flights(spark), spec, table, mode="overwrite", replace_where=FIRST)
+
+    assert days() == [(2, 20)]
+    assert result.committed
+
+
+def test_the_first_write_needs_only_matching_rows(
+    spark: SparkSession, spec: NamespaceSpec, table: str
+) -> None:
+    result = write_table(flights(spark, (1, 1)), spec, table, mode="overwrite", replace_where=FIRST)
+
+    assert (result.version, result.rows) == (1, 1)
+
+
+@pytest.mark.parametrize("day", [2, None], ids=["another day", "null"])
+def test_rows_that_do_not_match_are_refused(
+    spark: SparkSession, spec: NamespaceSpec, table: str, location: str, day: int | None
+) -> None:
+    rows = flights(spark, (1, 12), (day, 13))
+
+    with pytest.raises(InvalidInputError, match=r"replace_where: rows that don't match .*13|None"):
+        write_table(rows, spec, table, mode="overwrite", replace_where=FIRST)
+
+    assert lance.dataset(location).version == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"mode": "append", "replace_where": FIRST}, "expected None for mode 'append'"),
+        ({"mode": "overwrite", "replace_where": " "}, "expected a condition"),
+        ({"mode": "overwrite", "replace_where": FIRST, "overwrite_schema": True}, "expected False"),
+        ({"mode": "overwrite", "replace_where": "month = 1"}, "month"),
+        ({"mode": "overwrite", "replace_where": "day ="}, "day ="),
+    ],
+)
+def test_an_invalid_condition_is_refused_before_any_work(
+    spark: SparkSession,
+    spec: NamespaceSpec,
+    table: str,
+    location: str,
+    arguments: dict[str, Any],
+    message: str,
+) -> None:
+    with pytest.raises(InvalidInputError, match=f"(replace_where|overwrite_schema): .*{message}"):
+        write_table(flights(spark, (1, 1)), spec, table, **arguments)
+
+    assert lance.dataset(location).version == 1
+
+
+def test_a_rerun_replaces_once_and_corrected_rows_replace_again(
+    spark: SparkSession, spec: NamespaceSpec, table: str, days: Days
+) -> None:
+    def write(number: int, **changed: Any) -> bool:
+        rows = flights(spark, (1, number))
+        arguments = {"idempotency_key": "first", "fingerprint": str(number), **changed}
+        return write_table(rows, spec, table, mode="overwrite", replace_where=FIRST, **arguments).committed
+
+    assert write(12)
+    write_table(flights(spark, (1, 13), (2, 23)), spec, table)
+    assert not write(12)
+    with pytest.raises(InvalidInputError, match="different data"):
+        write(14)
+    assert days() == [(1, 12), (1, 13), (2, 20), (2, 23)]
+
+    assert write(14, on_existing_key="replace_if_changed")
+    assert days() == [(1, 14), (2, 20), (2, 23)]
+
+
+@pytest.mark.parametrize("other_day", [1, 2])
+def test_only_matching_rows_written_meanwhile_conflict(
+    spark: SparkSession, spec: NamespaceSpec, table: str, location: str, days: Days, other_day: int
+) -> None:
+    def rows_of_another_writer(batches: Any) -> Any:
+        other = pa.table({"day": [f"2026-11-0{other_day}"], "id": [99]})
+        schema = lance.dataset(location).schema
+        other = pa.table({"day": other["day"].cast(pa.date32()), "id": other["id"]}, schema=schema)
+        lance.write_dataset(other, location, mode="append")
+        yield from batches
+
+    rows = flights(spark, (1, 12)).coalesce(1).mapInArrow(rows_of_another_writer, "day date, id long")
+
+    if other_day == 1:
+        with pytest.raises(ConcurrentModificationError, match="other writers wrote rows where day ="):
+            write_table(rows, spec, table, mode="overwrite", replace_where=FIRST)
+        assert days() == [(1, 10), (1, 11), (1, 99), (2, 20)]
+    else:
+        write_table(rows, spec, table, mode="overwrite", replace_where=FIRST)
+        assert days() == [(1, 12), (2, 20), (2, 99)]
