@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 import lance_namespace
 from lance_namespace import LanceNamespace
@@ -29,7 +30,7 @@ def main() -> int:
     """Run it, or print why it can't run."""
     console, children = Console(), Children()
     try:
-        with stopping_on_signals(children, lambda: say(console, "stopping; Ctrl-C again ends at once")):
+        with stopping_on_signals(children, partial(say, console)):
             return quickstart(Home.chosen(), console, children)
     except Stopped as stopped:
         say(console, "stopped; run the command again to continue")

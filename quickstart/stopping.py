@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -13,6 +14,7 @@ from quickstart.children import Children
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _SIGNALED = 128
 """Exit codes of processes that a signal ended begin here."""
+STOPPING = "stopping; Ctrl-C again ends at once"
 
 
 class Stopped(BaseException):
@@ -28,14 +30,14 @@ class Stopped(BaseException):
 
 
 @contextmanager
-def stopping_on_signals(children: Children, announce: Callable[[], object]) -> Iterator[None]:
+def stopping_on_signals(children: Children, say: Callable[[str], object]) -> Iterator[None]:
     """Raise `Stopped` in the block at the first signal; at the second, kill all children and exit.
 
     A metastore that this process started ends with it, since it reads from a pipe of this process.
 
     Args:
         children: the processes to kill.
-        announce: called at the first signal.
+        say: prints a line; called at the first signal.
     """
 
     def exit_at_once(number: int, frame: FrameType | None) -> None:
@@ -47,7 +49,10 @@ def stopping_on_signals(children: Children, announce: Callable[[], object]) -> I
         del frame
         for one in _SIGNALS:
             signal.signal(one, exit_at_once)
-        announce()
+        try:
+            say(STOPPING)
+        except RuntimeError:  # the signal interrupted a print, and these can't be nested
+            os.write(sys.stdout.fileno(), f"\n{STOPPING}\n".encode())
         raise Stopped(number)
 
     previous = {one: signal.signal(one, stop) for one in _SIGNALS}

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 
 from rich.console import Console
 
@@ -35,7 +36,7 @@ def main() -> int:
     """Start everything, print its URL, and wait."""
     console, children = Console(), Children()
     try:
-        with stopping_on_signals(children, lambda: say(console, "stopping; Ctrl-C again ends at once")):
+        with stopping_on_signals(children, partial(say, console)):
             serve(Home.chosen(), console, children)
     except Stopped as stopped:
         say(console, "stopped")

@@ -56,7 +56,7 @@ def test_a_deferral_asks_for_no_result(airflow: RunningAirflow, lake: Lake) -> N
 
     # The sensor itself asks once, for the version that an earlier run returned; its two links don't.
     assert airflow.missing_xcoms(waiting) <= 1
-    table.write(1)
+    table.advance()
     assert airflow.until(lambda: airflow.ended(WAIT, waiting)) == "success"
 
 

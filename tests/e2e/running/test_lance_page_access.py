@@ -120,7 +120,7 @@ def test_who_may_not_read_the_dag_sees_the_version_alone(server: Server, ingeste
 def test_waits_of_a_dag_that_one_may_not_read_are_only_counted(
     airflow: RunningAirflow, server: Server, lake: Lake
 ) -> None:
-    table = lake.table("awaited")
+    table = lake.table("awaited_by_a_hidden_dag")
     table.declare()
     run_id = airflow.trigger_run(WAIT, tables=[str(table)])
     query = "select count(*) from task_instance where run_id = ? and state = 'deferred'"

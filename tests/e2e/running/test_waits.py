@@ -10,7 +10,7 @@ from tests.e2e.servers import PATIENCE, RunningAirflow
 from tests.integration.airflow.tables import Table
 
 DAG = "many"
-LOOK = "get_table_objects_by_name_req"
+POLL_CALL = "get_table_objects_by_name_req"
 """The poll's call; a task's own poll makes others."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
@@ -41,7 +41,7 @@ class Waits:
 
     @property
     def polls(self) -> int:
-        return self._wire.calls.count(LOOK)
+        return self._wire.calls.count(POLL_CALL)
 
     def handed_on(self) -> dict[int, int]:
         """The version in each wait's XCom, by map index."""

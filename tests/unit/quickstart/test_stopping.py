@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from quickstart.stopping import STOPPING
+
 PROGRAM = """
 import sys, time
 from pathlib import Path
@@ -19,7 +21,7 @@ from quickstart.stopping import Stopped, stopping_on_signals
 
 children = Children(stop_seconds=float(sys.argv[2]))
 try:
-    with stopping_on_signals(children, lambda: print("stopping", flush=True)):
+    with stopping_on_signals(children, lambda line: print(line, flush=True)):
         child = children.start("child", ["bash", "-c", sys.argv[3]], Path(sys.argv[1]))
         print(child.pid, flush=True)
         time.sleep(60)
@@ -33,9 +35,11 @@ STUBBORN = "trap '' TERM; sleep 60 & echo $! ; wait"
 
 
 @contextmanager
-def running(log: Path, child: str, stop_seconds: float) -> Iterator["subprocess.Popen[str]"]:
+def running(
+    log: Path, child: str, stop_seconds: float, program: str = PROGRAM
+) -> Iterator["subprocess.Popen[str]"]:
     with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(log), str(stop_seconds), child],
+        [sys.executable, "-c", program, str(log), str(stop_seconds), child],
         cwd=Path(__file__).parents[3],
         stdout=subprocess.PIPE,
         text=True,
@@ -82,8 +86,23 @@ def test_the_first_signal_ends_all_processes(tmp_path: Path, number: int, child:
 
         os.kill(process.pid, number)
 
-        assert [line_of(process), line_of(process)] == ["stopping", "stopped"]
+        assert [line_of(process), line_of(process)] == [STOPPING, "stopped"]
         assert process.wait(10) == 128 + number
+        assert all_ended(pids)
+
+
+def test_a_signal_that_interrupts_a_print_stops_too(tmp_path: Path) -> None:
+    # When a nested print fails depends on the very instruction that the signal interrupts.
+    program = f"def fail(line): raise RuntimeError('reentrant call')\n{PROGRAM}".replace(
+        "lambda line: print(line, flush=True)", "fail"
+    )
+    with running(tmp_path / "log", OBEDIENT, stop_seconds=0.5, program=program) as process:
+        pids = [int(line_of(process)), grandchild(tmp_path / "log")]
+
+        os.kill(process.pid, signal.SIGINT)
+
+        assert [line_of(process) for _ in range(3)] == ["", STOPPING, "stopped"]
+        assert process.wait(10) == 128 + signal.SIGINT
         assert all_ended(pids)
 
 
@@ -93,7 +112,7 @@ def test_the_second_signal_ends_them_at_once(tmp_path: Path) -> None:
         pids = [int(line_of(process)), grandchild(log)]
 
         os.kill(process.pid, signal.SIGINT)
-        assert line_of(process) == "stopping"
+        assert line_of(process) == STOPPING
         os.kill(process.pid, signal.SIGINT)
 
         assert process.wait(5) == 128 + signal.SIGINT
