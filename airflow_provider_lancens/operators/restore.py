@@ -154,7 +154,8 @@ class LanceRestoreTableOperator(LanceOperator):
         previous = result.version - 1
         extra = {"restored_version": result.restored_version}
         self.note_version(context, table, result.version, previous, extra)
-        return {**result.as_dict(), "previous_version": previous}
+        answer = result.as_dict()
+        return {**answer, "undone": list(answer["undone"]), "previous_version": previous}
 
 
 def parse_time(argument: str, value: datetime | str | None) -> datetime | None:

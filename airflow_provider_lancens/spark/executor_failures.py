@@ -18,6 +18,7 @@ from airflow_provider_lancens.redaction import redact, secret_values, shareable_
 
 _ON_EXECUTOR = re.compile(r"^lance_namespace\.errors\.(\w+): (.+)$", re.MULTILINE)
 """The last line of an executor's traceback."""
+_ON_AN_EXECUTOR = "on an executor: "
 _CONFLICT = "CommitConflictError"
 
 
@@ -68,5 +69,7 @@ def _executor_error(error: Exception, secrets: Collection[str]) -> LanceNamespac
         return None
     name, message = lines[-1]
     kind = getattr(errors, name, LanceNamespaceError)
-    made: LanceNamespaceError = kind(f"on an executor: {redact(message.strip(), secrets)}")
+    # Lance passes an error of the rows that it reads as text too.
+    text = message.strip().removeprefix(_ON_AN_EXECUTOR)
+    made: LanceNamespaceError = kind(_ON_AN_EXECUTOR + redact(text, secrets))
     return made

@@ -105,11 +105,11 @@ class _Walk:
             read += 1
             if transaction is None:
                 continue
+            if (restored := restored_version(transaction)) is not None:
+                restores.add((version, restored))
             relied_upon = checkpoint_of(transaction)
             if relied_upon is not None and relied_upon <= recorded.checked:
                 return cls(frozenset(restores), read, is_complete=True)
-            if (restored := restored_version(transaction)) is not None:
-                restores.add((version, restored))
         return cls(frozenset(restores), read, is_complete=after <= 0)
 
 

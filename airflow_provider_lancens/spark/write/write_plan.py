@@ -68,14 +68,17 @@ class WritePlan:
             TableSchemaValidationError: (20) the columns don't fit those of the table, and the write may not
                 replace them.
         """
-        base = lookup.latest
+        base, kind, task = lookup.latest, _kind(lookup), _task(lookup, columns)
+        if lookup.request.replace_where is not None:
+            # Also in place of an earlier commit under the key, whose rows match the condition.
+            kind = partial(ReplaceWhere, condition=_replaced(lookup, lookup.request.replace_where, task))
         return cls(
             request=lookup.request,
             write=lookup.write,
             looked_up_to=lookup.version,
-            kind=_kind(lookup),
+            kind=kind,
             base=None if base is None else base.version,
-            task=_task(lookup, columns),
+            task=task,
         )
 
     def commit(
@@ -118,10 +121,7 @@ class WritePlan:
 
 def _kind(lookup: KeyLookup) -> Callable[..., TableChange]:
     base, request, table = lookup.latest, lookup.request, str(lookup.target.id)
-    if request.replace_where is not None:
-        # Also in place of an earlier commit under the key, whose rows match the condition.
-        return partial(ReplaceWhere, condition=request.replace_where)
-    if base is not None and lookup.replaced is not None:
+    if base is not None and lookup.replaced is not None and request.replace_where is None:
         return replacing(request.mode, base, lookup.replaced, table)
     if base is not None and request.mode == "create":
         raise already_exists(table, base.version)
@@ -143,8 +143,6 @@ def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:
         schema = base.schema
     if request.on:
         check_keys(request.on, schema, table)
-    if request.replace_where is not None:
-        _check_condition(lookup, request.replace_where, schema)
     return WriteTask(
         dataset=dataset,
         schema=schema,
@@ -159,11 +157,12 @@ def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:
     )
 
 
-def _check_condition(lookup: KeyLookup, condition: str, schema: pa.Schema) -> None:
-    """Check that executors can apply the condition to new rows, and Lance to those of the table."""
+def _replaced(lookup: KeyLookup, condition: str, task: WriteTask) -> str:
+    """Return a condition on the rows to replace in Lance's dialect."""
     try:
-        parse_predicate(condition, schema)
+        predicate = parse_predicate(condition, task.schema)
+        if lookup.latest is not None:
+            check_filter(lookup.target, lookup.latest, predicate.lance_sql)
     except InvalidInputError as error:
         raise InvalidInputError(f"table {lookup.target.id}: replace_where: {error}") from error
-    if lookup.latest is not None:
-        check_filter(lookup.target, lookup.latest, condition)
+    return predicate.lance_sql

@@ -1,4 +1,4 @@
-"""SQL conditions as Arrow expressions: parsed, never evaluated as code.
+"""SQL conditions as Arrow expressions and in Lance's dialect: parsed, never evaluated as code.
 
 Comparisons, ``IS [NOT] NULL``, ``[NOT] IN (…)``, ``[NOT] BETWEEN … AND …``, ``[NOT] LIKE``, joined by
 ``AND``, ``OR``, ``NOT`` and parentheses. A comparison with null is neither true nor false, as in SQL.
@@ -39,6 +39,8 @@ class SqlPredicate(NamedTuple):
     expression: pc.Expression
     columns: frozenset[str]
     """The columns that it refers to."""
+    lance_sql: str
+    """The same in Lance's dialect, which compares only literals of a column's type with it."""
 
 
 def parse_predicate(condition: str, schema: pa.Schema) -> SqlPredicate:
@@ -50,11 +52,11 @@ def parse_predicate(condition: str, schema: pa.Schema) -> SqlPredicate:
     """
     try:
         parser = _Parser(condition, schema)
-        expression = parser.parse()
-        schema.empty_table().filter(expression)
+        parsed = parser.parse()
+        schema.empty_table().filter(parsed.expression)
     except (pa.ArrowException, ValueError) as error:
         raise InvalidInputError(f"filter {condition!r}: {error}") from error
-    return SqlPredicate(expression, frozenset(parser.columns))
+    return SqlPredicate(parsed.expression, frozenset(parser.columns), parsed.sql)
 
 
 class _Token(NamedTuple):
@@ -67,6 +69,20 @@ class _Operand(NamedTuple):
     value: Any = None
 
 
+class _Condition(NamedTuple):
+    expression: pc.Expression
+    sql: str
+
+    def __invert__(self) -> _Condition:
+        return _Condition(~self.expression, f"NOT ({self.sql})")
+
+    def __and__(self, other: _Condition) -> _Condition:
+        return _Condition(self.expression & other.expression, f"({self.sql}) AND ({other.sql})")
+
+    def __or__(self, other: _Condition) -> _Condition:
+        return _Condition(self.expression | other.expression, f"({self.sql}) OR ({other.sql})")
+
+
 class _Parser:
     def __init__(self, condition: str, schema: pa.Schema) -> None:
         self._schema = schema
@@ -74,25 +90,25 @@ class _Parser:
         self._next = 0
         self.columns: set[str] = set()
 
-    def parse(self) -> pc.Expression:
+    def parse(self) -> _Condition:
         expression = self._disjunction()
         if self._next < len(self._tokens):
             raise ValueError(f"unexpected {self._tokens[self._next].text!r}")
         return expression
 
-    def _disjunction(self) -> pc.Expression:
+    def _disjunction(self) -> _Condition:
         sides = [self._conjunction()]
         while self._accept("OR"):
             sides.append(self._conjunction())
         return functools.reduce(operator.or_, sides)
 
-    def _conjunction(self) -> pc.Expression:
+    def _conjunction(self) -> _Condition:
         sides = [self._negation()]
         while self._accept("AND"):
             sides.append(self._negation())
         return functools.reduce(operator.and_, sides)
 
-    def _negation(self) -> pc.Expression:
+    def _negation(self) -> _Condition:
         if self._accept("NOT"):
             return ~self._negation()
         if self._accept("("):
@@ -101,7 +117,7 @@ class _Parser:
             return expression
         return self._predicate(self._operand())
 
-    def _predicate(self, left: _Operand) -> pc.Expression:
+    def _predicate(self, left: _Operand) -> _Condition:
         sign = self._peek()
         if sign.kind == "sign" and sign.text in _COMPARISONS:
             self._next += 1
@@ -111,15 +127,16 @@ class _Parser:
         if self._accept("IS"):
             negated = self._accept("NOT")
             self._expect("NULL")
-            null = pc.field(left.column.name).is_null()
+            name = left.column.name
+            null = _Condition(pc.field(name).is_null(), f"{_quoted(name)} IS NULL")
             return ~null if negated else null
         negated = self._accept("NOT")
         if not negated and self._peek().kind != "keyword" and pa.types.is_boolean(left.column.type):
-            return pc.field(left.column.name)
+            return _column(left.column)
         expression = self._membership(left)
         return ~expression if negated else expression
 
-    def _membership(self, left: _Operand) -> pc.Expression:
+    def _membership(self, left: _Operand) -> _Condition:
         if self._accept("IN"):
             return self._in_list(left)
         if self._accept("BETWEEN"):
@@ -127,12 +144,14 @@ class _Parser:
             self._expect("AND")
             return low & _compare("<=", left, self._operand())
         if self._accept("LIKE") and left.column is not None:
-            return pc.match_like(pc.field(left.column.name), str(self._operand().value))
+            pattern, name = str(self._operand().value), left.column.name
+            matches = pc.match_like(pc.field(name), pattern)
+            return _Condition(matches, f"{_quoted(name)} LIKE {_text(pattern)}")
         if left.column is not None and pa.types.is_boolean(left.column.type):
-            return pc.field(left.column.name)
+            return _column(left.column)
         raise ValueError(f"expected a comparison after {left.column.name if left.column else 'a value'}")
 
-    def _in_list(self, left: _Operand) -> pc.Expression:
+    def _in_list(self, left: _Operand) -> _Condition:
         self._expect("(")
         choices = [_compare("=", left, self._operand())]
         while self._accept(","):
@@ -189,17 +208,23 @@ def _shown(token: _Token) -> str:
     return "the end" if token.kind == "end" else repr(token.text)
 
 
-def _compare(sign: str, left: _Operand, right: _Operand) -> pc.Expression:
+def _compare(sign: str, left: _Operand, right: _Operand) -> _Condition:
     if left.column is None and right.column is None:
         raise ValueError("a comparison must contain a column")
-    compared: pc.Expression = _COMPARISONS[sign](_term(left, right.column), _term(right, left.column))
-    return compared
+    one, other = _term(left, right.column), _term(right, left.column)
+    compared: pc.Expression = _COMPARISONS[sign](one.expression, other.expression)
+    return _Condition(compared, f"{one.sql} {'=' if sign == '==' else sign} {other.sql}")
 
 
-def _term(operand: _Operand, beside: pa.Field | None) -> pc.Expression:
+def _column(field: pa.Field) -> _Condition:
+    return _Condition(pc.field(field.name), _quoted(field.name))
+
+
+def _term(operand: _Operand, beside: pa.Field | None) -> _Condition:
     if operand.column is not None:
-        return pc.field(operand.column.name)
-    return pc.scalar(operand.value if beside is None else _value(operand.value, beside.type))
+        return _column(operand.column)
+    value = operand.value if beside is None else _value(operand.value, beside.type)
+    return _Condition(pc.scalar(value), _literal(value))
 
 
 def _value(value: Any, beside: pa.DataType) -> Any:
@@ -209,3 +234,31 @@ def _value(value: Any, beside: pa.DataType) -> Any:
     if isinstance(value, Decimal) and not pa.types.is_decimal(beside):
         return int(value) if value == value.to_integral_value() else float(value)
     return value
+
+
+def _literal(value: Any) -> str:
+    """Return a value as a literal in Lance's SQL, of its own type."""
+    if isinstance(value, pa.Scalar):
+        return _temporal(value)
+    if isinstance(value, Decimal):
+        whole, _, fraction = f"{abs(value):f}".partition(".")
+        return f"cast('{value:f}' as decimal({len(whole + fraction)}, {len(fraction)}))"
+    if isinstance(value, float):
+        return f"cast('{value!r}' as double)"
+    return _text(value) if isinstance(value, str) else str(value)
+
+
+def _temporal(value: pa.Scalar) -> str:
+    if pa.types.is_date(value.type):
+        return f"date '{value.as_py().isoformat()}'"
+    if pa.types.is_timestamp(value.type):
+        return f"timestamp '{value.cast(pa.timestamp('us', value.type.tz)).as_py().isoformat(' ')}'"
+    return _text(str(value.as_py()))  # Lance has no literal of this type, and says so
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
