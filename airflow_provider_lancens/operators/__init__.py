@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         LanceCreateNamespaceOperator,
         LanceDropNamespaceOperator,
     )
-    from airflow_provider_lancens.operators.restore import (
+    from airflow_provider_lancens.operators.restore_table import (
         LanceFindVersionOperator,
         LanceRestoreTableOperator,
     )
@@ -86,12 +86,12 @@ __getattr__ = lazy_exports(
         "LanceDeregisterTableOperator": "tables",
         "LanceDropNamespaceOperator": "namespaces",
         "LanceDropTableOperator": "tables",
-        "LanceFindVersionOperator": "restore",
+        "LanceFindVersionOperator": "restore_table",
         "LanceMaintainTableOperator": "maintain_table",
         "LanceRegisterTableOperator": "tables",
         "LanceReleaseVersionOperator": "versions",
         "LanceRemoveOrphansOperator": "table_clean_up",
-        "LanceRestoreTableOperator": "restore",
+        "LanceRestoreTableOperator": "restore_table",
         "LanceSparkIngestOperator": "ingest",
         "LanceTagVersionOperator": "versions",
         "SparkLake": "taskflow",

@@ -24,7 +24,7 @@ EXAMPLES = TREE / "example_dags"
 NAMES = (
     *("wait_for_version", "new_flights", "cascade_safely", "advance_version", "glue_assumed_role"),
     *("spark_pinned_read", "spark_files", "spark_own_function", "maintain_table"),
-    *("maintain_hourly", "embeddings", "daily_readings"),
+    *("maintain_hourly", "embeddings", "daily_readings", "correct_and_restore"),
 )
 PARAMS = {"wait_for_version": '{"table": "sales$orders"}'}
 ROLE = "arn:aws:iam::123456789012:role/lake"

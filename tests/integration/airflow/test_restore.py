@@ -11,7 +11,10 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 from lance_namespace import DescribeTableRequest
 
 from airflow_provider_lancens.assets.table import lance_table
-from airflow_provider_lancens.operators.restore import LanceFindVersionOperator, LanceRestoreTableOperator
+from airflow_provider_lancens.operators.restore_table import (
+    LanceFindVersionOperator,
+    LanceRestoreTableOperator,
+)
 from tests.integration.airflow.lifecycle import Attempt
 from tests.integration.airflow.tables import Table
 

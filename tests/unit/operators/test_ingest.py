@@ -126,6 +126,7 @@ def test_arguments_that_name_data_are_templated() -> None:
         "files",
         "inputs",
         "op_kwargs",
+        "replace_where",
         "idempotency_key",
         "fingerprint",
         "spark_conn_id",

@@ -17,6 +17,7 @@ from airflow_provider_lancens.operators.namespaces import (
     LanceCreateNamespaceOperator,
     LanceDropNamespaceOperator,
 )
+from airflow_provider_lancens.operators.restore_table import LanceRestoreTableOperator
 from airflow_provider_lancens.operators.tables import LanceDeclareTableOperator, LanceRegisterTableOperator
 from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVersionSensor
 
@@ -44,6 +45,7 @@ OPERATORS: dict[str, tuple[type[BaseOperator], dict[str, Any]]] = {
     "ingest": (LanceSparkIngestOperator, {"table": "db$t", "source": rows}),
     "compact": (LanceCompactTableOperator, {"table": "db$t"}),
     "index": (LanceCreateIndexOperator, {"table": "db$t", "column": "c", "index_type": "BTREE"}),
+    "restore": (LanceRestoreTableOperator, {"table": "db$t", "version": 1}),
     "delete": (LanceDeleteRowsOperator, {"table": "db$t", "where": "n = 1"}),
     "wait": (LanceTableVersionSensor, {"after_version": 1}),
 }
