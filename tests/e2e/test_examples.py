@@ -229,3 +229,13 @@ def test_a_tasks_own_pyspark_reads_one_version_and_writes_two_tables(outcomes: d
     split = xcom(outcome, "split")
     assert xcom(outcome, "collect")["rows"] == split["warm"]["rows"] + split["cold"]["rows"] == 24
     assert [split[name]["version"] for name in ("warm", "cold")] == [1, 1]
+
+
+def test_a_corrected_day_is_compared_with_the_one_before_and_undone(outcomes: dict[str, Outcome]) -> None:
+    outcome = outcomes["correct_and_restore"]
+
+    restored = xcom(outcome, "restore")
+
+    assert xcom(outcome, "turnover") == [30.0, 45.0]
+    assert (restored["version"], restored["restored_version"], restored["restored"]) == (3, 1, True)
+    assert [one["version"] for one in restored["undone"]] == [2]
