@@ -7,7 +7,12 @@ const embedded = window.parent !== window;
 /** The page's address for some parameters; empty ones are left out. */
 export function address(parameters) {
   const given = Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined && value !== "");
-  return `?${new URLSearchParams(given)}`;
+  return `?${new URLSearchParams(given)}`.replaceAll("+", "%20");
+}
+
+/** The parameters of the page's address. A plus is itself: Airflow 3.1 doesn't encode it in the id of a run. */
+export function parameters() {
+  return Object.fromEntries(new URLSearchParams(window.location.search.replaceAll("+", "%2B")));
 }
 
 /** A link to another view of this page. */

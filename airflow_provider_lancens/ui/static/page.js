@@ -2,7 +2,7 @@
 
 import { Refused } from "./api.js";
 import { h, replace } from "./dom.js";
-import { address, inside, login } from "./links.js";
+import { address, inside, login, parameters } from "./links.js";
 import { followTheme } from "./theme.js";
 import { showConnections, showNamespace } from "./catalog.js";
 import { showRun } from "./run.js";
@@ -13,7 +13,7 @@ const header = document.getElementById("header");
 let shown = 0;
 
 async function show() {
-  const asked = Object.fromEntries(new URLSearchParams(window.location.search));
+  const asked = parameters();
   const turn = ++shown;
   replace(header, crumbs(asked));
   document.title = [asked.table ?? asked.namespace ?? asked.conn, "Lance"].filter(Boolean).join(" · ");
