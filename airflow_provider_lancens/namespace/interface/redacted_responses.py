@@ -42,6 +42,10 @@ class DropNamespaceResponse(_Redacted, models.DropNamespaceResponse):
     """See `models.DropNamespaceResponse`."""
 
 
+class CreateTableResponse(_Redacted, models.CreateTableResponse):
+    """See `models.CreateTableResponse`."""
+
+
 class DeclareTableResponse(_Redacted, models.DeclareTableResponse):
     """See `models.DeclareTableResponse`."""
 

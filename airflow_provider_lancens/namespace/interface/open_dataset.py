@@ -1,0 +1,192 @@
+"""The data set of a table, opened through its namespace, and Lance's errors as the specification's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    InternalError,
+    InvalidInputError,
+    LanceNamespaceError,
+    TableBranchNotFoundError,
+    TableColumnNotFoundError,
+    TableSchemaValidationError,
+    TableVersionNotFoundError,
+)
+
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace import table_properties
+from airflow_provider_lancens.namespace.interface.core import AnyRequest, NamespaceCore
+from airflow_provider_lancens.namespace.lance_errors import specified_error
+from airflow_provider_lancens.namespace.metastore_protocol import Table
+from airflow_provider_lancens.namespace.requests import table_id
+from airflow_provider_lancens.redaction import redact, secret_values, shareable_cause
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lance import LanceDataset
+    from lance_namespace import LanceNamespace
+
+_CONFLICT = "CommitConflictError"
+_MISSING = "was not found"
+_INVALID = "Invalid user input"
+_OTHER_COLUMNS = "different schema"
+
+
+@dataclass(frozen=True, slots=True)
+class TableData:
+    """A catalog table whose data set is to be opened."""
+
+    namespace: NamespaceCore
+    table: Table
+    options: dict[str, str]
+    """Lance's storage options."""
+
+    @classmethod
+    def of(cls, namespace: NamespaceCore, parts: Sequence[str] | None) -> TableData:
+        """Look up a table.
+
+        Raises:
+            TableNotFoundError: (4) there is no such table.
+            InvalidInputError: (13) it is not a Lance table, or the id is invalid.
+        """
+        found = namespace._tables.get(table_id(parts, namespace._metastore))
+        return cls(namespace, found, dict(namespace._config.storage_options))
+
+    @property
+    def id(self) -> TableId:
+        """The table's identifier."""
+        return self.table.id
+
+    @property
+    def location(self) -> str:
+        """Where the data set is stored."""
+        return table_properties.location_of(self.table)
+
+    def open(self, version: int | None = None, branch: str | None = None) -> LanceDataset:
+        """Open the data set; commits to it go through the namespace if that is the version authority.
+
+        Args:
+            version: the version; None for the newest one.
+            branch: the branch; None for main.
+
+        Raises:
+            TableVersionNotFoundError: (11) there is no such version, or none at all yet.
+            TableBranchNotFoundError: (22) there is no such branch.
+        """
+        dataset = self._open_main(None if branch else version)
+        if not branch:
+            return dataset
+        if branch not in dataset.branches.list():
+            raise TableBranchNotFoundError(f"table {self.id} has no branch {branch!r}")
+        return dataset.checkout_version((branch, version))
+
+    def _open_main(self, version: int | None) -> LanceDataset:
+        import lance
+
+        try:
+            return lance.LanceDataset(
+                self.location, version, storage_options=self.options, **self.authority(self.namespace)
+            )
+        except ValueError as error:
+            if _MISSING not in str(error):
+                raise
+            missing = "is declared, but nothing has been written to it yet"
+            raise TableVersionNotFoundError(
+                f"table {self.id} {missing if version is None else f'has no version {version}'}"
+            ) from shareable_cause(error)
+
+    def authority(self, client: LanceNamespace) -> dict[str, Any]:
+        """Return the arguments by which Lance commits through a namespace, for a managed table."""
+        if not table_properties.is_managed(self.table):
+            return {}
+        return {
+            "namespace_client": client,
+            "table_id": list(self.id.parts),
+            "namespace_client_managed_versioning": True,
+        }
+
+    @contextmanager
+    def specified_errors(self) -> Iterator[None]:
+        """Convert Lance's errors in the block to the specification's, without secrets.
+
+        Raises:
+            InvalidInputError: (13) Lance refused a value.
+            ConcurrentModificationError: (14) the commit conflicts with another one.
+            ServiceUnavailableError: (17) the storage or the metastore didn't answer.
+            InternalError: (18) any other failure.
+            TableSchemaValidationError: (20) rows don't fit the columns.
+        """
+        try:
+            yield
+        except LanceNamespaceError:
+            raise
+        except (OSError, ValueError, RuntimeError, KeyError, NotImplementedError) as error:
+            raise self._specified(error) from shareable_cause(error, secret_values(self.options))
+
+    def _specified(self, error: Exception) -> LanceNamespaceError:
+        secrets = secret_values(self.options)
+        text = f"table {self.id}: {redact(str(error), secrets)}"
+        # Lance raises an OSError for these too, as for a failure of the storage.
+        if _INVALID in text:
+            return InvalidInputError(text)
+        if _OTHER_COLUMNS in text:
+            return TableSchemaValidationError(text)
+        if (found := specified_error(error, self.location, secrets)) is not None:
+            return found
+        if type(error).__name__ == _CONFLICT:
+            return ConcurrentModificationError(f"{text}; nothing was committed, repeat the request")
+        return InternalError(text) if isinstance(error, OSError) else InvalidInputError(text)
+
+
+@contextmanager
+def opened(namespace: NamespaceCore, asked: AnyRequest) -> Iterator[LanceDataset]:
+    """Open the data set that a request names by id, version and branch, for the block.
+
+    Raises:
+        TableNotFoundError: (4) there is no such table.
+        TableVersionNotFoundError: (11) there is no such version, or none at all yet.
+        InvalidInputError: (13) it is not a Lance table, or Lance refused a value of the request.
+        ConcurrentModificationError: (14) the commit conflicts with another one.
+        ServiceUnavailableError: (17) the storage or the metastore didn't answer.
+        TableBranchNotFoundError: (22) there is no such branch.
+    """
+    data = TableData.of(namespace, asked.id)
+    with data.specified_errors():
+        yield data.open(getattr(asked, "version", None), getattr(asked, "branch", None))
+
+
+def check_columns(dataset: LanceDataset, paths: Sequence[str], table: Sequence[str] | None) -> None:
+    """Check that columns exist; nested ones are named by their path, such as ``a.b``.
+
+    Raises:
+        TableColumnNotFoundError: (12) one doesn't.
+    """
+    for path in paths:
+        if path not in dataset.schema.names and _field(dataset.schema, path) is None:
+            raise TableColumnNotFoundError(
+                f"table {'$'.join(table or ())}: column {path!r} does not exist; "
+                f"columns: {dataset.schema.names}"
+            )
+
+
+def _field(schema: pa.Schema, path: str) -> pa.Field | None:
+    import pyarrow as pa
+
+    first, *rest = path.split(".")
+    field = schema.field(first) if first in schema.names else None
+    for name in rest:
+        if field is None or not pa.types.is_struct(field.type) or field.type.get_field_index(name) < 0:
+            return None
+        field = field.type.field(name)
+    return field
+
+
+def last_transaction(dataset: LanceDataset) -> str:
+    """Return the UUID of the transaction that made an opened version."""
+    transaction = dataset.read_transaction(dataset.version)
+    return "" if transaction is None else str(transaction.uuid)

@@ -1,0 +1,179 @@
+"""Requests on the tags and branches of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lance_namespace.errors import (
+    TableBranchAlreadyExistsError,
+    TableBranchNotFoundError,
+    TableTagAlreadyExistsError,
+    TableTagNotFoundError,
+    TableVersionNotFoundError,
+)
+from lance_namespace_urllib3_client import models
+
+from airflow_provider_lancens.namespace.interface.core import AnyRequest, NamespaceCore
+from airflow_provider_lancens.namespace.interface.open_dataset import TableData, opened
+from airflow_provider_lancens.namespace.paging import page_of
+from airflow_provider_lancens.namespace.requests import as_model
+
+
+class ReferenceRequests(NamespaceCore):
+    """List, get, create, update and delete tags; list, create and delete branches."""
+
+    def list_table_tags(self, request: AnyRequest) -> models.ListTableTagsResponse:
+        """List a table's tags by name, paginated.
+
+        Raises:
+            LanceNamespaceError: see `opened`.
+        """
+        asked = as_model(models.ListTableTagsRequest, request)
+        with opened(self, asked) as dataset:
+            found: Mapping[str, Any] = dataset.tags.list()
+        page = page_of(found, asked.page_token, asked.limit)
+        tags = {name: _tag(found[name]) for name in page.names}
+        return models.ListTableTagsResponse(tags=tags, page_token=page.token)
+
+    def get_table_tag_version(self, request: AnyRequest) -> models.GetTableTagVersionResponse:
+        """Return the version that a tag names.
+
+        Raises:
+            TableTagNotFoundError: (8) there is no such tag.
+            LanceNamespaceError: see `opened`.
+        """
+        asked = as_model(models.GetTableTagVersionRequest, request)
+        with opened(self, asked) as dataset:
+            tag = _existing_tag(dataset.tags.list(), asked)
+        return models.GetTableTagVersionResponse(version=tag["version"], branch=tag.get("branch"))
+
+    def create_table_tag(self, request: AnyRequest) -> models.CreateTableTagResponse:
+        """Tag a version, which protects it from clean-ups.
+
+        Raises:
+            TableTagAlreadyExistsError: (9) there is a tag of that name.
+            TableVersionNotFoundError: (11) there is no such version.
+            LanceNamespaceError: see `opened`.
+        """
+        asked = as_model(models.CreateTableTagRequest, request)
+        data = TableData.of(self, asked.id)
+        with data.specified_errors():
+            dataset = data.open()
+            if asked.tag in dataset.tags.list():
+                raise TableTagAlreadyExistsError(f"table {data.id} has a tag {asked.tag!r}")
+            dataset.tags.create(asked.tag, _checked_version(data, asked))
+        return models.CreateTableTagResponse()
+
+    def update_table_tag(self, request: AnyRequest) -> models.UpdateTableTagResponse:
+        """Move a tag to another version.
+
+        Raises:
+            TableTagNotFoundError: (8) there is no such tag.
+            TableVersionNotFoundError: (11) there is no such version.
+            LanceNamespaceError: see `opened`.
+        """
+        asked = as_model(models.UpdateTableTagRequest, request)
+        data = TableData.of(self, asked.id)
+        with data.specified_errors():
+            dataset = data.open()
+            _existing_tag(dataset.tags.list(), asked)
+            dataset.tags.update(asked.tag, _checked_version(data, asked))
+        return models.UpdateTableTagResponse()
+
+    def delete_table_tag(self, request: AnyRequest) -> models.DeleteTableTagResponse:
+        """Delete a tag; its version is kept until a clean-up.
+
+        Raises:
+            TableTagNotFoundError: (8) there is no such tag.
+            LanceNamespaceError: see `opened`.
+        """
+        asked = as_model(models.DeleteTableTagRequest, request)
+        with opened(self, asked) as dataset:
+            _existing_tag(dataset.tags.list(), asked)
+            dataset.tags.delete(asked.tag)
+        return models.DeleteTableTagResponse()
+
+    def list_table_branches(self, request: AnyRequest) -> models.ListTableBranchesResponse:
+        """List a table's branches by name, paginated.
+
+        Raises:
+            LanceNamespaceError: see `opened`.
+        """
+        asked = as_model(models.ListTableBranchesRequest, request)
+        with opened(self, asked) as dataset:
+            found: Mapping[str, Any] = dataset.branches.list()
+        page = page_of(found, asked.page_token, asked.limit)
+        branches = {name: _branch(found[name]) for name in page.names}
+        return models.ListTableBranchesResponse(branches=branches, page_token=page.token)
+
+    def create_table_branch(self, request: AnyRequest) -> models.CreateTableBranchResponse:
+        """Create a branch of a version, by default of the newest one of main.
+
+        Raises:
+            TableBranchAlreadyExistsError: (23) there is a branch of that name.
+            TableVersionNotFoundError: (11) there is no such version.
+            LanceNamespaceError: see `opened`.
+        """
+        asked = as_model(models.CreateTableBranchRequest, request)
+        data = TableData.of(self, asked.id)
+        with data.specified_errors():
+            dataset = data.open()
+            if asked.name in dataset.branches.list():
+                raise TableBranchAlreadyExistsError(f"table {data.id} has a branch {asked.name!r}")
+            parent = data.open(asked.from_version, asked.from_branch)
+            parent.create_branch(asked.name, (asked.from_branch, parent.version))
+        return models.CreateTableBranchResponse()
+
+    def delete_table_branch(self, request: AnyRequest) -> models.DeleteTableBranchResponse:
+        """Delete a branch with its versions.
+
+        Raises:
+            TableBranchNotFoundError: (22) there is no such branch.
+            LanceNamespaceError: see `opened`.
+        """
+        asked = as_model(models.DeleteTableBranchRequest, request)
+        with opened(self, asked) as dataset:
+            if asked.name not in dataset.branches.list():
+                raise TableBranchNotFoundError(
+                    f"table {'$'.join(asked.id or ())} has no branch {asked.name!r}"
+                )
+            dataset.branches.delete(asked.name)
+        return models.DeleteTableBranchResponse()
+
+
+def _existing_tag(tags: Mapping[str, Any], asked: Any) -> Mapping[str, Any]:
+    if asked.tag not in tags:
+        raise TableTagNotFoundError(f"table {'$'.join(asked.id)} has no tag {asked.tag!r}")
+    found: Mapping[str, Any] = tags[asked.tag]
+    return found
+
+
+def _checked_version(data: TableData, asked: Any) -> Any:
+    """Return a reference to the version to tag.
+
+    Raises:
+        TableVersionNotFoundError: (11) there is none.
+    """
+    try:
+        data.open(asked.version, asked.branch)
+    except ValueError as error:
+        raise TableVersionNotFoundError(
+            f"table {data.id}: branch {asked.branch!r} has no version {asked.version}"
+        ) from error
+    return (asked.branch, asked.version) if asked.branch else asked.version
+
+
+def _tag(stored: Mapping[str, Any]) -> models.TagContents:
+    return models.TagContents(
+        branch=stored.get("branch"), version=stored["version"], manifest_size=stored["manifest_size"]
+    )
+
+
+def _branch(stored: Mapping[str, Any]) -> models.BranchContents:
+    return models.BranchContents(
+        parent_branch=stored.get("parent_branch"),
+        parent_version=stored["parent_version"],
+        create_at=stored["create_at"],
+        manifest_size=stored["manifest_size"],
+    )

@@ -1,0 +1,258 @@
+"""Requests that create, count and change the rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from lance_namespace import LanceNamespace
+from lance_namespace.errors import (
+    InvalidInputError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    TableVersionNotFoundError,
+)
+from lance_namespace_urllib3_client import models
+
+from airflow_provider_lancens.namespace.interface import redacted_responses
+from airflow_provider_lancens.namespace.interface.core import AnyRequest, NamespaceCore
+from airflow_provider_lancens.namespace.interface.open_dataset import TableData, opened
+from airflow_provider_lancens.namespace.requests import as_model, choice, refuse, table_id
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lance import LanceDataset
+
+_CREATE, _EXIST_OK, _OVERWRITE, _APPEND = "create", "exist_ok", "overwrite", "append"
+_FIXED_STORAGE = "the storage options are those of the namespace; leave it out"
+_NO_PROPERTIES = "rows have no properties; leave it out"
+
+
+class RowRequests(NamespaceCore):
+    """CreateTable, CountTableRows, InsertIntoTable, MergeInsertIntoTable, UpdateTable, DeleteFromTable."""
+
+    def create_table(self, request: AnyRequest, request_data: bytes) -> models.CreateTableResponse:
+        """Declare a table, and write its first version. Modes CREATE, EXIST_OK, OVERWRITE.
+
+        A request that ended after the declaration can be repeated: a table without data counts as missing.
+
+        Args:
+            request: the request.
+            request_data: the rows as an Arrow IPC stream.
+
+        Raises:
+            NamespaceNotFoundError: (1) its namespace doesn't exist.
+            TableAlreadyExistsError: (5) it exists, and the mode is CREATE.
+            InvalidInputError: (13) the request or the rows are invalid.
+        """
+        asked = as_model(models.CreateTableRequest, request)
+        refuse(asked, {"storage_options": _FIXED_STORAGE})
+        mode = choice(asked.mode, (_CREATE, _EXIST_OK, _OVERWRITE), _CREATE, "mode")
+        rows = read_rows(request_data)
+        data = self._declared(asked)
+        with data.specified_errors():
+            written = self._create(data, rows, mode)
+        made = TableData.of(self, asked.id).table  # with the version that was committed
+        return redacted_responses.CreateTableResponse(
+            location=data.location,
+            version=None if written is None else written.version,
+            storage_options=self._config.vended(None),
+            properties=dict(made.parameters),
+        )
+
+    def _declared(self, asked: models.CreateTableRequest) -> TableData:
+        try:
+            return TableData.of(self, asked.id)
+        except TableNotFoundError:
+            self._tables.declare(table_id(asked.id, self._metastore), None, asked.properties or {})
+            return TableData.of(self, asked.id)
+
+    def _create(self, data: TableData, rows: pa.RecordBatchReader, mode: str) -> LanceDataset | None:
+        import lance
+
+        try:
+            existing = data.open()
+        except TableVersionNotFoundError:
+            mode = _CREATE
+        else:
+            if mode == _EXIST_OK:
+                return None
+            if mode == _CREATE:
+                raise TableAlreadyExistsError(f"table {data.id} exists, at version {existing.version}")
+        return lance.write_dataset(rows, mode=mode, **destination(data))
+
+    def count_table_rows(self, request: AnyRequest) -> models.CountTableRowsResponse:
+        """Count a table's rows, or those that match a predicate.
+
+        Raises:
+            LanceNamespaceError: see `opened`.
+        """
+        asked = as_model(models.CountTableRowsRequest, request)
+        with opened(self, asked) as dataset:
+            return models.CountTableRowsResponse(count=dataset.count_rows(asked.predicate))
+
+    def insert_into_table(self, request: AnyRequest, request_data: bytes) -> models.InsertIntoTableResponse:
+        """Append rows, or replace all rows by them. Modes APPEND, OVERWRITE.
+
+        Args:
+            request: the request.
+            request_data: the rows as an Arrow IPC stream.
+
+        Raises:
+            LanceNamespaceError: see `opened`.
+        """
+        import lance
+
+        asked = as_model(models.InsertIntoTableRequest, request)
+        mode = choice(asked.mode, (_APPEND, _OVERWRITE), _APPEND, "mode")
+        rows = CountedRows(read_rows(request_data))
+        data = TableData.of(self, asked.id)
+        with data.specified_errors():
+            target: dict[str, Any] = destination(data)
+            if asked.branch:
+                target = {"uri": data.open(branch=asked.branch)}
+            written = lance.write_dataset(rows.reader(), mode=mode, **target)
+        return models.InsertIntoTableResponse(num_inserted_rows=rows.count, version=written.version)
+
+    def merge_insert_into_table(
+        self, request: AnyRequest, request_data: bytes
+    ) -> models.MergeInsertIntoTableResponse:
+        """Update, insert and delete rows by comparing key columns with those of other rows.
+
+        Args:
+            request: the request.
+            request_data: the other rows as an Arrow IPC stream.
+
+        Raises:
+            LanceNamespaceError: see `opened`.
+        """
+        asked = as_model(models.MergeInsertIntoTableRequest, request)
+        if not asked.on:
+            raise InvalidInputError("on: expected key columns, got none")
+        rows = read_rows(request_data)
+        with opened(self, asked) as dataset:
+            counts = _merge_of(dataset, asked).execute(rows)
+            return models.MergeInsertIntoTableResponse(
+                num_updated_rows=counts["num_updated_rows"],
+                num_inserted_rows=counts["num_inserted_rows"],
+                num_deleted_rows=counts["num_deleted_rows"],
+                version=dataset.version,
+            )
+
+    def update_table(self, request: AnyRequest) -> models.UpdateTableResponse:
+        """Set columns of the rows that match a predicate to the values of SQL expressions.
+
+        Raises:
+            LanceNamespaceError: see `opened`.
+        """
+        asked = as_model(models.UpdateTableRequest, request)
+        refuse(asked, {"properties": _NO_PROPERTIES})
+        with opened(self, asked) as dataset:
+            changed = dataset.update(dict(asked.updates), asked.predicate)
+            return models.UpdateTableResponse(
+                updated_rows=changed["num_rows_updated"], version=dataset.version
+            )
+
+    def delete_from_table(self, request: AnyRequest) -> models.DeleteFromTableResponse:
+        """Delete the rows that match a predicate.
+
+        Raises:
+            LanceNamespaceError: see `opened`.
+        """
+        asked = as_model(models.DeleteFromTableRequest, request)
+        with opened(self, asked) as dataset:
+            dataset.delete(asked.predicate)
+            return models.DeleteFromTableResponse(version=dataset.version)
+
+
+@dataclass
+class CountedRows:
+    """Rows that are counted while they are read."""
+
+    source: pa.RecordBatchReader
+    count: int = 0
+
+    def reader(self) -> pa.RecordBatchReader:
+        """Return the rows."""
+        import pyarrow as pa
+
+        return pa.RecordBatchReader.from_batches(self.source.schema, self._batches())
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        for batch in self.source:
+            self.count += batch.num_rows
+            yield batch
+
+
+def read_rows(request_data: bytes) -> pa.RecordBatchReader:
+    """Read the rows of a request.
+
+    Raises:
+        InvalidInputError: (13) they are no Arrow IPC stream.
+    """
+    import pyarrow as pa
+
+    try:
+        return pa.ipc.open_stream(request_data)
+    except (pa.ArrowException, TypeError) as error:
+        raise InvalidInputError(f"request_data: expected rows as an Arrow IPC stream: {error}") from error
+
+
+def destination(data: TableData) -> dict[str, Any]:
+    """Return the arguments by which `lance.write_dataset` writes to a declared table."""
+    if data.authority(data.namespace):
+        return {"namespace_client": _Declared(data.namespace), "table_id": list(data.id.parts)}
+    return {"uri": data.location, "storage_options": data.options}
+
+
+class _Declared(LanceNamespace):
+    """A namespace whose table was declared before Lance creates the data set."""
+
+    def __init__(self, namespace: NamespaceCore) -> None:
+        self._namespace = namespace
+
+    def namespace_id(self) -> str:
+        return self._namespace.namespace_id()
+
+    def declare_table(self, request: AnyRequest) -> models.DeclareTableResponse:
+        found = self._namespace.describe_table({"id": request.id})
+        return redacted_responses.DeclareTableResponse(**found.model_dump(include=_DECLARED))
+
+    def describe_table(self, request: AnyRequest) -> models.DescribeTableResponse:
+        return self._namespace.describe_table(request)
+
+    def list_table_versions(self, request: AnyRequest) -> models.ListTableVersionsResponse:
+        return self._namespace.list_table_versions(request)
+
+    def describe_table_version(self, request: AnyRequest) -> models.DescribeTableVersionResponse:
+        return self._namespace.describe_table_version(request)
+
+    def create_table_version(self, request: AnyRequest) -> models.CreateTableVersionResponse:
+        return self._namespace.create_table_version(request)
+
+
+_DECLARED = {"location", "storage_options", "properties", "managed_versioning"}
+
+
+def _merge_of(dataset: LanceDataset, asked: models.MergeInsertIntoTableRequest) -> Any:
+    merge: Any = dataset.merge_insert(asked.on)
+    if asked.when_matched_update_all:
+        merge = merge.when_matched_update_all(asked.when_matched_update_all_filt)
+    if asked.when_not_matched_insert_all:
+        merge = merge.when_not_matched_insert_all()
+    if asked.when_not_matched_by_source_delete:
+        merge = merge.when_not_matched_by_source_delete(asked.when_not_matched_by_source_delete_filt)
+    if asked.use_index is not None:
+        merge = merge.use_index(asked.use_index)
+    return merge if asked.timeout is None else merge.retry_timeout(_duration(asked.timeout))
+
+
+def _duration(text: str) -> timedelta:
+    units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+    number = text.rstrip("msh")
+    try:
+        return timedelta(seconds=float(number) * units[text[len(number) :] or "s"])
+    except (KeyError, ValueError):
+        raise InvalidInputError(f"timeout: expected a duration such as 30s, got {text!r}") from None
