@@ -19,6 +19,7 @@ from airflow_provider_lancens.operators._spark.write_naming import (
 from airflow_provider_lancens.spark.options import (
     Mode,
     OnExistingKey,
+    WhenMatched,
     WriteOptions,
     WriteRequest,
 )
@@ -65,6 +66,10 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         replace_where: a condition in SQL, such as ``day = '{{ ds }}'``: an ``overwrite`` replaces only the
             rows that match it, and all new rows must match it, as described for
             `airflow_provider_lancens.spark.write_table`. Templated.
+        when_matched: what an ``upsert`` does with a row of the table that has the key of a new one:
+            ``update`` replaces it, ``keep`` leaves it and doesn't write the new one.
+        sequence_by: a column by which an ``upsert`` orders the rows of a key, such as a time: of several
+            new rows the last is written, and only if it is later than that of the table.
         idempotency_key: identifies this write. By default the DAG, the task, the map index and the data
             interval, or the run if there is no interval: a cleared or repeated task changes nothing.
             Templated.
@@ -113,6 +118,8 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         on: Sequence[str] | None = None,
         overwrite_schema: bool = False,
         replace_where: str | None = None,
+        when_matched: WhenMatched = "update",
+        sequence_by: str | None = None,
         idempotency_key: str | None = None,
         fingerprint: str | None = None,
         on_existing_key: OnExistingKey = "skip",
@@ -133,7 +140,20 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         self.fingerprint = fingerprint
         layout = check_mapping("options", options)
         self.replace_where = replace_where
-        self._request = _write_request(mode, on, overwrite_schema, replace_where, on_existing_key, layout)
+        how: dict[str, Any] = {
+            "mode": mode,
+            "on": on,
+            "overwrite_schema": overwrite_schema,
+            "replace_where": replace_where,
+            "when_matched": when_matched,
+            "sequence_by": sequence_by,
+            "on_existing_key": on_existing_key,
+        }
+        self._request = _write_request(how, layout)
+        if self.files and self._request.compares_rows:
+            raise ValueError(
+                "when_matched, sequence_by: not allowed with files as source; Spark compares rows"
+            )
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return the commit of an earlier run, or write and commit the rows.
@@ -209,26 +229,12 @@ def _template_of(files: FileSource | Mapping[str, Any]) -> dict[str, Any]:
     return FilesOfTask.template_of(files)
 
 
-def _write_request(
-    mode: Mode,
-    on: Sequence[str] | None,
-    overwrite_schema: bool,
-    replace_where: str | None,
-    on_existing_key: OnExistingKey,
-    layout: Mapping[str, Any],
-) -> WriteRequest:
+def _write_request(how: Mapping[str, Any], layout: Mapping[str, Any]) -> WriteRequest:
     try:
         options = WriteOptions(**layout)
     except (TypeError, ValueError) as error:
         raise ValueError(f"options: {error}") from error
     try:
-        return WriteRequest(
-            mode,
-            on_existing_key=on_existing_key,
-            on=on,
-            overwrite_schema=overwrite_schema,
-            options=options,
-            replace_where=replace_where,
-        )
+        return WriteRequest(**how, options=options)
     except Exception as error:  # an InvalidInputError: importing its class would slow down parsing all DAGs
         raise ValueError(str(error)) from error

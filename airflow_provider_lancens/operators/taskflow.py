@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
-    from airflow_provider_lancens.spark.options import Mode, OnExistingKey, WriteOptions
+    from airflow_provider_lancens.spark.options import Mode, OnExistingKey, WhenMatched, WriteOptions
 
 
 class SparkLake:
@@ -94,6 +94,8 @@ class SparkLake:
         on: Sequence[str] | None = None,
         overwrite_schema: bool = False,
         replace_where: str | None = None,
+        when_matched: WhenMatched = "update",
+        sequence_by: str | None = None,
         idempotency_key: str | None = None,
         fingerprint: str | None = None,
         on_existing_key: OnExistingKey = "skip",
@@ -110,6 +112,10 @@ class SparkLake:
                 match it.
             replace_where: a condition in SQL, such as ``day = '2026-11-01'``: an ``overwrite`` replaces only
                 the rows that match it, and all new rows must match it.
+            when_matched: what an ``upsert`` does with a row of the table that has the key of a new one:
+                ``update`` replaces it, ``keep`` leaves it and doesn't write the new one.
+            sequence_by: a column by which an ``upsert`` orders the rows of a key, such as a time: of several
+                new rows the last is written, and only if it is later than that of the table.
             idempotency_key: identifies this write; by default the task, its data interval or run, the table,
                 and the number of the task's write to it.
             fingerprint: identifies the content written under the key; with the default key, the default is
@@ -144,6 +150,8 @@ class SparkLake:
             request = WriteRequest(
                 *(mode, idempotency_key, fingerprint, policy, on, overwrite_schema, layout, occasion),
                 replace_where=replace_where,
+                when_matched=when_matched,
+                sequence_by=sequence_by,
             )
             with resolved_table(self._hook.get_conn(), identifier) as target:
                 result = write_rows(FrameRows(df), look_up(target, request))

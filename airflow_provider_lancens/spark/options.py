@@ -9,6 +9,9 @@ from typing import Any, Literal, NoReturn, get_args
 Mode = Literal["append", "overwrite", "create", "upsert"]
 MODES: tuple[str, ...] = get_args(Mode)
 
+WhenMatched = Literal["update", "keep"]
+WHEN_MATCHED: tuple[str, ...] = get_args(WhenMatched)
+
 OnExistingKey = Literal["skip", "replace_if_changed", "replace", "write_again"]
 ON_EXISTING_KEY: tuple[str, ...] = get_args(OnExistingKey)
 
@@ -76,6 +79,10 @@ class WriteRequest:
     is another repetition."""
     replace_where: str | None = None
     """The condition on the rows that an overwrite replaces; None replaces all."""
+    when_matched: WhenMatched = "update"
+    """What an upsert does with a row of the table that has the key of a new one."""
+    sequence_by: str | None = None
+    """The column by which an upsert orders the rows of a key; None refuses two of a key."""
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -87,25 +94,43 @@ class WriteRequest:
             _refuse(f"on_existing_key: expected one of {choices}, got {self.on_existing_key!r}")
         if isinstance(self.on, str) or (self.mode == "upsert") != bool(self.on):
             _refuse(f"on: expected a list of key columns for mode 'upsert' alone, got {self.on!r}")
-        if self.overwrite_schema not in (True, False):
-            _refuse(f"overwrite_schema: expected True or False, got {self.overwrite_schema!r}")
-        if self.overwrite_schema and self.mode != "overwrite":
-            _refuse(
-                f"overwrite_schema: expected False for mode {self.mode!r}; only an overwrite can "
-                "replace columns"
-            )
-        self._check_replace_where()
+        if self.overwrite_schema is not False:
+            self._check_overwrite_schema()
+        if (self.replace_where, self.when_matched, self.sequence_by) != (None, "update", None):
+            self._check_affected_rows()
         if self.mode == "upsert" and "replace" in self.on_existing_key:
             _refuse(
                 f"on_existing_key={self.on_existing_key!r}: not supported for mode 'upsert', since the rows "
                 "that it replaced no longer exist; upsert corrected rows with 'write_again'"
             )
 
-    def _check_replace_where(self) -> None:
-        if self.replace_where is None:
-            return
-        if not isinstance(self.replace_where, str) or not self.replace_where.strip():
-            _refuse(f"replace_where: expected a condition, or None; got {self.replace_where!r}")
+    @property
+    def compares_rows(self) -> bool:
+        """Whether it depends on the table's rows which of the new ones are written."""
+        return self.when_matched != "update" or self.sequence_by is not None
+
+    def _check_overwrite_schema(self) -> None:
+        if self.overwrite_schema is not True:
+            _refuse(f"overwrite_schema: expected True or False, got {self.overwrite_schema!r}")
+        if self.mode != "overwrite":
+            _refuse(
+                f"overwrite_schema: expected False for mode {self.mode!r}; only an overwrite can "
+                "replace columns"
+            )
+
+    def _check_affected_rows(self) -> None:
+        if self.when_matched not in WHEN_MATCHED:
+            _refuse(f"when_matched: expected one of {', '.join(WHEN_MATCHED)}, got {self.when_matched!r}")
+        if self.sequence_by is not None and not str(self.sequence_by).strip():
+            _refuse("sequence_by: expected the name of a column, or None; got blank text")
+        if self.compares_rows and self.mode != "upsert":
+            _refuse(f"when_matched, sequence_by: expected none for mode {self.mode!r}, but for an upsert")
+        if self.replace_where is not None:
+            self._check_replace_where(self.replace_where)
+
+    def _check_replace_where(self, condition: object) -> None:
+        if not isinstance(condition, str) or not condition.strip():
+            _refuse(f"replace_where: expected a condition, or None; got {condition!r}")
         if self.mode != "overwrite":
             _refuse(f"replace_where: expected None for mode {self.mode!r}; it limits an overwrite")
         if self.overwrite_schema:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_lancens.spark.commit.row_deletions import RowDeletions
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
-from airflow_provider_lancens.spark.table.history import data_changed
+from airflow_provider_lancens.spark.table.history import data_changed, fragments_since
 
 if TYPE_CHECKING:
     from lance import LanceDataset
-    from lance.fragment import LanceFragment
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +45,8 @@ class ReplaceWhere(TableChange):
         Raises:
             ConcurrentModificationError: (14) there is one, which this commit would delete unseen.
         """
-        written = _fragments_since(latest, base)
+        written = fragments_since(latest, base)
         if written is None:
             raise self._conflict(f"version {base} was cleaned up")
         if written and latest.scanner(fragments=written, filter=self.condition).count_rows():
             raise self._conflict(f"other writers wrote rows where {self.condition}")
-
-
-def _fragments_since(latest: LanceDataset, base: int) -> list[LanceFragment] | None:
-    """Return the fragments with files that an older version lacks; None if that isn't kept."""
-    try:
-        before = latest.checkout_version(base)
-    except (OSError, ValueError):
-        return None
-    known = {file.path for fragment in before.get_fragments() for file in fragment.metadata.files}
-    return [
-        fragment
-        for fragment in latest.get_fragments()
-        if not {file.path for file in fragment.metadata.files} <= known
-    ]

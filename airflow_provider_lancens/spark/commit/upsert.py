@@ -16,6 +16,7 @@ from lance_namespace.errors import InvalidInputError
 
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
+from airflow_provider_lancens.spark.table.history import data_changed, fragments_since
 
 if TYPE_CHECKING:
     from lance import FragmentMetadata, LanceDataset
@@ -31,13 +32,33 @@ class Upsert(TableChange):
     """Remove the rows that have one of these keys, and add the fragments, in one commit."""
 
     keys: pa.Table = field(repr=False)
+    compared: bool = False
+    """Whether the fragments were chosen by comparing them with the rows of version `base`."""
 
     def apply_to(self, latest: LanceDataset | None) -> CommitStep:
         """See `TableChange.apply_to`: the rows to remove are determined again, including those of others."""
         if latest is None:
             return self._first_version()
         self.check_same_columns(latest)
+        if self.compared and self.base is not None:
+            self._check_not_written_since(latest, self.base)
         return CommitStep(self._merged(latest), latest.version)
+
+    def _check_not_written_since(self, latest: LanceDataset, base: int) -> None:
+        """Check that nobody has written a row with one of the keys, which was then not compared.
+
+        Raises:
+            ConcurrentModificationError: (14) somebody has, or the version that was compared is gone.
+        """
+        written = fragments_since(latest, base) if data_changed(latest, base) else []
+        if written is None:
+            raise self._conflict(f"version {base} was cleaned up")
+        if not written:
+            return
+        names = self.keys.column_names
+        theirs = latest.scanner(fragments=written, columns=names).to_table().select(names)
+        if self.keys.join(theirs.cast(self.keys.schema), names, join_type="left semi").num_rows:
+            raise self._conflict(f"other writers wrote rows with the same {', '.join(names)}")
 
     def _merged(self, latest: LanceDataset) -> object:
         from lance import LanceOperation

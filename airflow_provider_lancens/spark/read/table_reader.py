@@ -67,6 +67,22 @@ def read_table(
     """
     wanted = WantedVersion(version, as_of, tag)
     schema, task = plan_read(namespace, table, wanted=wanted, columns=columns, condition=filter)
+    return _frame(spark, schema, task)
+
+
+def read_opened(
+    spark: SparkSession, target: ResolvedTable, dataset: LanceDataset, columns: Sequence[str]
+) -> DataFrame:
+    """Return columns of an opened version of a table as a DataFrame.
+
+    Raises:
+        TableColumnNotFoundError: (12) it has no such column.
+        InvalidInputError: (13) Spark has no type for a column.
+    """
+    return _frame(spark, *_plan(target, dataset, columns, None))
+
+
+def _frame(spark: SparkSession, schema: StructType, task: ReadTask) -> DataFrame:
     if not task.groups:
         return spark.createDataFrame([], schema)
     return spark.range(0, len(task.groups), 1, len(task.groups)).mapInArrow(task.run, schema)

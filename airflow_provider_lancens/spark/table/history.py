@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
+    from lance.fragment import LanceFragment
 
 _READ_AHEAD = 16
 _FEW = 64
@@ -25,6 +26,20 @@ def data_changed(dataset: LanceDataset, since: int) -> bool:
         transaction is None or not is_maintenance(transaction)
         for _, transaction in transactions(dataset, since)
     )
+
+
+def fragments_since(latest: LanceDataset, base: int) -> list[LanceFragment] | None:
+    """Return the fragments with files that an older version lacks; None if that isn't kept."""
+    try:
+        before = latest.checkout_version(base)
+    except (OSError, ValueError):
+        return None
+    known = {file.path for fragment in before.get_fragments() for file in fragment.metadata.files}
+    return [
+        fragment
+        for fragment in latest.get_fragments()
+        if not {file.path for file in fragment.metadata.files} <= known
+    ]
 
 
 def is_maintenance(transaction: Transaction) -> bool:

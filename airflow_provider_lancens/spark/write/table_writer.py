@@ -11,6 +11,7 @@ from airflow_provider_lancens.spark.options import (
     DEFAULT_LAYOUT,
     Mode,
     OnExistingKey,
+    WhenMatched,
     WriteOptions,
     WriteRequest,
     WriteResult,
@@ -38,6 +39,8 @@ def write_table(
     on: Sequence[str] | None = None,
     overwrite_schema: bool = False,
     replace_where: str | None = None,
+    when_matched: WhenMatched = "update",
+    sequence_by: str | None = None,
 ) -> WriteResult:
     """Write a DataFrame to a declared table, in one commit.
 
@@ -63,13 +66,18 @@ def write_table(
             can still be identified; otherwise it overwrites the table, if others have changed no row since.
         occasion: the same for all tries of one ``replace`` or ``write_again``, which is then made only once;
             without one, each call makes it.
-        on: the key columns of an upsert. Keys must be unique in `df`, and not null.
+        on: the key columns of an upsert. Keys must be unique in `df`, unless `sequence_by` orders them, and
+            not null.
         overwrite_schema: whether an ``overwrite`` also replaces the columns. By default it keeps them, and
             the rows must fit them as those of an append must. In both cases Lance drops all indices; the
             log names them.
         replace_where: a condition in SQL, such as ``day = '2026-11-01'``: an ``overwrite`` then replaces
             only the rows that match it. All new rows must match it too. Comparisons, ``IN``, ``BETWEEN``,
             ``LIKE``, ``IS NULL``, ``AND``, ``OR`` and ``NOT`` are allowed.
+        when_matched: what an ``upsert`` does with a row of the table that has the key of a new one:
+            ``update`` replaces it, ``keep`` leaves it and doesn't write the new one.
+        sequence_by: a column by which an ``upsert`` orders the rows of a key, such as a time: of several
+            new rows the last is written, and only if it is later than that of the table.
 
     Returns:
         The version with the rows, and their counts. An append of no rows to an existing data set commits
@@ -90,6 +98,8 @@ def write_table(
     request = WriteRequest(
         *(mode, idempotency_key, fingerprint, on_existing_key, on, overwrite_schema, layout, occasion),
         replace_where=replace_where,
+        when_matched=when_matched,
+        sequence_by=sequence_by,
     )
     with resolved_table(namespace, table) as target:
         return write_rows(FrameRows(df), look_up(target, request))

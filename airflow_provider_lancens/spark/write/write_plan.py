@@ -35,7 +35,7 @@ from airflow_provider_lancens.spark.write.schema_check import mismatches, schema
 from airflow_provider_lancens.spark.write.schema_overwrite import overwrite_mismatch, report_overwrite
 
 if TYPE_CHECKING:
-    from lance import FragmentMetadata
+    from lance import FragmentMetadata, LanceDataset
 
     from airflow_provider_lancens.spark.commit.write_lease import WriteLease
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
@@ -68,12 +68,16 @@ class WritePlan:
             TableSchemaValidationError: (20) the columns don't fit those of the table, and the write may not
                 replace them.
         """
-        base, kind, task = lookup.latest, _kind(lookup), _task(lookup, columns)
-        if lookup.request.replace_where is not None:
+        base, request = lookup.latest, lookup.request
+        kind: Callable[..., TableChange] = _KINDS[request.mode]
+        task = _task(lookup, columns)
+        if request.replace_where is not None:
             # Also in place of an earlier commit under the key, whose rows match the condition.
-            kind = partial(ReplaceWhere, condition=_replaced(lookup, lookup.request.replace_where, task))
+            kind = partial(ReplaceWhere, condition=_replaced(lookup, request.replace_where, task))
+        elif base is not None and (lookup.replaced is not None or request.mode == "create"):
+            kind = _kind_onto(lookup, base)
         return cls(
-            request=lookup.request,
+            request=request,
             write=lookup.write,
             looked_up_to=lookup.version,
             kind=kind,
@@ -102,7 +106,10 @@ class WritePlan:
             return CommitOutcome(KeyedCommit(self.base), made_here=False)
         counts = Counts(*(sum(row[name] for row in written) for name in ("rows", "files", "bytes")))
         fragments = [FragmentMetadata.from_json(row["fragment"]) for row in written]
-        kind = partial(self.kind, keys=self._keys(target, fragments, lease)) if self.request.on else self.kind
+        kind = self.kind
+        if self.request.on:
+            keys = self._keys(target, fragments, lease)
+            kind = partial(kind, keys=keys, compared=self.request.compares_rows)
         change = kind(table=str(target.id), base=self.base, schema=self.task.schema, fragments=fragments)
         stable_row_ids = self.request.options.enable_stable_row_ids
         committer = Committer(target, self.write, counts, stable_row_ids, lease, attempts)
@@ -119,13 +126,12 @@ class WritePlan:
             return read_keys(self.task.dataset, fragments, columns, str(target.id))
 
 
-def _kind(lookup: KeyLookup) -> Callable[..., TableChange]:
-    base, request, table = lookup.latest, lookup.request, str(lookup.target.id)
-    if base is not None and lookup.replaced is not None and request.replace_where is None:
-        return replacing(request.mode, base, lookup.replaced, table)
-    if base is not None and request.mode == "create":
+def _kind_onto(lookup: KeyLookup, base: LanceDataset) -> Callable[..., TableChange]:
+    """Return the kind of a change that replaces an earlier commit under its key, or creates the data set."""
+    request, table = lookup.request, str(lookup.target.id)
+    if lookup.replaced is None:
         raise already_exists(table, base.version)
-    return _KINDS[request.mode]
+    return replacing(request.mode, base, lookup.replaced, table)
 
 
 def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:

@@ -1,0 +1,147 @@
+"""Upserts that keep what is there, or that write only what is later, beside other writers."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from lance_namespace import DescribeTableRequest
+from lance_namespace.errors import ConcurrentModificationError, InvalidInputError
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_provider_lancens.spark import FileSource, NamespaceSpec, WriteOptions, write_files, write_table
+
+pytestmark = pytest.mark.slow
+
+Prices = Callable[[], dict[int, tuple[int | None, str]]]
+Row = tuple[int, int | None, str]
+
+
+def rows(spark: SparkSession, *values: Row) -> DataFrame:
+    """Rows of an id, the time of the change, and a price."""
+    return spark.createDataFrame(list(values), "id long, at int, price string")
+
+
+@pytest.fixture(params=[False, True], ids=["row addresses", "stable row ids"])
+def location(request: pytest.FixtureRequest, spark: SparkSession, spec: NamespaceSpec, table: str) -> str:
+    """A table with three rows, changed at the times 10 and 20 and at none."""
+    frame = rows(spark, (1, 10, "a"), (2, 20, "b"), (3, None, "c"))
+    write_table(frame, spec, table, options=WriteOptions(enable_stable_row_ids=request.param))
+    return str(spec.connect().describe_table(DescribeTableRequest(id=[table])).location)
+
+
+@pytest.fixture
+def prices(location: str) -> Prices:
+    def read() -> dict[int, tuple[int | None, str]]:
+        found = lance.dataset(location).to_table().to_pylist()
+        assert len(found) == len({row["id"] for row in found})
+        return {row["id"]: (row["at"], row["price"]) for row in found}
+
+    return read
+
+
+@pytest.fixture
+def upsert(spec: NamespaceSpec, table: str) -> Callable[..., Any]:
+    def write(frame: DataFrame, **how: Any) -> Any:
+        return write_table(frame, spec, table, mode="upsert", on=["id"], **how)
+
+    return write
+
+
+def test_rows_that_exist_are_kept_and_others_are_added(
+    spark: SparkSession, upsert: Any, prices: Prices
+) -> None:
+    result = upsert(rows(spark, (1, 99, "new"), (4, 99, "d")), when_matched="keep")
+
+    assert prices() == {1: (10, "a"), 2: (20, "b"), 3: (None, "c"), 4: (99, "d")}
+    assert (result.rows, result.version) == (1, 2)
+
+
+def test_nothing_is_committed_if_all_rows_exist(spark: SparkSession, upsert: Any, prices: Prices) -> None:
+    result = upsert(rows(spark, (1, 99, "new")), when_matched="keep")
+
+    assert (result.committed, result.version) == (False, 1)
+
+
+def test_only_later_rows_replace_those_of_the_table(spark: SparkSession, upsert: Any, prices: Prices) -> None:
+    newer = (1, 11, "later"), (2, 20, "same time"), (3, 1, "had no time"), (4, None, "added")
+    result = upsert(rows(spark, *newer), sequence_by="at")
+
+    assert prices() == {1: (11, "later"), 2: (20, "b"), 3: (1, "had no time"), 4: (None, "added")}
+    assert result.rows == 3
+
+
+def test_the_last_of_several_rows_of_a_key_is_written(
+    spark: SparkSession, upsert: Any, prices: Prices
+) -> None:
+    upsert(rows(spark, (1, 12, "x"), (1, 30, "last"), (1, None, "y"), (9, 1, "n")), sequence_by="at")
+
+    assert prices()[1] == (30, "last")
+    assert prices()[9] == (1, "n")
+
+
+def test_rows_of_a_key_without_an_order_are_refused(spark: SparkSession, upsert: Any, prices: Prices) -> None:
+    with pytest.raises(InvalidInputError, match="in more than one row of the source"):
+        upsert(rows(spark, (1, 30, "x"), (1, 30, "y")), sequence_by="at")
+    assert prices()[1] == (10, "a")
+
+
+def test_the_first_write_needs_no_table_to_compare_with(
+    spark: SparkSession, spec: NamespaceSpec, table: str
+) -> None:
+    frame = rows(spark, (1, 1, "x"), (1, 2, "y"))
+    result = write_table(frame, spec, table, mode="upsert", on=["id"], sequence_by="at", when_matched="keep")
+
+    assert (result.version, result.rows) == (1, 1)
+
+
+@pytest.mark.parametrize("how", [{"sequence_by": "at"}, {"when_matched": "keep"}], ids=["later", "kept"])
+@pytest.mark.parametrize("other", [1, 7], ids=["the same key", "another key"])
+def test_only_rows_of_the_same_key_written_meanwhile_conflict(
+    spark: SparkSession, location: str, upsert: Any, prices: Prices, how: dict[str, str], other: int
+) -> None:
+    def while_another_writer_appends(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        theirs = pa.table({"id": [other], "at": pa.array([50], pa.int32()), "price": ["theirs"]})
+        lance.write_dataset(theirs, location, mode="append")
+        yield from batches
+
+    lance.dataset(location).delete("id = 1")
+    frame = rows(spark, (1, 40, "mine")).coalesce(1)
+    frame = frame.mapInArrow(while_another_writer_appends, frame.schema)
+
+    if other == 1:
+        with pytest.raises(ConcurrentModificationError, match="other writers wrote rows with the same id"):
+            upsert(frame, **how)
+        assert prices()[1] == (50, "theirs")
+    else:
+        upsert(frame, **how)
+        assert (prices()[1], prices()[7]) == ((40, "mine"), (50, "theirs"))
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        (
+            {"mode": "append", "sequence_by": "at"},
+            "when_matched, sequence_by: expected none for mode 'append'",
+        ),
+        ({"when_matched": "ignore"}, "when_matched: expected one of update, keep, got 'ignore'"),
+        ({"sequence_by": " "}, "sequence_by: expected the name of a column"),
+        ({"sequence_by": "when"}, "the rows have no column 'when'; columns: .*'at'"),
+    ],
+)
+def test_invalid_arguments_are_refused(
+    spark: SparkSession, spec: NamespaceSpec, table: str, how: dict[str, Any], message: str
+) -> None:
+    arguments = {"mode": "upsert", "on": ["id"], **how}
+    if arguments["mode"] != "upsert":
+        del arguments["on"]
+    with pytest.raises(InvalidInputError, match=message):
+        write_table(rows(spark, (1, 1, "x")), spec, table, **arguments)
+
+
+def test_files_are_refused_with_what_to_do(spark: SparkSession, spec: NamespaceSpec, table: str) -> None:
+    request = {"mode": "upsert", "on": ["id"], "sequence_by": "at"}
+    with pytest.raises(TypeError, match="sequence_by"):
+        write_files(spark, FileSource("parquet", "/nowhere"), spec, table, **request)  # type: ignore[arg-type]
