@@ -33,6 +33,15 @@ class Namespace:
 
 
 @dataclass(frozen=True, slots=True)
+class Column:
+    """Column as a catalog table describes it."""
+
+    name: str
+    type: str
+    """Hive's name of its type, such as ``bigint`` or ``array<float>``."""
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """Catalog table as stored in the metastore, Lance or not.
 
@@ -48,6 +57,8 @@ class Table:
     """When the server created it, in seconds since 1970; differs for a later table of the same name.
 
     Not compared, so that a table as it was sent equals the one that is read."""
+    columns: tuple[Column, ...] = field(default=(), repr=False, compare=False)
+    """The columns that DESCRIBE shows; Lance itself never reads them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +109,14 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class ParameterChange:
-    """Atomic change of a catalog table's parameters."""
+    """Atomic change of a catalog table's parameters, and of the columns that it describes."""
 
     set: Mapping[str, str]
     remove: Collection[str] = ()
     expect: Expectation | None = None
     """If given, the server applies the change only if this holds; otherwise a concurrent one may be lost."""
+    columns: tuple[Column, ...] | None = None
+    """The columns; None keeps those that are described."""
 
     def applied_to(self, parameters: Mapping[str, str]) -> dict[str, str]:
         """Return the parameters after the change; those that it doesn't name are kept."""

@@ -19,7 +19,8 @@ def contains(parameters: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
     return wanted.items() <= parameters.items()
 
 
-def change_applied(parameters: Mapping[str, str], change: ParameterChange) -> bool:
-    """Whether a change of parameters took effect."""
-    gone = all(key not in parameters for key in change.remove if key not in change.set)
-    return gone and contains(parameters, change.set)
+def change_applied(table: Table, change: ParameterChange) -> bool:
+    """Whether a change of a catalog table took effect."""
+    gone = all(key not in table.parameters for key in change.remove if key not in change.set)
+    described = change.columns is None or change.columns == table.columns
+    return gone and described and contains(table.parameters, change.set)

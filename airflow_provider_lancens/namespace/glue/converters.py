@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow_provider_lancens.identifiers import NamespaceId, TableId
 from airflow_provider_lancens.namespace import namespace_properties, table_properties
-from airflow_provider_lancens.namespace.metastore_protocol import Namespace, ParameterChange, Table
+from airflow_provider_lancens.namespace.metastore_protocol import Column, Namespace, ParameterChange, Table
 
 Raw = Mapping[str, Any]
 
@@ -65,20 +65,26 @@ def to_table(table: TableId, raw: Raw) -> Table:
         location=storage.get("Location"),
         parameters=dict(raw.get("Parameters") or {}),
         created=None if created is None else int(created.timestamp()),
+        columns=tuple(Column(one["Name"], one.get("Type", "")) for one in storage.get("Columns") or ()),
     )
 
 
 def updated_input(shape: Any, raw: Raw, change: ParameterChange) -> dict[str, Any]:
-    """Return the TableInput that changes a table's parameters and nothing else.
+    """Return the TableInput that changes a table's parameters and columns, and nothing else.
 
     UpdateTable replaces the table by its input, so all writable fields are sent back as they were read.
 
     Args:
         shape: the SDK's model of TableInput.
         raw: the Table object as it was read.
-        change: the change of its parameters.
+        change: the change.
     """
-    return {**_writable(shape, raw), "Parameters": change.applied_to(raw.get("Parameters") or {})}
+    kept = _writable(shape, raw)
+    changed = {**kept, "Parameters": change.applied_to(raw.get("Parameters") or {})}
+    if change.columns is not None:
+        columns = [{"Name": column.name, "Type": column.type} for column in change.columns]
+        changed["StorageDescriptor"] = {**kept.get("StorageDescriptor", {}), "Columns": columns}
+    return changed
 
 
 def _writable(shape: Any, value: Any) -> Any:

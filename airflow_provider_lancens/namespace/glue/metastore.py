@@ -139,7 +139,9 @@ class GlueMetastore(GlueDatabases):
             except ConcurrentModificationError as error:
                 lost = error
             else:
-                after = replace(catalog_table, parameters=change.applied_to(catalog_table.parameters))
+                columns = catalog_table.columns if change.columns is None else change.columns
+                parameters = change.applied_to(catalog_table.parameters)
+                after = replace(catalog_table, parameters=parameters, columns=columns)
                 return TableUpdate(after, changed=True)
             time.sleep(pause)
         raise ConcurrentModificationError(
@@ -231,8 +233,8 @@ class GlueMetastore(GlueDatabases):
 
         def took_effect() -> bool:
             found = self._raw_table(table)
-            parameters = found.get("Parameters") or {}
-            return found.get("VersionId") != version and verify.change_applied(parameters, change)
+            after = converters.to_table(table, found)
+            return found.get("VersionId") != version and verify.change_applied(after, change)
 
         call = GlueCall("update_table", arguments, f"change table {table}", TABLE_ERRORS)
         self._api.change(call, took_effect)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hmsclient.genthrift.hive_metastore import ttypes as hive2_types
@@ -12,7 +12,7 @@ from pymetastore.hive_metastore import ttypes as hive3_types
 from airflow_provider_lancens.identifiers import NamespaceId, TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.hive.dialect import Hive2Dialect
-from airflow_provider_lancens.namespace.metastore_protocol import Expectation, Namespace, Table
+from airflow_provider_lancens.namespace.metastore_protocol import Column, Expectation, Namespace, Table
 
 _UNDECODABLE = "\N{REPLACEMENT CHARACTER}"
 """Silently substituted by Thrift's decoder for bytes that are invalid UTF-8."""
@@ -87,8 +87,18 @@ def to_table(table: TableId, raw: Any) -> Table:
     if location and _UNDECODABLE in location:
         raise InternalError(f"cannot read table {table}: its location is not valid UTF-8: {location!r}")
     return Table(
-        id=table, location=location, parameters=parameters, external=external, created=raw.createTime
+        id=table,
+        location=location,
+        parameters=parameters,
+        external=external,
+        created=raw.createTime,
+        columns=tuple(Column(column.name, column.type) for column in (raw.sd and raw.sd.cols) or ()),
     )
+
+
+def described(dialect: Hive2Dialect, columns: Sequence[Column]) -> list[Any]:
+    """Return the FieldSchema objects of columns."""
+    return [dialect.types.FieldSchema(column.name, column.type, None) for column in columns]
 
 
 def new_view(dialect: Hive2Dialect, view: TableId, parameters: Mapping[str, str]) -> Any:

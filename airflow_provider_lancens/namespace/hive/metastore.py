@@ -144,13 +144,17 @@ class HiveMetastore(HiveDatabases):
         def alter(connection: Connection) -> None:
             if expect:
                 self._cas_probe.require(connection, table.namespace)
+            if change.columns is not None:
+                _remove_columns(connection, table, raw, expect)
+                raw.sd.cols = converters.described(connection.dialect, change.columns)
             _alter(connection, table, raw, expect)
 
         def took_effect() -> bool:
-            return verify.change_applied(self.get_table(table).parameters, change)
+            return verify.change_applied(self.get_table(table), change)
 
         self._api.change(ALTER_ERRORS, f"change table {table}", alter, took_effect)
-        return TableUpdate(replace(catalog_table, parameters=raw.parameters), changed=True)
+        columns = catalog_table.columns if change.columns is None else change.columns
+        return TableUpdate(replace(catalog_table, parameters=raw.parameters, columns=columns), changed=True)
 
     def require_compare_and_set(self, namespace: NamespaceId) -> None:
         """Refuse a server that ignores an alter's expectation."""
@@ -265,6 +269,13 @@ class HiveMetastore(HiveDatabases):
                 if table_properties.is_lance(catalog_table)
             ]
         return found
+
+
+def _remove_columns(connection: Connection, table: TableId, raw: Any, expect: Expectation | None) -> None:
+    """Remove the columns that are described, since a server refuses another type in the place of one."""
+    if raw.sd.cols:
+        raw.sd.cols = []
+        _alter(connection, table, raw, expect)
 
 
 def _alter(connection: Connection, table: TableId, raw: Any, expect: Expectation | None) -> None:

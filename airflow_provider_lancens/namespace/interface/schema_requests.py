@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from lance_namespace.errors import InvalidInputError
 from lance_namespace_urllib3_client import models
@@ -14,7 +15,11 @@ from airflow_provider_lancens.namespace.interface.open_dataset import (
     last_transaction,
     opened,
 )
+from airflow_provider_lancens.namespace.operations.catalog_columns import describe_columns
 from airflow_provider_lancens.namespace.requests import as_model, refuse
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _NOT_STORED = "only columns of an expression are supported, whose values are stored"
 _ONE_COMMIT = "expected the same value for all columns, since they are changed in one commit"
@@ -112,6 +117,28 @@ class SchemaRequests(NamespaceCore):
             dataset = data.open(asked.version, asked.branch)
             dataset.restore()  # type: ignore[no-untyped-call]
             return models.RestoreTableResponse(transaction_id=last_transaction(dataset))
+
+    def describe_columns(self, table: Sequence[str], schema: pa.Schema | None = None) -> bool:
+        """Describe a data set's columns in its catalog table, where DESCRIBE of other clients shows them.
+
+        An extension of the specification. The writes of this package call it if they change the columns; call
+        it after changes by others.
+
+        Args:
+            table: its identifier.
+            schema: the columns of the newest version, if the caller knows them.
+
+        Returns:
+            False if the catalog table described them already.
+
+        Raises:
+            InvalidInputError: (13) two names differ only in case, which a metastore can't describe.
+            LanceNamespaceError: see `opened`.
+        """
+        data = TableData.of(self, table)
+        with data.specified_errors():
+            columns = data.open().schema if schema is None else schema
+        return describe_columns(self._metastore, data.id, columns)
 
 
 def _alteration(entry: models.AlterColumnsEntry) -> dict[str, Any]:
