@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from airflow_provider_lancens.identifiers import NamespaceId, TableId
 
@@ -32,20 +32,19 @@ class Namespace:
     """Custom properties only; what the metastore stores in dedicated fields is in the fields above."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """Column as a catalog table describes it."""
+class Column(NamedTuple):
+    """Column as a catalog table describes it, with Hive's name of its type, such as ``array<float>``."""
 
     name: str
     type: str
-    """Hive's name of its type, such as ``bigint`` or ``array<float>``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """Catalog table as stored in the metastore, Lance or not.
 
-    The repr omits its location and parameters: any client may have written a secret there.
+    The repr omits its location and parameters: any client may have written a secret there. What only the
+    server knows isn't compared, so that a table as it was sent equals the one that is read.
     """
 
     id: TableId
@@ -54,9 +53,7 @@ class Table:
     external: bool = True
     """Whether the table is external, so that the metastore doesn't manage its files."""
     created: int | None = field(default=None, compare=False)
-    """When the server created it, in seconds since 1970; differs for a later table of the same name.
-
-    Not compared, so that a table as it was sent equals the one that is read."""
+    """When the server created it, in seconds since 1970; differs for a later table of the same name."""
     columns: tuple[Column, ...] = field(default=(), repr=False, compare=False)
     """The columns that DESCRIBE shows; Lance itself never reads them."""
 

@@ -28,6 +28,7 @@ from airflow_provider_lancens.spark.maintenance.maintenance_results import (
     UndoneCommit,
 )
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteRequest
+from airflow_provider_lancens.spark.table.described_columns import describe_columns
 from airflow_provider_lancens.spark.table.history import read_transaction, restored_version
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.table.version_lookup import WantedVersion
@@ -159,7 +160,9 @@ def _restored(lookup: KeyLookup, wanted: WantedVersion) -> RestoreResult:
         made = _commit(lookup, latest, version)
     if made.made_here:
         _check_whole(target, made.commit.version)  # a clean-up may have removed that version meanwhile
-        record_restores(target, target.open(made.commit.version))
+        restored = target.open(made.commit.version)
+        record_restores(target, restored)
+        describe_columns(target, restored.schema)
     seconds = round(time.monotonic() - lookup.started, 3)
     return RestoreResult(str(target.id), made.commit.version, version, undone, seconds, made.made_here)
 

@@ -72,6 +72,8 @@ class ResolvedTable:
     """The version authority: the one difference between managed and storage-managed tables."""
     write_log: str = field(default="", repr=False)
     """The catalog table's parameter in which keys were kept before they had records."""
+    namespace: LanceNamespace | None = field(default=None, repr=False)
+    """The namespace that resolved it."""
 
     @property
     def parts(self) -> list[str]:
@@ -177,7 +179,8 @@ def resolved_table(
             dataset = replace(dataset, decider=VersionAuthority(namespace, identifier.parts))
             versions = namespace
         opened.enter_context(storage_failures(dataset.location, dataset.storage_options))
-        yield ResolvedTable(identifier, dataset, versions, (answer.properties or {}).get(WRITES, ""))
+        write_log = (answer.properties or {}).get(WRITES, "")
+        yield ResolvedTable(identifier, dataset, versions, write_log, namespace)
 
 
 def _options(

@@ -28,6 +28,7 @@ from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedCommit
 from airflow_provider_lancens.spark.options import WriteRequest
 from airflow_provider_lancens.spark.read.table_reader import check_filter
 from airflow_provider_lancens.spark.table.dataset_ref import small_manifest
+from airflow_provider_lancens.spark.table.described_columns import describe_columns
 from airflow_provider_lancens.spark.write.column_names import check_columns
 from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
 from airflow_provider_lancens.spark.write.files.sql_predicate import parse_predicate
@@ -116,6 +117,8 @@ class WritePlan:
         outcome = committer.commit(change, self.looked_up_to)
         if isinstance(change, Overwrite) and outcome.made_here:
             report_overwrite(target, outcome.commit.version)
+        if outcome.made_here and (self.base is None or self.request.overwrite_schema):
+            describe_columns(target, self.task.schema)
         return outcome
 
     def _keys(
