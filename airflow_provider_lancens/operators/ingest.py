@@ -13,6 +13,7 @@ from airflow_provider_lancens.operators._spark.write_naming import asked_policy,
 from airflow_provider_lancens.spark.options import (
     Mode,
     OnExistingKey,
+    SchemaMode,
     WriteOptions,
     WriteRequest,
 )
@@ -54,8 +55,10 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         mode: ``append`` creates the data set if there is none; ``overwrite`` replaces the rows; ``create``
             fails if there is a data set; ``upsert`` replaces rows by key.
         on: the key columns of an ``upsert``.
-        overwrite_schema: whether an ``overwrite`` also replaces the schema; by default the rows must match
-            it.
+        overwrite_schema: an older name: True is ``schema_mode="overwrite"``.
+        schema_mode: what to do if the rows have other columns than the table: ``strict`` refuses them,
+            ``merge`` adds and widens columns of the table, ``overwrite`` lets an ``overwrite`` replace them,
+            as described for `airflow_provider_lancens.spark.write_table`.
         idempotency_key: identifies this write. By default the DAG, the task, the map index and the data
             interval, or the run if there is no interval: a cleared or repeated task changes nothing.
             Templated.
@@ -101,6 +104,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         mode: Mode = "append",
         on: Sequence[str] | None = None,
         overwrite_schema: bool = False,
+        schema_mode: SchemaMode = "strict",
         idempotency_key: str | None = None,
         fingerprint: str | None = None,
         on_existing_key: OnExistingKey = "skip",
@@ -120,7 +124,14 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         self.idempotency_key = idempotency_key
         self.fingerprint = fingerprint
         layout = check_mapping("options", options)
-        self._request = _write_request(mode, on, overwrite_schema, on_existing_key, layout)
+        self._request = _write_request(
+            layout,
+            mode=mode,
+            on=on,
+            overwrite_schema=overwrite_schema,
+            schema_mode=schema_mode,
+            on_existing_key=on_existing_key,
+        )
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return the commit of an earlier run, or write and commit the rows.
@@ -189,20 +200,12 @@ def _template_of(files: FileSource | Mapping[str, Any]) -> dict[str, Any]:
     return FilesOfTask.template_of(files)
 
 
-def _write_request(
-    mode: Mode,
-    on: Sequence[str] | None,
-    overwrite_schema: bool,
-    on_existing_key: OnExistingKey,
-    layout: Mapping[str, Any],
-) -> WriteRequest:
+def _write_request(layout: Mapping[str, Any], **arguments: Any) -> WriteRequest:
     try:
         options = WriteOptions(**layout)
     except (TypeError, ValueError) as error:
         raise ValueError(f"options: {error}") from error
     try:
-        return WriteRequest(
-            mode, on_existing_key=on_existing_key, on=on, overwrite_schema=overwrite_schema, options=options
-        )
+        return WriteRequest(**arguments, options=options)
     except Exception as error:  # an InvalidInputError: importing its class would slow down parsing all DAGs
         raise ValueError(str(error)) from error

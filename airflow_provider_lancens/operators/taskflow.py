@@ -26,7 +26,7 @@ from airflow_provider_lancens.operators.lance_operator import DEFAULT_CONNECTION
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_provider_lancens.spark.options import Mode, OnExistingKey, WriteOptions
+    from airflow_provider_lancens.spark.options import Mode, OnExistingKey, SchemaMode, WriteOptions
 
 
 class SparkLake:
@@ -81,6 +81,7 @@ class SparkLake:
         mode: Mode = "append",
         on: Sequence[str] | None = None,
         overwrite_schema: bool = False,
+        schema_mode: SchemaMode = "strict",
         idempotency_key: str | None = None,
         fingerprint: str | None = None,
         on_existing_key: OnExistingKey = "skip",
@@ -93,8 +94,10 @@ class SparkLake:
             table: table identifier, ``database$table``.
             mode: ``append``, ``overwrite``, ``create`` or ``upsert``.
             on: the key columns of an ``upsert``.
-            overwrite_schema: whether an ``overwrite`` also replaces the schema; by default the rows must
-                match it.
+            overwrite_schema: an older name: True is ``schema_mode="overwrite"``.
+            schema_mode: what to do if the rows have other columns than the table: ``strict`` refuses them,
+                ``merge`` adds and widens columns of the table, ``overwrite`` lets an ``overwrite`` replace
+                them, as described for `airflow_provider_lancens.spark.write_table`.
             idempotency_key: identifies this write; by default the task, its data interval or run, the table,
                 and the number of the task's write to it.
             fingerprint: identifies the content written under the key; with the default key, the default is
@@ -127,7 +130,8 @@ class SparkLake:
         with airflow_errors(f"writing table {name!r} through connection {self._hook.lance_conn_id!r}"):
             policy, occasion = asked_policy(on_existing_key, self._context), occasion_of(self._context)
             request = WriteRequest(
-                *(mode, idempotency_key, fingerprint, policy, on, overwrite_schema, layout), occasion=occasion
+                *(mode, idempotency_key, fingerprint, policy, on, overwrite_schema, layout, occasion),
+                schema_mode=schema_mode,
             )
             with resolved_table(self._hook.get_conn(), identifier) as target:
                 result = write_rows(FrameRows(df), look_up(target, request))

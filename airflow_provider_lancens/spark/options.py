@@ -12,6 +12,9 @@ MODES: tuple[str, ...] = get_args(Mode)
 OnExistingKey = Literal["skip", "replace_if_changed", "replace", "write_again"]
 ON_EXISTING_KEY: tuple[str, ...] = get_args(OnExistingKey)
 
+SchemaMode = Literal["strict", "merge", "overwrite"]
+SCHEMA_MODES: tuple[str, ...] = get_args(SchemaMode)
+
 DEFAULT_ROWS_PER_FILE = 1024 * 1024
 """Lance's default."""
 
@@ -69,11 +72,14 @@ class WriteRequest:
     on: Sequence[str] | None = None
     """The key columns of an upsert."""
     overwrite_schema: bool = False
-    """Whether an overwrite may replace the columns too."""
+    """An older way to request ``schema_mode="overwrite"``."""
     options: WriteOptions = DEFAULT_LAYOUT
     occasion: str | None = None
     """For ``replace`` and ``write_again``: the same for all tries of one repetition; without one, each call
     is another repetition."""
+    schema_mode: SchemaMode = "strict"
+    """What to do if the rows have other columns than the table: refuse them (``strict``), add and widen
+    columns of the table (``merge``), or let an overwrite replace the columns too (``overwrite``)."""
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -85,18 +91,39 @@ class WriteRequest:
             _refuse(f"on_existing_key: expected one of {choices}, got {self.on_existing_key!r}")
         if isinstance(self.on, str) or (self.mode == "upsert") != bool(self.on):
             _refuse(f"on: expected a list of key columns for mode 'upsert' alone, got {self.on!r}")
-        if self.overwrite_schema not in (True, False):
-            _refuse(f"overwrite_schema: expected True or False, got {self.overwrite_schema!r}")
-        if self.overwrite_schema and self.mode != "overwrite":
-            _refuse(
-                f"overwrite_schema: expected False for mode {self.mode!r}; only an overwrite can "
-                "replace columns"
-            )
+        self._check_schema_mode()
         if self.mode == "upsert" and "replace" in self.on_existing_key:
             _refuse(
                 f"on_existing_key={self.on_existing_key!r}: not supported for mode 'upsert', since the rows "
                 "that it replaced no longer exist; upsert corrected rows with 'write_again'"
             )
+
+    @property
+    def replaces_schema(self) -> bool:
+        """Whether an overwrite may replace the columns too."""
+        return self.overwrite_schema or self.schema_mode == "overwrite"
+
+    @property
+    def merges_schema(self) -> bool:
+        """Whether columns of the rows may be added to the table, and others be missing in the rows."""
+        return self.schema_mode == "merge"
+
+    def _check_schema_mode(self) -> None:
+        if self.overwrite_schema not in (True, False):
+            _refuse(f"overwrite_schema: expected True or False, got {self.overwrite_schema!r}")
+        if self.schema_mode not in SCHEMA_MODES:
+            _refuse(f"schema_mode: expected one of {', '.join(SCHEMA_MODES)}, got {self.schema_mode!r}")
+        if self.overwrite_schema and self.merges_schema:
+            _refuse("overwrite_schema=True contradicts schema_mode='merge'; pass one of them")
+        if self.replaces_schema and self.mode != "overwrite":
+            argument = "overwrite_schema" if self.overwrite_schema else "schema_mode"
+            allowed = "False" if self.overwrite_schema else "strict or merge"
+            _refuse(
+                f"{argument}: expected {allowed} for mode {self.mode!r}; only an overwrite can replace "
+                "columns"
+            )
+        if self.merges_schema and self.mode == "create":
+            _refuse("schema_mode='merge' for mode 'create': there are no columns yet to merge with")
 
 
 @dataclass(frozen=True, slots=True)

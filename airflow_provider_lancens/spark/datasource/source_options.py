@@ -16,7 +16,7 @@ _NAMESPACE = "namespace."
 _IMPL = "namespace.impl"
 _LAYOUT = tuple(field.name for field in fields(WriteOptions))
 _KEY = ("idempotency_key", "fingerprint", "on_existing_key", "occasion")
-_WRITE = ("table", *_KEY, "on", "overwrite_schema", *_LAYOUT)
+_WRITE = ("table", *_KEY, "on", "overwrite_schema", "schema_mode", *_LAYOUT)
 _READ = ("table", "version", "columns", "filter")
 
 Options = Mapping[str, str]
@@ -70,6 +70,7 @@ def write_request(options: Options, overwrite: bool) -> tuple[str, WriteRequest]
         on=on,
         overwrite_schema=_flag(options, "overwrite_schema") or False,
         options=_layout(options),
+        schema_mode=cast("Any", options.get("schema_mode", "strict")),
     )
 
 

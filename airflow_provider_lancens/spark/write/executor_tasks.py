@@ -18,10 +18,11 @@ import pyarrow as pa
 from airflow_provider_lancens.namespace.locations import is_local
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.spark.executor_failures import storage_failures
+from airflow_provider_lancens.spark.schema.merge_plan import ColumnMatch
 from airflow_provider_lancens.spark.table.credential_vendor import vendor_arguments
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.write.fragment_writer import write_overlapping
-from airflow_provider_lancens.spark.write.record_batches import conform, without_empty
+from airflow_provider_lancens.spark.write.record_batches import conform, merged, without_empty
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress
 
 if TYPE_CHECKING:
@@ -53,6 +54,14 @@ class WriteTask:
     """The manifest of the version `appends_to`; None if each task is to read it."""
     progress: WriteProgress | None = field(default=None, repr=False)
     """Where to report how far the task is."""
+    match: ColumnMatch | None = None
+    """Where the columns are in the rows; None if the rows have all of them by the same names."""
+
+    @property
+    def targets(self) -> dict[str, pa.Field]:
+        """The columns to write by those of the rows."""
+        names = dict.fromkeys(self.schema.names) if self.match is None else self.match.targets
+        return {source: self.schema.field(name or source) for source, name in names.items()}
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write a partition; an empty one writes nothing.
@@ -64,11 +73,16 @@ class WriteTask:
         first = next(filled, None)
         if first is None:
             return
-        stream = conform(itertools.chain([first], filled), self.schema)
+        stream = self._conforming(itertools.chain([first], filled))
         reporting = nullcontext(stream) if self.progress is None else self.progress.reporting(stream)
         with storage_failures(self.dataset.location, self.dataset.storage_options), reporting as rows:
             fragments = self._write_all(rows)
         yield pa.RecordBatch.from_pylist([_written(fragment) for fragment in fragments], schema=_WRITTEN)
+
+    def _conforming(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if self.match is None:
+            return conform(rows, self.schema)
+        return merged(rows, self.schema, self.match)
 
     def _write_all(self, rows: Iterator[pa.RecordBatch]) -> list[FragmentMetadata]:
         write = partial(self._write, self._target())

@@ -18,6 +18,7 @@ from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.keys import KeyAttempts, KeyedCommit, KeyLookup, confirm_unknown, look_up
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteRequest, WriteResult
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
+from airflow_provider_lancens.spark.write.schema_merge import with_merged_columns
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress
 from airflow_provider_lancens.spark.write.write_plan import WritePlan
 
@@ -40,6 +41,7 @@ def write_rows(rows: Rows, lookup: KeyLookup) -> WriteResult:
         return skipped_write(lookup, lookup.earlier)
     target = lookup.target
     with storage_failures(target.dataset.location, target.dataset.storage_options):
+        lookup = with_merged_columns(lookup, rows)
         plan = WritePlan.of(lookup, rows)
         with (
             KeyAttempts.begun(target, lookup.write, lookup.latest) as attempts,

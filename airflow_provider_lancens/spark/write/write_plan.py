@@ -24,10 +24,12 @@ from airflow_provider_lancens.spark.commit.table_changes import (
 from airflow_provider_lancens.spark.commit.upsert import Upsert, check_keys, read_keys
 from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedCommit, KeyedWrite, KeyLookup
 from airflow_provider_lancens.spark.options import WriteRequest
+from airflow_provider_lancens.spark.schema.merge_plan import ColumnMatch
 from airflow_provider_lancens.spark.table.dataset_ref import small_manifest
 from airflow_provider_lancens.spark.write.column_names import check_columns
 from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
 from airflow_provider_lancens.spark.write.schema_check import mismatches, schema_mismatch
+from airflow_provider_lancens.spark.write.schema_merge import merged_columns
 from airflow_provider_lancens.spark.write.schema_overwrite import overwrite_mismatch, report_overwrite
 
 if TYPE_CHECKING:
@@ -121,14 +123,7 @@ def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:
     base, request = lookup.latest, lookup.request
     table, dataset = str(lookup.target.id), lookup.target.dataset
     adds_rows = base is not None and request.mode in ("append", "upsert")
-    vectors = None if adds_rows else request.options.vector_columns
-    schema = columns.schema(dataset.storage_options, vectors)
-    if base is None or request.overwrite_schema:
-        check_columns(table, schema)
-    elif schema != base.schema:
-        if reasons := mismatches(schema, base.schema, time_zone_known=columns.time_zone_known):
-            raise schema_mismatch(table, reasons) if adds_rows else overwrite_mismatch(table, schema, base)
-        schema = base.schema
+    schema, match = _schema(lookup, columns, table, adds_rows=adds_rows)
     if request.on:
         check_keys(request.on, schema, table)
     return WriteTask(
@@ -141,4 +136,24 @@ def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:
         data_storage_version=request.options.data_storage_version
         if base is None
         else base.data_storage_version,
+        match=match,
     )
+
+
+def _schema(
+    lookup: KeyLookup, columns: Columns, table: str, *, adds_rows: bool
+) -> tuple[pa.Schema, ColumnMatch | None]:
+    """Return the columns to write, and where they are in the rows, if these don't have all of them."""
+    base, request, storage = lookup.latest, lookup.request, lookup.target.dataset.storage_options
+    if base is not None and request.merges_schema:
+        merged = merged_columns(request, columns.schema(storage), base, columns, table)
+        return merged.schema, merged.match
+    schema = columns.schema(storage, None if adds_rows else request.options.vector_columns)
+    if base is None or request.replaces_schema:
+        check_columns(table, schema)
+        return schema, None
+    if schema != base.schema and (
+        reasons := mismatches(schema, base.schema, time_zone_known=columns.time_zone_known)
+    ):
+        raise schema_mismatch(table, reasons) if adds_rows else overwrite_mismatch(table, schema, base)
+    return base.schema, None
