@@ -21,6 +21,11 @@ if TYPE_CHECKING:
         LanceCreateNamespaceOperator,
         LanceDropNamespaceOperator,
     )
+    from airflow_provider_lancens.operators.schema_changes import (
+        LanceAddColumnsOperator,
+        LanceAlterColumnsOperator,
+        LanceDropColumnsOperator,
+    )
     from airflow_provider_lancens.operators.table_clean_up import (
         LanceCleanUpVersionsOperator,
         LanceRemoveOrphansOperator,
@@ -43,7 +48,9 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "LanceAddColumnsOperator",
     "LanceAdvanceTableVersionOperator",
+    "LanceAlterColumnsOperator",
     "LanceCleanUpVersionsOperator",
     "LanceCompactTableOperator",
     "LanceCompareTableOperator",
@@ -53,6 +60,7 @@ __all__ = [
     "LanceDeclareTableOperator",
     "LanceDeleteRowsOperator",
     "LanceDeregisterTableOperator",
+    "LanceDropColumnsOperator",
     "LanceDropNamespaceOperator",
     "LanceDropTableOperator",
     "LanceMaintainTableOperator",
@@ -68,7 +76,9 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
+        "LanceAddColumnsOperator": "schema_changes",
         "LanceAdvanceTableVersionOperator": "versions",
+        "LanceAlterColumnsOperator": "schema_changes",
         "LanceCleanUpVersionsOperator": "table_clean_up",
         "LanceCompactTableOperator": "maintenance",
         "LanceCompareTableOperator": "version_authority",
@@ -78,6 +88,7 @@ __getattr__ = lazy_exports(
         "LanceDeclareTableOperator": "tables",
         "LanceDeleteRowsOperator": "delete_rows",
         "LanceDeregisterTableOperator": "tables",
+        "LanceDropColumnsOperator": "schema_changes",
         "LanceDropNamespaceOperator": "namespaces",
         "LanceDropTableOperator": "tables",
         "LanceMaintainTableOperator": "maintain_table",

@@ -164,6 +164,30 @@ class WriteResult:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class SchemaResult:
+    """Result of a change of a table's columns."""
+
+    table: str
+    """Identifier, such as ``db$table``."""
+    version: int
+    """The version that has the columns; the newest one if nothing was to be done."""
+    previous_version: int
+    """The version before this call; the same as `version` if nothing was to be done."""
+    columns: tuple[str, ...]
+    """The columns that this call changed, by their names afterwards."""
+    dropped_indices: tuple[str, ...]
+    seconds: float
+    """Wall-clock time of this call."""
+    committed: bool
+    """Whether this call made a new version."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the result as plain JSON values."""
+        lists = {"columns": list(self.columns), "dropped_indices": list(self.dropped_indices)}
+        return {**asdict(self), **lists}
+
+
 def _refuse(message: str) -> NoReturn:
     from lance_namespace.errors import InvalidInputError  # takes a second: only where it is raised
 

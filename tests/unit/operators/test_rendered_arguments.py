@@ -17,6 +17,10 @@ from airflow_provider_lancens.operators.namespaces import (
     LanceCreateNamespaceOperator,
     LanceDropNamespaceOperator,
 )
+from airflow_provider_lancens.operators.schema_changes import (
+    LanceAddColumnsOperator,
+    LanceAlterColumnsOperator,
+)
 from airflow_provider_lancens.operators.tables import LanceDeclareTableOperator, LanceRegisterTableOperator
 from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVersionSensor
 
@@ -45,6 +49,8 @@ OPERATORS: dict[str, tuple[type[BaseOperator], dict[str, Any]]] = {
     "compact": (LanceCompactTableOperator, {"table": "db$t"}),
     "index": (LanceCreateIndexOperator, {"table": "db$t", "column": "c", "index_type": "BTREE"}),
     "delete": (LanceDeleteRowsOperator, {"table": "db$t", "where": "n = 1"}),
+    "add": (LanceAddColumnsOperator, {"table": "db$t"}),
+    "alter": (LanceAlterColumnsOperator, {"table": "db$t"}),
     "wait": (LanceTableVersionSensor, {"after_version": 1}),
 }
 MAPPINGS = [
@@ -53,6 +59,10 @@ MAPPINGS = [
     ("register", "properties"),
     ("ingest", "inputs"),
     ("ingest", "op_kwargs"),
+    ("add", "columns"),
+    ("add", "expressions"),
+    ("alter", "rename"),
+    ("alter", "types"),
 ]
 
 
