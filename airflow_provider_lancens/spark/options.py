@@ -91,7 +91,8 @@ class WriteRequest:
             _refuse(f"on_existing_key: expected one of {choices}, got {self.on_existing_key!r}")
         if isinstance(self.on, str) or (self.mode == "upsert") != bool(self.on):
             _refuse(f"on: expected a list of key columns for mode 'upsert' alone, got {self.on!r}")
-        self._check_schema_mode()
+        if self.overwrite_schema is not False or self.schema_mode != "strict":
+            self._check_schema_mode()
         if self.mode == "upsert" and "replace" in self.on_existing_key:
             _refuse(
                 f"on_existing_key={self.on_existing_key!r}: not supported for mode 'upsert', since the rows "
@@ -103,17 +104,13 @@ class WriteRequest:
         """Whether an overwrite may replace the columns too."""
         return self.overwrite_schema or self.schema_mode == "overwrite"
 
-    @property
-    def merges_schema(self) -> bool:
-        """Whether columns of the rows may be added to the table, and others be missing in the rows."""
-        return self.schema_mode == "merge"
-
     def _check_schema_mode(self) -> None:
         if self.overwrite_schema not in (True, False):
             _refuse(f"overwrite_schema: expected True or False, got {self.overwrite_schema!r}")
         if self.schema_mode not in SCHEMA_MODES:
             _refuse(f"schema_mode: expected one of {', '.join(SCHEMA_MODES)}, got {self.schema_mode!r}")
-        if self.overwrite_schema and self.merges_schema:
+        merges = self.schema_mode == "merge"
+        if self.overwrite_schema and merges:
             _refuse("overwrite_schema=True contradicts schema_mode='merge'; pass one of them")
         if self.replaces_schema and self.mode != "overwrite":
             argument = "overwrite_schema" if self.overwrite_schema else "schema_mode"
@@ -122,7 +119,7 @@ class WriteRequest:
                 f"{argument}: expected {allowed} for mode {self.mode!r}; only an overwrite can replace "
                 "columns"
             )
-        if self.merges_schema and self.mode == "create":
+        if merges and self.mode == "create":
             _refuse("schema_mode='merge' for mode 'create': there are no columns yet to merge with")
 
 

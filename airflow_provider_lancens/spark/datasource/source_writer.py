@@ -62,7 +62,9 @@ class LanceWriter(DataSourceArrowWriter):
                 skipped_write(lookup, lookup.earlier)
                 return cls(namespace, table, lookup.started, None)
             columns = FrameColumns(schema)
-            plan = WritePlan.of(with_merged_columns(lookup, columns), columns)
+            if request.schema_mode == "merge":
+                lookup = with_merged_columns(lookup, columns)
+            plan = WritePlan.of(lookup, columns)
             return cls(namespace, table, lookup.started, (plan, acquire_lease(target.dataset)))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Answered:

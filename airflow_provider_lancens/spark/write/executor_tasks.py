@@ -73,16 +73,12 @@ class WriteTask:
         first = next(filled, None)
         if first is None:
             return
-        stream = self._conforming(itertools.chain([first], filled))
+        every, match = itertools.chain([first], filled), self.match
+        stream = conform(every, self.schema) if match is None else merged(every, self.schema, match)
         reporting = nullcontext(stream) if self.progress is None else self.progress.reporting(stream)
         with storage_failures(self.dataset.location, self.dataset.storage_options), reporting as rows:
             fragments = self._write_all(rows)
         yield pa.RecordBatch.from_pylist([_written(fragment) for fragment in fragments], schema=_WRITTEN)
-
-    def _conforming(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        if self.match is None:
-            return conform(rows, self.schema)
-        return merged(rows, self.schema, self.match)
 
     def _write_all(self, rows: Iterator[pa.RecordBatch]) -> list[FragmentMetadata]:
         write = partial(self._write, self._target())

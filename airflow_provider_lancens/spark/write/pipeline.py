@@ -41,7 +41,8 @@ def write_rows(rows: Rows, lookup: KeyLookup) -> WriteResult:
         return skipped_write(lookup, lookup.earlier)
     target = lookup.target
     with storage_failures(target.dataset.location, target.dataset.storage_options):
-        lookup = with_merged_columns(lookup, rows)
+        if lookup.request.schema_mode == "merge":
+            lookup = with_merged_columns(lookup, rows)
         plan = WritePlan.of(lookup, rows)
         with (
             KeyAttempts.begun(target, lookup.write, lookup.latest) as attempts,

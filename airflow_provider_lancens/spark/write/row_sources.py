@@ -97,16 +97,19 @@ class FrameRows:
 
     def write(self, task: WriteTask) -> Written:
         """See `Rows.write`: the DataFrame is computed here, once."""
-        targets = task.targets
-        as_timestamps = [
-            isinstance(field.dataType, DateType)
-            and field.name in targets
-            and is_zoned_timestamp(targets[field.name].type)
-            for field in self.frame.schema.fields
-        ]
+        is_date = [isinstance(field.dataType, DateType) for field in self.frame.schema.fields]
+        as_timestamps = _zoned(self.frame.columns, is_date, task.targets) if any(is_date) else []
         frame = _with_timestamps(self.frame, as_timestamps) if any(as_timestamps) else self.frame
         with in_bounded_batches(frame, task.run) as (bounded, run):
             return bounded.mapInArrow(run, WRITTEN_COLUMNS).collect()
+
+
+def _zoned(columns: Sequence[str], is_date: Sequence[bool], targets: Mapping[str, pa.Field]) -> list[bool]:
+    """Return which of the columns are dates that the table has as timestamps with a time zone."""
+    return [
+        date and name in targets and is_zoned_timestamp(targets[name].type)
+        for name, date in zip(columns, is_date, strict=True)
+    ]
 
 
 def _with_timestamps(frame: DataFrame, as_timestamps: Sequence[bool]) -> DataFrame:

@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 def with_merged_columns(lookup: KeyLookup, columns: Columns) -> KeyLookup:
-    """Commit the columns and types that the rows have and the table lacks, if the write is to merge them.
+    """Commit the columns and types that the rows have and the table lacks, for a write that merges them.
 
     Args:
         lookup: the write, and the table at its newest version.
@@ -50,7 +50,7 @@ def with_merged_columns(lookup: KeyLookup, columns: Columns) -> KeyLookup:
         ConcurrentModificationError: (14) every attempt lost to a commit of another writer.
     """
     base, request, table = lookup.latest, lookup.request, str(lookup.target.id)
-    if base is None or not request.merges_schema or request.mode == "overwrite":
+    if base is None or request.mode == "overwrite":
         return lookup
     if lookup.replaced is not None:
         replacing(request.mode, base, lookup.replaced, table)

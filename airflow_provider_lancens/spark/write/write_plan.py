@@ -24,7 +24,6 @@ from airflow_provider_lancens.spark.commit.table_changes import (
 from airflow_provider_lancens.spark.commit.upsert import Upsert, check_keys, read_keys
 from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedCommit, KeyedWrite, KeyLookup
 from airflow_provider_lancens.spark.options import WriteRequest
-from airflow_provider_lancens.spark.schema.merge_plan import ColumnMatch
 from airflow_provider_lancens.spark.table.dataset_ref import small_manifest
 from airflow_provider_lancens.spark.write.column_names import check_columns
 from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
@@ -123,7 +122,20 @@ def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:
     base, request = lookup.latest, lookup.request
     table, dataset = str(lookup.target.id), lookup.target.dataset
     adds_rows = base is not None and request.mode in ("append", "upsert")
-    schema, match = _schema(lookup, columns, table, adds_rows=adds_rows)
+    merges = base is not None and request.schema_mode == "merge"
+    vectors = None if adds_rows or merges else request.options.vector_columns
+    schema, match = columns.schema(dataset.storage_options, vectors), None
+    if base is not None and merges:
+        plan = merged_columns(request, schema, base, columns, table)
+        schema, match = plan.schema, plan.match
+    elif base is None or (schema != base.schema and request.replaces_schema):
+        check_columns(table, schema)
+    else:
+        if schema != base.schema and (
+            reasons := mismatches(schema, base.schema, time_zone_known=columns.time_zone_known)
+        ):
+            raise schema_mismatch(table, reasons) if adds_rows else overwrite_mismatch(table, schema, base)
+        schema = base.schema
     if request.on:
         check_keys(request.on, schema, table)
     return WriteTask(
@@ -138,22 +150,3 @@ def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:
         else base.data_storage_version,
         match=match,
     )
-
-
-def _schema(
-    lookup: KeyLookup, columns: Columns, table: str, *, adds_rows: bool
-) -> tuple[pa.Schema, ColumnMatch | None]:
-    """Return the columns to write, and where they are in the rows, if these don't have all of them."""
-    base, request, storage = lookup.latest, lookup.request, lookup.target.dataset.storage_options
-    if base is not None and request.merges_schema:
-        merged = merged_columns(request, columns.schema(storage), base, columns, table)
-        return merged.schema, merged.match
-    schema = columns.schema(storage, None if adds_rows else request.options.vector_columns)
-    if base is None or request.replaces_schema:
-        check_columns(table, schema)
-        return schema, None
-    if schema != base.schema and (
-        reasons := mismatches(schema, base.schema, time_zone_known=columns.time_zone_known)
-    ):
-        raise schema_mismatch(table, reasons) if adds_rows else overwrite_mismatch(table, schema, base)
-    return base.schema, None

@@ -58,15 +58,12 @@ def test_an_option_lets_an_overwrite_replace_the_columns(text: str, replaces: bo
 
 
 def test_the_schema_mode_is_an_option() -> None:
-    requests = [
-        write_request({"table": "t", "schema_mode": mode}, overwrite=True)[1]
-        for mode in ("merge", "overwrite")
-    ]
+    options = [{"table": "t", "schema_mode": mode} for mode in ("merge", "overwrite")]
 
-    assert [(request.merges_schema, request.replaces_schema) for request in requests] == [
-        (True, False),
-        (False, True),
-    ]
+    requests = [write_request(one, overwrite=True)[1] for one in options]
+
+    assert [request.schema_mode for request in requests] == ["merge", "overwrite"]
+    assert [request.replaces_schema for request in requests] == [False, True]
 
 
 def test_an_append_with_key_columns_is_an_upsert() -> None:
