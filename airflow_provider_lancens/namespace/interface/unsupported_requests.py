@@ -26,10 +26,10 @@ def _on_dataset(call: str) -> str:
 
 
 ALTERNATIVES: Mapping[str, str] = {
-    "alter_table_add_columns": _on_dataset("dataset.add_columns(...)"),
-    "alter_table_alter_columns": _on_dataset("dataset.alter_columns(...)"),
+    "alter_table_add_columns": _on_dataset("dataset.add_columns(...), or LanceAddColumnsOperator"),
+    "alter_table_alter_columns": _on_dataset("dataset.alter_columns(...), or LanceAlterColumnsOperator"),
     "alter_table_backfill_columns": _on_dataset("dataset.add_columns(...) with a function or SQL"),
-    "alter_table_drop_columns": _on_dataset("dataset.drop_columns([...])"),
+    "alter_table_drop_columns": _on_dataset("dataset.drop_columns([...]), or LanceDropColumnsOperator"),
     "alter_transaction": f"{_NO_TRANSACTIONS}; a commit is one call of create_table_version",
     "analyze_table_query_plan": _on_dataset("dataset.scanner(...).analyze_plan()"),
     "batch_commit_tables": f"{_SEVERAL_ENTRIES}; call the operations one by one",
