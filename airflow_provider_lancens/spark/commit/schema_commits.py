@@ -74,18 +74,22 @@ class SchemaCommits:
             for attempt in range(_ATTEMPTS):
                 if step is None:
                     return latest
-                if not self._commit(step, latest.version, lease):
+                base, is_made = latest.version, self._commit(step, latest.version, lease)
+                if is_made is False:
                     lease.check()
                     pause(attempt)
                 latest = self._newest()
-                step = next_step(latest)
+                following = next_step(latest)
+                if is_made or (is_made is None and _text(following) != step.description):
+                    self.made.append((base + 1, step.description))
+                step = following
         raise ConcurrentModificationError(
             f"table {self.target.id}: the change of its columns conflicted with other writers' commits in "
             f"all {_ATTEMPTS} attempts; run it again"
         )
 
-    def _commit(self, step: SchemaStep, base: int, lease: WriteLease) -> bool:
-        """Return whether the version after `base` was made; if not, another writer has made it."""
+    def _commit(self, step: SchemaStep, base: int, lease: WriteLease) -> bool | None:
+        """Return whether this made the version after `base`, and not another writer; None if unknown."""
         fence = SingleVersionCommit(self.target.versions, lease, self.target, base)
         fenced = replace(self.target.dataset, decider=VersionAuthority(fence, self.target.id.parts))
         try:
@@ -93,8 +97,7 @@ class SchemaCommits:
         except LANCE_ERRORS as error:
             if (self.target.latest_version() or 0) == base:
                 self._check_retry(step, fence, base, error)
-            return False
-        self.made.append((base + 1, step.description))
+            return False if fence.failure is None else None
         return True
 
     def _check_retry(self, step: SchemaStep, fence: SingleVersionCommit, base: int, error: Exception) -> None:
@@ -121,3 +124,7 @@ class SchemaCommits:
                 "again"
             )
         return latest
+
+
+def _text(step: SchemaStep | None) -> str:
+    return "" if step is None else step.description
