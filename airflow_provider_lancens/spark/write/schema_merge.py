@@ -24,6 +24,7 @@ from airflow_provider_lancens.spark.write.schema_check import schema_mismatch
 
 if TYPE_CHECKING:
     from lance import LanceDataset
+    from lance_namespace.errors import TableSchemaValidationError
 
     from airflow_provider_lancens.spark.keys import KeyLookup
     from airflow_provider_lancens.spark.options import WriteRequest
@@ -59,6 +60,8 @@ def with_merged_columns(lookup: KeyLookup, columns: Columns) -> KeyLookup:
     def next_step(latest: LanceDataset) -> SchemaStep | None:
         plan = merged_columns(request, rows, latest, columns, table)
         check_keys(key_columns(request, plan), plan.schema, table)
+        if plan.widenings and lookup.replaced is not None:
+            raise _not_widened(plan, table, "the rows to replace could not be told from others any more")
         return _next_step(plan, latest, table)
 
     commits = SchemaCommits(lookup.target)
@@ -130,11 +133,7 @@ def _next_step(plan: MergePlan, latest: LanceDataset, table: str) -> SchemaStep 
         paths = [path for path, _, _ in plan.widenings]
         if indices := indices_over(latest, paths):
             names = ", ".join(f"{name} ({shown(path)})" for name, path in indices)
-            raise schema_mismatch(
-                table,
-                [f"{shown(path)} is {new}, but {old} in the table" for path, old, new in plan.widenings]
-                + [f"to widen them would invalidate the indices {names}"],
-            )
+            raise _not_widened(plan, table, f"to widen them would invalidate the indices {names}")
         widened = replace(plan, added=[])
         return SchemaStep(
             str(widened), lambda opened: alter(opened, {path: new for path, _, new in plan.widenings})
@@ -142,3 +141,8 @@ def _next_step(plan: MergePlan, latest: LanceDataset, table: str) -> SchemaStep 
     if plan.additions:
         return SchemaStep(str(plan), lambda opened: opened.add_columns(pa.schema(plan.additions)))
     return None
+
+
+def _not_widened(plan: MergePlan, table: str, reason: str) -> TableSchemaValidationError:
+    types = [f"{shown(path)} is {new}, but {old} in the table" for path, old, new in plan.widenings]
+    return schema_mismatch(table, [*types, reason])

@@ -163,6 +163,22 @@ def test_a_key_that_was_committed_changes_no_columns(spec: NamespaceSpec, table:
     assert "n" not in opened(spec, table).schema.names
 
 
+def test_a_write_that_replaces_rows_adds_columns_but_widens_none(
+    spec: NamespaceSpec, table: str, write: Write
+) -> None:
+    """Once a column was rewritten, the rows to replace can't be told from others."""
+    how = {"idempotency_key": "january", "on_existing_key": "replace", "schema_mode": "merge"}
+    write("SELECT 1 AS id", idempotency_key="december")
+    write("SELECT 2 AS id", **how)
+
+    write("SELECT 3 AS id, 'x' AS n", **how)
+    with pytest.raises(TableSchemaValidationError, match="id is int64, but int32 in the table; the rows to"):
+        write("SELECT 4L AS id, 5 AS m", **how)
+
+    assert content(spec, table) == [{"id": 1, "n": None}, {"id": 3, "n": "x"}]
+    assert opened(spec, table).version == 4
+
+
 def test_names_match_as_in_the_session(
     spark: SparkSession, spec: NamespaceSpec, table: str, write: Write
 ) -> None:

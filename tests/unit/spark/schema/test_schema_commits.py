@@ -1,6 +1,7 @@
 """Commits of columns: beside other writers, without a reply, and beside appends of rows."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import lance
 import pyarrow as pa
@@ -91,6 +92,18 @@ def test_what_lance_refuses_is_invalid_and_names_no_source_line(orders: Resolved
 
     with pytest.raises(InvalidInputError, match=r"refuses a change that adds m \(n \+\): .*n \+$"):
         SchemaCommits(orders).run(lambda _: step, opened(orders))
+
+
+def test_concurrent_writers_add_each_column_once(orders: ResolvedTable) -> None:
+    def add(number: int) -> list[tuple[int, str]]:
+        return [*run(orders, "shared").made, *run(orders, f"own_{number}").made]
+
+    with ThreadPoolExecutor(4) as pool:
+        made = [version for versions in pool.map(add, range(4)) for version, _ in versions]
+
+    names = ["n", "shared", *(f"own_{number}" for number in range(4))]
+    assert sorted(opened(orders).schema.names) == sorted(names)
+    assert sorted(made) == [2, 3, 4, 5, 6]
 
 
 def convert(dataset: lance.LanceDataset) -> None:
