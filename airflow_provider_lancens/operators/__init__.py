@@ -25,6 +25,11 @@ if TYPE_CHECKING:
         LanceFindVersionOperator,
         LanceRestoreTableOperator,
     )
+    from airflow_provider_lancens.operators.schema_changes import (
+        LanceAddColumnsOperator,
+        LanceAlterColumnsOperator,
+        LanceDropColumnsOperator,
+    )
     from airflow_provider_lancens.operators.table_clean_up import (
         LanceCleanUpVersionsOperator,
         LanceRemoveOrphansOperator,
@@ -47,7 +52,9 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "LanceAddColumnsOperator",
     "LanceAdvanceTableVersionOperator",
+    "LanceAlterColumnsOperator",
     "LanceCleanUpVersionsOperator",
     "LanceCompactTableOperator",
     "LanceCompareTableOperator",
@@ -57,6 +64,7 @@ __all__ = [
     "LanceDeclareTableOperator",
     "LanceDeleteRowsOperator",
     "LanceDeregisterTableOperator",
+    "LanceDropColumnsOperator",
     "LanceDropNamespaceOperator",
     "LanceDropTableOperator",
     "LanceFindVersionOperator",
@@ -74,7 +82,9 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
+        "LanceAddColumnsOperator": "schema_changes",
         "LanceAdvanceTableVersionOperator": "versions",
+        "LanceAlterColumnsOperator": "schema_changes",
         "LanceCleanUpVersionsOperator": "table_clean_up",
         "LanceCompactTableOperator": "maintenance",
         "LanceCompareTableOperator": "version_authority",
@@ -84,6 +94,7 @@ __getattr__ = lazy_exports(
         "LanceDeclareTableOperator": "tables",
         "LanceDeleteRowsOperator": "delete_rows",
         "LanceDeregisterTableOperator": "tables",
+        "LanceDropColumnsOperator": "schema_changes",
         "LanceDropNamespaceOperator": "namespaces",
         "LanceDropTableOperator": "tables",
         "LanceFindVersionOperator": "restore_table",

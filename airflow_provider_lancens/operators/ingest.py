@@ -19,6 +19,7 @@ from airflow_provider_lancens.operators._spark.write_naming import (
 from airflow_provider_lancens.spark.options import (
     Mode,
     OnExistingKey,
+    SchemaMode,
     WhenMatched,
     WriteOptions,
     WriteRequest,
@@ -61,8 +62,10 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         mode: ``append`` creates the data set if there is none; ``overwrite`` replaces the rows; ``create``
             fails if there is a data set; ``upsert`` replaces rows by key.
         on: the key columns of an ``upsert``.
-        overwrite_schema: whether an ``overwrite`` also replaces the schema; by default the rows must match
-            it.
+        overwrite_schema: an older name: True is ``schema_mode="overwrite"``.
+        schema_mode: what to do if the rows have other columns than the table: ``strict`` refuses them,
+            ``merge`` adds and widens columns of the table, ``overwrite`` lets an ``overwrite`` replace them,
+            as described for `airflow_provider_lancens.spark.write_table`.
         replace_where: a condition in SQL, such as ``day = '{{ ds }}'``: an ``overwrite`` replaces only the
             rows that match it, and all new rows must match it, as described for
             `airflow_provider_lancens.spark.write_table`. Templated.
@@ -117,6 +120,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         mode: Mode = "append",
         on: Sequence[str] | None = None,
         overwrite_schema: bool = False,
+        schema_mode: SchemaMode = "strict",
         replace_where: str | None = None,
         when_matched: WhenMatched = "update",
         sequence_by: str | None = None,
@@ -140,16 +144,17 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         self.fingerprint = fingerprint
         layout = check_mapping("options", options)
         self.replace_where = replace_where
-        how: dict[str, Any] = {
-            "mode": mode,
-            "on": on,
-            "overwrite_schema": overwrite_schema,
-            "replace_where": replace_where,
-            "when_matched": when_matched,
-            "sequence_by": sequence_by,
-            "on_existing_key": on_existing_key,
-        }
-        self._request = _write_request(how, layout)
+        self._request = _write_request(
+            layout,
+            mode=mode,
+            on=on,
+            overwrite_schema=overwrite_schema,
+            schema_mode=schema_mode,
+            replace_where=replace_where,
+            when_matched=when_matched,
+            sequence_by=sequence_by,
+            on_existing_key=on_existing_key,
+        )
         if self.files and self._request.compares_rows:
             raise ValueError(
                 "when_matched, sequence_by: not allowed with files as source; Spark compares rows"
@@ -229,12 +234,12 @@ def _template_of(files: FileSource | Mapping[str, Any]) -> dict[str, Any]:
     return FilesOfTask.template_of(files)
 
 
-def _write_request(how: Mapping[str, Any], layout: Mapping[str, Any]) -> WriteRequest:
+def _write_request(layout: Mapping[str, Any], **arguments: Any) -> WriteRequest:
     try:
         options = WriteOptions(**layout)
     except (TypeError, ValueError) as error:
         raise ValueError(f"options: {error}") from error
     try:
-        return WriteRequest(**how, options=options)
+        return WriteRequest(**arguments, options=options)
     except Exception as error:  # an InvalidInputError: importing its class would slow down parsing all DAGs
         raise ValueError(str(error)) from error

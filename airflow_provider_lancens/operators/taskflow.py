@@ -29,7 +29,13 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
-    from airflow_provider_lancens.spark.options import Mode, OnExistingKey, WhenMatched, WriteOptions
+    from airflow_provider_lancens.spark.options import (
+        Mode,
+        OnExistingKey,
+        SchemaMode,
+        WhenMatched,
+        WriteOptions,
+    )
 
 
 class SparkLake:
@@ -93,6 +99,7 @@ class SparkLake:
         mode: Mode = "append",
         on: Sequence[str] | None = None,
         overwrite_schema: bool = False,
+        schema_mode: SchemaMode = "strict",
         replace_where: str | None = None,
         when_matched: WhenMatched = "update",
         sequence_by: str | None = None,
@@ -108,8 +115,10 @@ class SparkLake:
             table: table identifier, ``database$table``.
             mode: ``append``, ``overwrite``, ``create`` or ``upsert``.
             on: the key columns of an ``upsert``.
-            overwrite_schema: whether an ``overwrite`` also replaces the schema; by default the rows must
-                match it.
+            overwrite_schema: an older name: True is ``schema_mode="overwrite"``.
+            schema_mode: what to do if the rows have other columns than the table: ``strict`` refuses them,
+                ``merge`` adds and widens columns of the table, ``overwrite`` lets an ``overwrite`` replace
+                them, as described for `airflow_provider_lancens.spark.write_table`.
             replace_where: a condition in SQL, such as ``day = '2026-11-01'``: an ``overwrite`` replaces only
                 the rows that match it, and all new rows must match it.
             when_matched: what an ``upsert`` does with a row of the table that has the key of a new one:
@@ -149,6 +158,7 @@ class SparkLake:
             policy, occasion = asked_policy(on_existing_key, self._context), occasion_of(self._context)
             request = WriteRequest(
                 *(mode, idempotency_key, fingerprint, policy, on, overwrite_schema, layout, occasion),
+                schema_mode=schema_mode,
                 replace_where=replace_where,
                 when_matched=when_matched,
                 sequence_by=sequence_by,

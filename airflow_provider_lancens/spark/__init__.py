@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.datasource import LanceDataSource, lance_data_source
     from airflow_provider_lancens.spark.file_source import FileSource
     from airflow_provider_lancens.spark.maintenance.orphans import Orphans, remove_orphans
-    from airflow_provider_lancens.spark.options import WriteOptions, WriteResult
+    from airflow_provider_lancens.spark.options import SchemaResult, WriteOptions, WriteResult
     from airflow_provider_lancens.spark.read.table_reader import read_table
+    from airflow_provider_lancens.spark.schema.add_columns import add_columns
+    from airflow_provider_lancens.spark.schema.alter_columns import alter_columns
+    from airflow_provider_lancens.spark.schema.drop_columns import drop_columns
     from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
     from airflow_provider_lancens.spark.table.version_lookup import find_version
     from airflow_provider_lancens.spark.write.files.file_writer import write_files
@@ -28,10 +31,14 @@ __all__ = [
     "LanceDataSource",
     "NamespaceSpec",
     "Orphans",
+    "SchemaResult",
     "WriteOptions",
     "WriteResult",
+    "add_columns",
+    "alter_columns",
     "confirm_write",
     "delete_rows",
+    "drop_columns",
     "find_version",
     "find_write",
     "fingerprint_files",
@@ -49,10 +56,14 @@ __getattr__ = lazy_exports(
         "LanceDataSource": "datasource",
         "NamespaceSpec": "table.resolved_table",
         "Orphans": "maintenance.orphans",
+        "SchemaResult": "options",
         "WriteOptions": "options",
         "WriteResult": "options",
+        "add_columns": "schema.add_columns",
+        "alter_columns": "schema.alter_columns",
         "confirm_write": "write.pipeline",
         "delete_rows": "commit.delete",
+        "drop_columns": "schema.drop_columns",
         "find_version": "table.version_lookup",
         "find_write": "write.pipeline",
         "fingerprint_files": "write.files.fingerprint",

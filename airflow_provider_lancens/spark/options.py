@@ -15,6 +15,9 @@ WHEN_MATCHED: tuple[str, ...] = get_args(WhenMatched)
 OnExistingKey = Literal["skip", "replace_if_changed", "replace", "write_again"]
 ON_EXISTING_KEY: tuple[str, ...] = get_args(OnExistingKey)
 
+SchemaMode = Literal["strict", "merge", "overwrite"]
+SCHEMA_MODES: tuple[str, ...] = get_args(SchemaMode)
+
 DEFAULT_ROWS_PER_FILE = 1024 * 1024
 """Lance's default."""
 
@@ -72,11 +75,14 @@ class WriteRequest:
     on: Sequence[str] | None = None
     """The key columns of an upsert."""
     overwrite_schema: bool = False
-    """Whether an overwrite may replace the columns too."""
+    """An older way to request ``schema_mode="overwrite"``."""
     options: WriteOptions = DEFAULT_LAYOUT
     occasion: str | None = None
     """For ``replace`` and ``write_again``: the same for all tries of one repetition; without one, each call
     is another repetition."""
+    schema_mode: SchemaMode = "strict"
+    """What to do if the rows have other columns than the table: refuse them (``strict``), add and widen
+    columns of the table (``merge``), or let an overwrite replace the columns too (``overwrite``)."""
     replace_where: str | None = None
     """The condition on the rows that an overwrite replaces; None replaces all."""
     when_matched: WhenMatched = "update"
@@ -94,8 +100,8 @@ class WriteRequest:
             _refuse(f"on_existing_key: expected one of {choices}, got {self.on_existing_key!r}")
         if isinstance(self.on, str) or (self.mode == "upsert") != bool(self.on):
             _refuse(f"on: expected a list of key columns for mode 'upsert' alone, got {self.on!r}")
-        if self.overwrite_schema is not False:
-            self._check_overwrite_schema()
+        if self.overwrite_schema is not False or self.schema_mode != "strict":
+            self._check_schema_mode()
         if (self.replace_where, self.when_matched, self.sequence_by) != (None, "update", None):
             self._check_affected_rows()
         if self.mode == "upsert" and "replace" in self.on_existing_key:
@@ -109,14 +115,33 @@ class WriteRequest:
         """Whether it depends on the table's rows which of the new ones are written."""
         return self.when_matched != "update" or self.sequence_by is not None
 
-    def _check_overwrite_schema(self) -> None:
-        if self.overwrite_schema is not True:
+    @property
+    def overwrites_all(self) -> bool:
+        """Whether no row of the table stays."""
+        return self.mode == "overwrite" and self.replace_where is None
+
+    @property
+    def replaces_schema(self) -> bool:
+        """Whether an overwrite may replace the columns too."""
+        return self.overwrite_schema or self.schema_mode == "overwrite"
+
+    def _check_schema_mode(self) -> None:
+        if self.overwrite_schema not in (True, False):
             _refuse(f"overwrite_schema: expected True or False, got {self.overwrite_schema!r}")
-        if self.mode != "overwrite":
+        if self.schema_mode not in SCHEMA_MODES:
+            _refuse(f"schema_mode: expected one of {', '.join(SCHEMA_MODES)}, got {self.schema_mode!r}")
+        merges = self.schema_mode == "merge"
+        if self.overwrite_schema and merges:
+            _refuse("overwrite_schema=True contradicts schema_mode='merge'; pass one of them")
+        if self.replaces_schema and self.mode != "overwrite":
+            argument = "overwrite_schema" if self.overwrite_schema else "schema_mode"
+            allowed = "False" if self.overwrite_schema else "strict or merge"
             _refuse(
-                f"overwrite_schema: expected False for mode {self.mode!r}; only an overwrite can "
-                "replace columns"
+                f"{argument}: expected {allowed} for mode {self.mode!r}; only an overwrite can replace "
+                "columns"
             )
+        if merges and self.mode == "create":
+            _refuse("schema_mode='merge' for mode 'create': there are no columns yet to merge with")
 
     def _check_affected_rows(self) -> None:
         if self.when_matched not in WHEN_MATCHED:
@@ -133,8 +158,8 @@ class WriteRequest:
             _refuse(f"replace_where: expected a condition, or None; got {condition!r}")
         if self.mode != "overwrite":
             _refuse(f"replace_where: expected None for mode {self.mode!r}; it limits an overwrite")
-        if self.overwrite_schema:
-            _refuse("overwrite_schema: expected False with replace_where; rows that stay need their columns")
+        if self.replaces_schema:
+            _refuse("schema_mode: expected strict or merge with replace_where; rows that stay have columns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +198,30 @@ class WriteResult:
             f"table {self.table}: committed version {self.version} with {size} "
             f"in {self.seconds:.1f} s ({rate:,.0f} rows/s)"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaResult:
+    """Result of a change of a table's columns."""
+
+    table: str
+    """Identifier, such as ``db$table``."""
+    version: int
+    """The version that has the columns; the newest one if nothing was to be done."""
+    previous_version: int
+    """The version before this call; the same as `version` if nothing was to be done."""
+    columns: tuple[str, ...]
+    """The columns that this call changed, by their names afterwards."""
+    dropped_indices: tuple[str, ...]
+    seconds: float
+    """Wall-clock time of this call."""
+    committed: bool
+    """Whether this call made a new version."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the result as plain JSON values."""
+        lists = {"columns": list(self.columns), "dropped_indices": list(self.dropped_indices)}
+        return {**asdict(self), **lists}
 
 
 def _refuse(message: str) -> NoReturn:

@@ -24,7 +24,7 @@ EXAMPLES = TREE / "example_dags"
 NAMES = (
     *("wait_for_version", "new_flights", "cascade_safely", "advance_version", "glue_assumed_role"),
     *("spark_pinned_read", "spark_files", "spark_own_function", "maintain_table"),
-    *("maintain_hourly", "embeddings", "daily_readings", "correct_and_restore"),
+    *("maintain_hourly", "embeddings", "daily_readings", "correct_and_restore", "schema_changes"),
 )
 PARAMS = {"wait_for_version": '{"table": "sales$orders"}'}
 ROLE = "arn:aws:iam::123456789012:role/lake"
@@ -239,3 +239,19 @@ def test_a_corrected_day_is_compared_with_the_one_before_and_undone(outcomes: di
     assert xcom(outcome, "turnover") == [30.0, 45.0]
     assert (restored["version"], restored["restored_version"], restored["restored"]) == (3, 1, True)
     assert [one["version"] for one in restored["undone"]] == [2]
+
+
+def test_columns_follow_the_rows_and_the_tasks(
+    outcomes: dict[str, Outcome], namespace: Hive2Namespace
+) -> None:
+    outcome = outcomes["schema_changes"]
+    assert (xcom(outcome, "first")["version"], xcom(outcome, "later")["version"]) == (1, 4)
+    assert xcom(outcome, "add")["columns"] == ["delivered_at", "embedding", "grams"]
+    assert xcom(outcome, "alter")["columns"] == ["parcel_id"]
+    assert xcom(outcome, "drop")["columns"] == ["carrier"]
+    table = lance.dataset(namespace.describe_table({"id": ["post", "parcels"]}).location)
+    names = ["parcel_id", "kilos", "recipient", "delivered_at", "embedding", "grams"]
+    assert table.schema.names == names
+    assert table.to_table().to_pylist()[-1] == dict(
+        zip(names, [2, 5_000_000_002, {"country": "DE"}, None, None, 5_000_000_002_000], strict=True)
+    )

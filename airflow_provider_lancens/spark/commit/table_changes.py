@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -46,15 +46,34 @@ class TableChange:
         raise NotImplementedError
 
     def check_same_columns(self, latest: LanceDataset) -> None:
-        """Check that the fragments have the columns of the data set, which Lance does not check.
+        """Check that the fragments have exactly the columns of the data set, which Lance does not check.
 
         Raises:
             ConcurrentModificationError: (14) others changed the columns or created the data set meanwhile.
         """
         if self.base is None or latest.version < self.base:
             raise self._conflict("another writer created its data set")
-        if latest.schema != self.schema:
+        if latest.schema != self.schema or not self._has_columns(latest):
             raise self._conflict(f"version {latest.version} changed its columns")
+
+    def check_columns_kept(self, latest: LanceDataset) -> None:
+        """Check that the data set still has the columns of the fragments, and no others that must be set.
+
+        Lance doesn't check this either. A file refers to its columns by field ids. If a column was converted
+        to another type or dropped meanwhile, Lance ignores the values in the file, and reads null.
+
+        Raises:
+            ConcurrentModificationError: (14) others changed or dropped a column meanwhile.
+        """
+        if latest.schema == self.schema and self._has_columns(latest):
+            return
+        required = [field.name for field in latest.schema if not field.nullable]
+        if not self._has_columns(latest) or not set(required) <= set(self.schema.names):
+            raise self._conflict(f"version {latest.version} changed its columns")
+
+    def _has_columns(self, latest: LanceDataset) -> bool:
+        written = {field for fragment in self.fragments for file in fragment.files for field in file.fields}
+        return written <= field_ids(latest.lance_schema.fields())
 
     def _first_version(self) -> CommitStep:
         """Return the operation that creates the data set, which doesn't exist.
@@ -124,6 +143,8 @@ class Append(TableChange):
             return self._onto_another_first_write(latest)
         if latest.version < self.base:
             raise self._conflict("its data set was replaced")
+        if latest.version > self.base:
+            self.check_columns_kept(latest)
         return CommitStep(LanceOperation.Append(list(self.fragments)), self.base)
 
     def _onto_another_first_write(self, latest: LanceDataset) -> CommitStep:
@@ -137,6 +158,11 @@ class Append(TableChange):
         if versions - {latest.data_storage_version}:
             raise self._conflict("another writer created its data set in another file format")
         return CommitStep(LanceOperation.Append(list(self.fragments)), latest.version)
+
+
+def field_ids(fields: Iterable[Any]) -> set[int]:
+    """Return the ids of these fields of a Lance schema, and of all fields in them."""
+    return {number for one in fields for number in (one.id(), *field_ids(one.children()))}
 
 
 KINDS: dict[str, type[TableChange]] = {"append": Append, "overwrite": Overwrite, "create": Create}

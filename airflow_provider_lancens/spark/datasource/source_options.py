@@ -18,7 +18,7 @@ _NAMESPACE = "namespace."
 _IMPL = "namespace.impl"
 _LAYOUT = tuple(field.name for field in fields(WriteOptions))
 _KEY = ("idempotency_key", "fingerprint", "on_existing_key", "occasion")
-_WRITE = ("table", *_KEY, "on", "overwrite_schema", "replace_where", *_LAYOUT)
+_WRITE = ("table", *_KEY, "on", "schema_mode", "overwrite_schema", "replace_where", *_LAYOUT)
 _READ = ("table", "version", "as_of", "tag", "columns", "filter")
 
 Options = Mapping[str, str]
@@ -73,6 +73,7 @@ def write_request(options: Options, overwrite: bool) -> tuple[str, WriteRequest]
         overwrite_schema=_flag(options, "overwrite_schema") or False,
         replace_where=options.get("replace_where"),
         options=_layout(options),
+        schema_mode=cast("Any", options.get("schema_mode", "strict")),
     )
 
 

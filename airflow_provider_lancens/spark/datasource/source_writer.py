@@ -19,6 +19,7 @@ from airflow_provider_lancens.spark.keys import look_up
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.write.pipeline import skipped_write
 from airflow_provider_lancens.spark.write.row_sources import FrameColumns
+from airflow_provider_lancens.spark.write.schema_merge import with_merged_columns
 from airflow_provider_lancens.spark.write.write_plan import WritePlan
 
 if TYPE_CHECKING:
@@ -53,14 +54,17 @@ class LanceWriter(DataSourceArrowWriter):
         """Plan the write, and acquire its lease.
 
         Raises:
-            LanceNamespaceError: see `look_up` and `WritePlan.of`.
+            LanceNamespaceError: see `look_up`, `with_merged_columns` and `WritePlan.of`.
         """
         with resolved_table(namespace, table) as target:
             lookup = look_up(target, request)
             if lookup.earlier is not None:
                 skipped_write(lookup, lookup.earlier)
                 return cls(namespace, table, lookup.started, None)
-            plan = WritePlan.of(lookup, FrameColumns(schema))
+            columns = FrameColumns(schema)
+            if request.schema_mode == "merge":
+                lookup = with_merged_columns(lookup, columns)
+            plan = WritePlan.of(lookup, columns)
             return cls(namespace, table, lookup.started, (plan, acquire_lease(target.dataset)))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Answered:

@@ -18,10 +18,11 @@ import pyarrow as pa
 from airflow_provider_lancens.namespace.locations import is_local
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.spark.executor_failures import storage_failures
+from airflow_provider_lancens.spark.schema.merge_plan import ColumnMatch
 from airflow_provider_lancens.spark.table.credential_vendor import vendor_arguments
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.write.fragment_writer import write_overlapping
-from airflow_provider_lancens.spark.write.record_batches import conform, without_empty
+from airflow_provider_lancens.spark.write.record_batches import conform, merged, without_empty
 from airflow_provider_lancens.spark.write.row_condition import matching
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress
 
@@ -56,6 +57,14 @@ class WriteTask:
     """Where to report how far the task is."""
     condition: str | None = None
     """The condition that all rows must match; None allows any."""
+    match: ColumnMatch | None = None
+    """Where the columns are in the rows; None if the rows have all of them by the same names."""
+
+    @property
+    def targets(self) -> dict[str, pa.Field]:
+        """The columns to write by those of the rows."""
+        names = dict.fromkeys(self.schema.names) if self.match is None else self.match.targets
+        return {source: self.schema.field(name or source) for source, name in names.items()}
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write a partition; an empty one writes nothing.
@@ -67,7 +76,8 @@ class WriteTask:
         first = next(filled, None)
         if first is None:
             return
-        stream = conform(itertools.chain([first], filled), self.schema)
+        every, match = itertools.chain([first], filled), self.match
+        stream = conform(every, self.schema) if match is None else merged(every, self.schema, match)
         if self.condition is not None:
             stream = matching(stream, self.condition, self.schema)
         reporting = nullcontext(stream) if self.progress is None else self.progress.reporting(stream)

@@ -19,6 +19,7 @@ from airflow_provider_lancens.spark.keys import KeyAttempts, KeyedCommit, KeyLoo
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteRequest, WriteResult
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 from airflow_provider_lancens.spark.write.compared_rows import compared_rows
+from airflow_provider_lancens.spark.write.schema_merge import with_merged_columns
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress
 from airflow_provider_lancens.spark.write.write_plan import WritePlan
 
@@ -41,6 +42,8 @@ def write_rows(rows: Rows, lookup: KeyLookup) -> WriteResult:
         return skipped_write(lookup, lookup.earlier)
     target = lookup.target
     with storage_failures(target.dataset.location, target.dataset.storage_options):
+        if lookup.request.schema_mode == "merge":
+            lookup = with_merged_columns(lookup, rows)
         if lookup.request.on and lookup.request.compares_rows:
             rows = compared_rows(rows, lookup)
         plan = WritePlan.of(lookup, rows)

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_lancens.spark.schema.merge_plan import ColumnMatch
+
 
 def conform(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, cut_times: bool = False
@@ -23,6 +25,24 @@ def conform(
     """
     for batch in batches:
         columns = [_column(batch.column(field.name), field, cut_times) for field in schema]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def merged(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, match: ColumnMatch
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches with exactly these columns, null where they lack one or a nested field of it.
+
+    Args:
+        batches: the batches.
+        schema: the columns of the table; all fields that the batches lack are nullable.
+        match: where the columns are in the batches; fields of structs are matched by name.
+
+    Raises:
+        ValueError: a value doesn't fit; the message names the column.
+    """
+    for batch in batches:
+        columns = [_merged_column(batch, field, match) for field in schema]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -57,10 +77,55 @@ def _cast(column: pa.Array, field: pa.Field, cut_times: bool) -> pa.Array:
         ) from error
 
 
+def _merged_column(batch: pa.RecordBatch, field: pa.Field, match: ColumnMatch) -> pa.Array:
+    if field.name not in match.sources:
+        return pa.nulls(batch.num_rows, field.type)
+    column = batch.column(match.sources[field.name])
+    return _column(_by_name(column, field.type, match.match_case), field, cut_times=False)
+
+
+def _by_name(column: pa.Array, arrow: pa.DataType, match_case: bool) -> pa.Array:
+    """Return a column with the fields of its structs in the order of a type, null where it lacks one."""
+    if pa.types.is_struct(column.type) and pa.types.is_struct(arrow):
+        names = [column.type.field(i).name for i in range(column.type.num_fields)]
+        positions = {name if match_case else name.lower(): i for i, name in enumerate(names)}
+        fields = [arrow.field(i) for i in range(arrow.num_fields)]
+        found = [positions.get(field.name if match_case else field.name.lower()) for field in fields]
+        children = [
+            pa.nulls(len(column), field.type)
+            if i is None
+            else _by_name(column.field(i), field.type, match_case)
+            for i, field in zip(found, fields, strict=True)
+        ]
+        named = [
+            field.with_type(child.type).with_nullable(True)
+            for field, child in zip(fields, children, strict=True)
+        ]
+        return pa.StructArray.from_arrays(children, fields=named, mask=column.is_null())
+    if _is_list(column.type) and _is_list(arrow) and _contains_structs(arrow):
+        kind = pa.LargeListArray if pa.types.is_large_list(column.type) else pa.ListArray
+        values = _by_name(column.values, arrow.value_type, match_case)
+        # Arrow takes a mask only with offsets that aren't those of a slice.
+        return kind.from_arrays(_copied(column.offsets), values, mask=column.is_null())
+    return column
+
+
+def _is_list(arrow: pa.DataType) -> bool:
+    return bool(pa.types.is_list(arrow) or pa.types.is_large_list(arrow))
+
+
+def _contains_structs(arrow: pa.DataType) -> bool:
+    return pa.types.is_struct(arrow) or (_is_list(arrow) and _contains_structs(arrow.value_type))
+
+
+def _copied(array: pa.Array) -> pa.Array:
+    return pa.concat_arrays([array, array.slice(0, 0)])
+
+
 def _realigned(column: pa.Array) -> pa.Array:
     # Spark's Arrow buffers are aligned to 8 bytes; Lance aborts the process unless a decimal's are aligned to
     # 16. Concatenating two arrays copies them, nested ones too, into memory that Arrow aligns.
-    return pa.concat_arrays([column, column.slice(0, 0)])
+    return _copied(column)
 
 
 def _contains_decimals(arrow: pa.DataType) -> bool:

@@ -33,6 +33,10 @@ class Columns(Protocol):
     def time_zone_known(self) -> bool:
         """Whether the time zone is known in which a date becomes a timestamp at midnight."""
 
+    @property
+    def match_case(self) -> bool:
+        """Whether names that differ only in case are different ones where columns are merged."""
+
     def schema(self, storage: Mapping[str, str], vectors: Mapping[str, int] | None = None) -> pa.Schema:
         """Return the columns as a data set stores them.
 
@@ -58,6 +62,8 @@ class FrameColumns:
 
     frame: StructType
     time_zone_known: bool = False
+    match_case: bool = True
+    """A data source can't read the session's configuration."""
 
     def schema(
         self,
@@ -76,6 +82,11 @@ class FrameRows:
     time_zone_known: ClassVar[bool] = True
     """The time zone is the session's, as for every such cast in Spark."""
 
+    @property
+    def match_case(self) -> bool:
+        """See `Columns.match_case`: as in the session's SQL."""
+        return self.frame.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true"
+
     def schema(
         self,
         storage: Mapping[str, str],  # noqa: ARG002 Spark reads with its own options
@@ -86,13 +97,19 @@ class FrameRows:
 
     def write(self, task: WriteTask) -> Written:
         """See `Rows.write`: the DataFrame is computed here, once."""
-        as_timestamps = [
-            isinstance(field.dataType, DateType) and is_zoned_timestamp(task.schema.field(field.name).type)
-            for field in self.frame.schema.fields
-        ]
+        is_date = [isinstance(field.dataType, DateType) for field in self.frame.schema.fields]
+        as_timestamps = _zoned(self.frame.columns, is_date, task.targets) if any(is_date) else []
         frame = _with_timestamps(self.frame, as_timestamps) if any(as_timestamps) else self.frame
         with in_bounded_batches(frame, task.run) as (bounded, run):
             return bounded.mapInArrow(run, WRITTEN_COLUMNS).collect()
+
+
+def _zoned(columns: Sequence[str], is_date: Sequence[bool], targets: Mapping[str, pa.Field]) -> list[bool]:
+    """Return which of the columns are dates that the table has as timestamps with a time zone."""
+    return [
+        date and name in targets and is_zoned_timestamp(targets[name].type)
+        for name, date in zip(columns, is_date, strict=True)
+    ]
 
 
 def _with_timestamps(frame: DataFrame, as_timestamps: Sequence[bool]) -> DataFrame:

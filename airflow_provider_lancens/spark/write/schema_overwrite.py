@@ -35,7 +35,8 @@ def overwrite_mismatch(table: str, rows: pa.Schema, base: LanceDataset) -> Table
     changes = schema_changes(base.schema, rows)
     return TableSchemaValidationError(
         f"table {table}: mode 'overwrite' would change its columns: {changes}{lost}. Select, cast or rename "
-        "the columns of the rows, or pass overwrite_schema=True to replace those of the table"
+        "the columns of the rows, or pass schema_mode='overwrite' (overwrite_schema=True) to replace those "
+        "of the table, or schema_mode='merge' to keep both"
     )
 
 

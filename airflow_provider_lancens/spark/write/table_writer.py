@@ -11,6 +11,7 @@ from airflow_provider_lancens.spark.options import (
     DEFAULT_LAYOUT,
     Mode,
     OnExistingKey,
+    SchemaMode,
     WhenMatched,
     WriteOptions,
     WriteRequest,
@@ -38,6 +39,7 @@ def write_table(
     occasion: str | None = None,
     on: Sequence[str] | None = None,
     overwrite_schema: bool = False,
+    schema_mode: SchemaMode = "strict",
     replace_where: str | None = None,
     when_matched: WhenMatched = "update",
     sequence_by: str | None = None,
@@ -68,9 +70,12 @@ def write_table(
             without one, each call makes it.
         on: the key columns of an upsert. Keys must be unique in `df`, unless `sequence_by` orders them, and
             not null.
-        overwrite_schema: whether an ``overwrite`` also replaces the columns. By default it keeps them, and
-            the rows must fit them as those of an append must. In both cases Lance drops all indices; the
-            log names them.
+        overwrite_schema: an older name: True is ``schema_mode="overwrite"``.
+        schema_mode: what to do if the rows have other columns than the table. ``strict`` refuses them.
+            ``merge``, for all modes but ``create``, adds columns and nested fields that the table lacks,
+            widens types where no value is lost, and fills columns that the rows lack with null; names are
+            matched without regard to case if the Spark session does so. ``overwrite`` lets an ``overwrite``
+            replace the columns. Any ``overwrite`` drops all indices; the log names them.
         replace_where: a condition in SQL, such as ``day = '2026-11-01'``: an ``overwrite`` then replaces
             only the rows that match it. All new rows must match it too. Comparisons, ``IN``, ``BETWEEN``,
             ``LIKE``, ``IS NULL``, ``AND``, ``OR`` and ``NOT`` are allowed.
@@ -91,12 +96,13 @@ def write_table(
         InvalidTableStateError: (19) it cannot be determined whether the key was committed.
         ConcurrentModificationError: (14) `overwrite`, and rows were changed while it ran, or `upsert`, and
             columns were; or rows that match `replace_where` were written meanwhile.
-        TableSchemaValidationError: (20) the columns don't fit those of the table; the message names them, and
-            for an `overwrite` also the indices that would be dropped.
+        TableSchemaValidationError: (20) the columns don't fit those of the table, or can't be merged with
+            them; the message names them, and for an `overwrite` also the indices that would be dropped.
     """
     layout = options or DEFAULT_LAYOUT
     request = WriteRequest(
         *(mode, idempotency_key, fingerprint, on_existing_key, on, overwrite_schema, layout, occasion),
+        schema_mode=schema_mode,
         replace_where=replace_where,
         when_matched=when_matched,
         sequence_by=sequence_by,

@@ -33,6 +33,7 @@ from airflow_provider_lancens.spark.write.column_names import check_columns
 from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
 from airflow_provider_lancens.spark.write.files.sql_predicate import parse_predicate
 from airflow_provider_lancens.spark.write.schema_check import mismatches, schema_mismatch
+from airflow_provider_lancens.spark.write.schema_merge import merged_columns
 from airflow_provider_lancens.spark.write.schema_overwrite import overwrite_mismatch, report_overwrite
 
 if TYPE_CHECKING:
@@ -117,7 +118,8 @@ class WritePlan:
         outcome = committer.commit(change, self.looked_up_to)
         if isinstance(change, Overwrite) and outcome.made_here:
             report_overwrite(target, outcome.commit.version)
-        if outcome.made_here and (self.base is None or self.request.overwrite_schema):
+        keeps_columns = self.request.schema_mode == "strict" and not self.request.overwrite_schema
+        if outcome.made_here and (self.base is None or not keeps_columns):
             describe_columns(target, self.task.schema)
         return outcome
 
@@ -142,12 +144,18 @@ def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:
     table, dataset = str(lookup.target.id), lookup.target.dataset
     keeps_rows = request.mode in ("append", "upsert") or request.replace_where is not None
     adds_rows = base is not None and keeps_rows
-    vectors = None if adds_rows else request.options.vector_columns
-    schema = columns.schema(dataset.storage_options, vectors)
-    if base is None or request.overwrite_schema:
+    merges = base is not None and request.schema_mode == "merge"
+    vectors = None if adds_rows or merges else request.options.vector_columns
+    schema, match = columns.schema(dataset.storage_options, vectors), None
+    if base is not None and merges:
+        plan = merged_columns(request, schema, base, columns, table)
+        schema, match = plan.schema, plan.match
+    elif base is None or (schema != base.schema and request.replaces_schema):
         check_columns(table, schema)
-    elif schema != base.schema:
-        if reasons := mismatches(schema, base.schema, time_zone_known=columns.time_zone_known):
+    else:
+        if schema != base.schema and (
+            reasons := mismatches(schema, base.schema, time_zone_known=columns.time_zone_known)
+        ):
             raise schema_mismatch(table, reasons) if adds_rows else overwrite_mismatch(table, schema, base)
         schema = base.schema
     if request.on:
@@ -163,6 +171,7 @@ def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:
         if base is None
         else base.data_storage_version,
         condition=request.replace_where,
+        match=match,
     )
 
 

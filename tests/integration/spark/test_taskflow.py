@@ -96,6 +96,19 @@ def test_each_write_of_a_task_is_made_once_even_to_the_same_table(own: Try, tabl
     assert own(lambda lake: ids(lake, first[1])) == list(range(15))
 
 
+def test_columns_of_the_rows_are_merged_on_request(own: Try, tables: list[str]) -> None:
+    def write(lake: SparkLake, column: str, **how: Any) -> dict[str, Any]:
+        return lake.write(lake.spark.range(1).selectExpr("id", f"1 AS {column}"), tables[0], **how)
+
+    own(lambda lake: write(lake, "a"))
+    with pytest.raises(AirflowFailException, match="b is not in the table"):
+        own(lambda lake: write(lake, "b"), "manual__2")
+    merged = own(lambda lake: write(lake, "b", schema_mode="merge"), "manual__2")
+
+    assert merged["version"] == 3
+    assert own(lambda lake: lake.read(merged).columns) == ["id", "a", "b"]
+
+
 def test_the_last_line_of_a_write_links_to_its_version(
     own: Try, tables: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -18,6 +18,10 @@ from airflow_provider_lancens.operators.namespaces import (
     LanceDropNamespaceOperator,
 )
 from airflow_provider_lancens.operators.restore_table import LanceRestoreTableOperator
+from airflow_provider_lancens.operators.schema_changes import (
+    LanceAddColumnsOperator,
+    LanceAlterColumnsOperator,
+)
 from airflow_provider_lancens.operators.tables import LanceDeclareTableOperator, LanceRegisterTableOperator
 from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVersionSensor
 
@@ -47,6 +51,8 @@ OPERATORS: dict[str, tuple[type[BaseOperator], dict[str, Any]]] = {
     "index": (LanceCreateIndexOperator, {"table": "db$t", "column": "c", "index_type": "BTREE"}),
     "restore": (LanceRestoreTableOperator, {"table": "db$t", "version": 1}),
     "delete": (LanceDeleteRowsOperator, {"table": "db$t", "where": "n = 1"}),
+    "add": (LanceAddColumnsOperator, {"table": "db$t"}),
+    "alter": (LanceAlterColumnsOperator, {"table": "db$t"}),
     "wait": (LanceTableVersionSensor, {"after_version": 1}),
 }
 MAPPINGS = [
@@ -55,6 +61,10 @@ MAPPINGS = [
     ("register", "properties"),
     ("ingest", "inputs"),
     ("ingest", "op_kwargs"),
+    ("add", "columns"),
+    ("add", "expressions"),
+    ("alter", "rename"),
+    ("alter", "types"),
 ]
 
 

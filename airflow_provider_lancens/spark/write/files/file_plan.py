@@ -12,9 +12,10 @@ import pyarrow as pa
 from lance_namespace.errors import InvalidInputError, TableSchemaValidationError
 
 from airflow_provider_lancens.spark.file_source import FileSource
+from airflow_provider_lancens.spark.type_names import parse_type
 from airflow_provider_lancens.spark.write.files.file_system import SourceFile, find_files, open_file
 from airflow_provider_lancens.spark.write.files.formats import ArrowFile, FileFormat, InspectedFile, Parquet
-from airflow_provider_lancens.spark.write.files.projection import Projection, parse_type, projection_of
+from airflow_provider_lancens.spark.write.files.projection import Projection, projection_of
 from airflow_provider_lancens.spark.write.files.text_formats import Csv, Json
 
 _PARALLEL = 16

@@ -40,6 +40,7 @@ class FileRows:
     source: FileSource
     time_zone_known: ClassVar[bool] = True
     """The time zone is UTC, as for every other time in files."""
+    match_case: ClassVar[bool] = True
     _planned: FilePlan | None = field(default=None, init=False)
 
     def schema(self, storage: Mapping[str, str], vectors: Mapping[str, int] | None = None) -> pa.Schema:

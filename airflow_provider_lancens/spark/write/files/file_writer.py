@@ -12,6 +12,7 @@ from airflow_provider_lancens.spark.options import (
     DEFAULT_LAYOUT,
     Mode,
     OnExistingKey,
+    SchemaMode,
     WriteOptions,
     WriteRequest,
     WriteResult,
@@ -39,6 +40,7 @@ def write_files(
     occasion: str | None = None,
     on: Sequence[str] | None = None,
     overwrite_schema: bool = False,
+    schema_mode: SchemaMode = "strict",
     replace_where: str | None = None,
 ) -> WriteResult:
     """Write the rows of files to a declared table, in one commit, as `write_table` does for a DataFrame.
@@ -60,7 +62,9 @@ def write_files(
         on_existing_key: what to do if the key was committed before, see `write_table`.
         occasion: the same for all tries of one repetition, see `write_table`.
         on: the key columns of an upsert, by the table's names.
-        overwrite_schema: whether an ``overwrite`` also replaces the columns; see `write_table`.
+        overwrite_schema: an older name: True is ``schema_mode="overwrite"``.
+        schema_mode: what to do if the files have other columns than the table: ``strict``, ``merge`` or
+            ``overwrite``, see `write_table`; the names of files' columns must match exactly.
         replace_where: the condition on the rows that an ``overwrite`` replaces; see `write_table`.
 
     Returns:
@@ -80,6 +84,7 @@ def write_files(
     layout = options or DEFAULT_LAYOUT
     request = WriteRequest(
         *(mode, idempotency_key, fingerprint, on_existing_key, on, overwrite_schema, layout, occasion),
+        schema_mode=schema_mode,
         replace_where=replace_where,
     )
     with resolved_table(namespace, table) as target:

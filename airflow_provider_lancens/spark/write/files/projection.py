@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from lance_namespace.errors import InvalidInputError, TableColumnNotFoundError
+from lance_namespace.errors import TableColumnNotFoundError
 
 from airflow_provider_lancens.spark.file_source import FileSource
+from airflow_provider_lancens.spark.type_names import parse_type
 from airflow_provider_lancens.spark.write.files.sql_predicate import SqlPredicate, parse_predicate
 from airflow_provider_lancens.spark.write.record_batches import conform
 
@@ -77,41 +77,3 @@ def _renamed(schema: pa.Schema, names: Mapping[str, str]) -> pa.Schema:
 
 def _stored(arrow: pa.DataType) -> pa.DataType:
     return arrow.storage_type if isinstance(arrow, pa.BaseExtensionType) else arrow
-
-
-_DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
-_ZONED = re.compile(r"timestamp\[(s|ms|us|ns),([\w/+:-]+)\]")
-_LIST = re.compile(r"list<(.+)>")
-_VECTOR = re.compile(r"(.+)\[(\d+)\]")
-_EXAMPLES = (
-    "int64, float, double, bool, string, binary, date32, timestamp[us], timestamp[us, UTC], "
-    "decimal(10, 2), list<string>, float[768] for a vector"
-)
-
-
-def parse_type(text: str, argument: str) -> pa.DataType:
-    """Parse an Arrow type.
-
-    Args:
-        text: the type, such as ``int64`` or ``decimal(10, 2)``.
-        argument: its name in messages.
-
-    Raises:
-        InvalidInputError: (13) there is no such type.
-    """
-    try:
-        return _parse(re.sub(r"\s+", "", text))
-    except (pa.ArrowException, ValueError) as error:
-        raise InvalidInputError(f"{argument}: expected a type such as {_EXAMPLES}; got {text!r}") from error
-
-
-def _parse(text: str) -> pa.DataType:
-    if match := _DECIMAL.fullmatch(text):
-        return pa.decimal128(int(match[1]), int(match[2]))
-    if match := _ZONED.fullmatch(text):
-        return pa.timestamp(match[1], match[2])
-    if match := _LIST.fullmatch(text):
-        return pa.list_(_parse(match[1]))
-    if match := _VECTOR.fullmatch(text):
-        return pa.list_(_parse(match[1]), int(match[2]))
-    return pa.type_for_alias(text)

@@ -70,6 +70,18 @@ def test_files_replace_the_rows_that_match(
     assert days() == [(1, 10), (1, 11), (2, 21), (2, 22)]
 
 
+def test_new_columns_of_the_rows_are_merged(
+    spark: SparkSession, spec: NamespaceSpec, table: str, location: str, days: Days
+) -> None:
+    rows = flights(spark, (1, 12)).selectExpr("*", "'late' AS status")
+
+    write_table(rows, spec, table, mode="overwrite", replace_where=FIRST, schema_mode="merge")
+
+    assert days() == [(1, 12), (2, 20)]
+    found = lance.dataset(location).to_table().to_pylist()
+    assert {row["id"]: row["status"] for row in found} == {12: "late", 20: None}
+
+
 def test_no_rows_delete_those_that_match(
     spark: SparkSession, spec: NamespaceSpec, table: str, days: Days
 ) -> None:

@@ -147,6 +147,17 @@ def test_an_upsert_is_refused_after_a_concurrent_first_write(target: ResolvedTab
     assert content(target) == [(1, "fast")]
 
 
+def test_a_column_that_was_replaced_by_one_of_the_same_name_is_refused(before: ResolvedTable) -> None:
+    """Its values would be null: they are stored under the id of the earlier column."""
+    change = begin(before, table_of({2: "B"}))
+    dataset = lance.dataset(before.dataset.location)
+    dataset.drop_columns(["v"])
+    dataset.add_columns(pa.schema([("v", pa.string())]))
+
+    with pytest.raises(ConcurrentModificationError, match="changed its columns"):
+        commit(before, change, "january")
+
+
 def test_a_concurrent_change_of_columns_is_refused(before: ResolvedTable) -> None:
     change = begin(before, table_of({1: "A"}))
     lance.dataset(before.dataset.location).add_columns({"m": "id + 1"})

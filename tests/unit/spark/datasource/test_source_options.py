@@ -71,6 +71,15 @@ def test_an_option_lets_an_overwrite_replace_the_columns(text: str, replaces: bo
     assert request.overwrite_schema is replaces
 
 
+def test_the_schema_mode_is_an_option() -> None:
+    options = [{"table": "t", "schema_mode": mode} for mode in ("merge", "overwrite")]
+
+    requests = [write_request(one, overwrite=True)[1] for one in options]
+
+    assert [request.schema_mode for request in requests] == ["merge", "overwrite"]
+    assert [request.replaces_schema for request in requests] == [False, True]
+
+
 def test_an_append_with_key_columns_is_an_upsert() -> None:
     _, request = write_request({"table": "t", "on": "id,region"}, overwrite=False)
 
@@ -103,6 +112,7 @@ def test_an_invalid_read_is_refused(options: dict[str, str], message: str) -> No
         ({"version": "1"}, False, "unknown: version"),
         ({"on": "id"}, True, "an overwrite has no key columns"),
         ({"overwrite_schema": "true"}, False, "only an overwrite can replace columns"),
+        ({"schema_mode": "evolve"}, False, "schema_mode: expected one of strict, merge, overwrite"),
         ({"on": "id", "on_existing_key": "replace"}, False, "not supported for mode 'upsert'"),
         ({"on_existing_key": "perhaps"}, False, "on_existing_key: expected one of skip, replace_if"),
         ({"idempotency_key": " "}, False, "idempotency_key: expected text"),

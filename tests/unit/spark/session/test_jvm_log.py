@@ -52,13 +52,13 @@ def test_a_stack_trace_has_the_level_of_its_error() -> None:
 
 def test_the_output_of_a_child_process_is_logged_to_its_end(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
+    others = set(threading.enumerate())  # that of a session of other tests doesn't end
     with logged_output() as output:
         command = "echo '26/11/23 07:17:49 WARN Disk: full' >&2; printf 'no newline' >&2"
         subprocess.run(["sh", "-c", command], stderr=output, check=True)
 
-    for thread in threading.enumerate():
-        if thread.name == "lance-spark-log":
-            thread.join()
+    for thread in set(threading.enumerate()) - others:
+        thread.join()
     assert [(record.levelno, record.getMessage()) for record in caplog.records] == [
         (WARNING, "Disk: full"),
         (WARNING, "no newline"),

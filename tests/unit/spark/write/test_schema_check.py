@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_lancens.spark.write.files.projection import parse_type
+from airflow_provider_lancens.spark.type_names import parse_type
 from airflow_provider_lancens.spark.write.record_batches import conform
 from airflow_provider_lancens.spark.write.schema_check import fits_column, mismatches, schema_mismatch
 

@@ -1,0 +1,130 @@
+"""Commits that change a table's columns, each of exactly the version after the one that it was made for.
+
+Lance makes these commits itself, on a data set that is opened through the fence of a `SingleVersionCommit`.
+They are idempotent by state: what is to be done is determined again from the newest version after each commit
+and each conflict, until there is nothing left. So a driver that was interrupted between two of them, or that
+doesn't know whether one was made, just goes on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from lance_namespace.errors import ConcurrentModificationError, InvalidInputError
+
+from airflow_provider_lancens.namespace.storage.storage_errors import is_storage_error
+from airflow_provider_lancens.spark.commit.committer import pause
+from airflow_provider_lancens.spark.commit.single_version_commit import LANCE_ERRORS, SingleVersionCommit
+from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease
+from airflow_provider_lancens.spark.table.dataset_ref import VersionAuthority
+from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+_ATTEMPTS = 100
+_INVALID = re.compile(r"^(Invalid user input|LanceError\((Arrow|Schema)\)|Received literal)")
+_SOURCE_LINE = re.compile(r", \S+\.rs:\d+:\d+$")
+
+
+class SchemaStep(NamedTuple):
+    """A change of the columns that Lance makes in one commit."""
+
+    description: str
+    """What it does, for messages: ``adds n (int64)``."""
+    apply: Callable[[LanceDataset], object]
+    """Makes the change, through a data set that is opened at the version it was planned for."""
+
+
+NextStep = Callable[["LanceDataset"], SchemaStep | None]
+"""Returns what is to be done next at a version; None if the columns are as they are to be."""
+
+
+@dataclass(slots=True)
+class SchemaCommits:
+    """Makes the commits of one change of the columns."""
+
+    target: ResolvedTable
+    made: list[tuple[int, str]] = field(default_factory=list)
+    """The versions that were made, with what each one does."""
+
+    def run(self, next_step: NextStep, latest: LanceDataset) -> LanceDataset:
+        """Make all steps, and return the data set at the version at which there is none left.
+
+        Args:
+            next_step: determines the next step; errors that it raises are raised here.
+            latest: the data set at its newest version, as far as the caller knows.
+
+        Raises:
+            InvalidInputError: (13) Lance refuses a step.
+            ConcurrentModificationError: (14) every attempt lost to a commit of another writer.
+            ServiceUnavailableError: (17) the storage or the metastore failed; run it again.
+            InvalidTableStateError: (19) a direct writer bypassed the metastore that decides the versions.
+        """
+        step = next_step(latest)
+        if step is None:
+            return latest
+        with ExitStack() as stack:
+            # Lance writes files if a step converts or computes values, which a clean-up must not remove.
+            lease = stack.enter_context(acquire_lease(self.target.dataset).kept_alive(end=True))
+            for attempt in range(_ATTEMPTS):
+                if step is None:
+                    return latest
+                base, is_made = latest.version, self._commit(step, latest.version, lease)
+                if is_made is False:
+                    lease.check()
+                    pause(attempt)
+                latest = self._newest()
+                following = next_step(latest)
+                if is_made or (is_made is None and _text(following) != step.description):
+                    self.made.append((base + 1, step.description))
+                step = following
+        raise ConcurrentModificationError(
+            f"table {self.target.id}: the change of its columns conflicted with other writers' commits in "
+            f"all {_ATTEMPTS} attempts; run it again"
+        )
+
+    def _commit(self, step: SchemaStep, base: int, lease: WriteLease) -> bool | None:
+        """Return whether this made the version after `base`, and not another writer; None if unknown."""
+        fence = SingleVersionCommit(self.target.versions, lease, self.target, base)
+        fenced = replace(self.target.dataset, decider=VersionAuthority(fence, self.target.id.parts))
+        try:
+            step.apply(fenced.open(base))
+        except LANCE_ERRORS as error:
+            if (self.target.latest_version() or 0) == base:
+                self._check_retry(step, fence, base, error)
+            return False if fence.failure is None else None
+        return True
+
+    def _check_retry(self, step: SchemaStep, fence: SingleVersionCommit, base: int, error: Exception) -> None:
+        if fence.has_failed:
+            refusal = fence.error_of(error)
+            if not isinstance(refusal, ConcurrentModificationError):
+                raise refusal from error
+        self.target.check_not_bypassed(base)
+        if fence.was_requested:
+            return  # the catalog table was changed, but not its version
+        text = str(error)
+        if _INVALID.match(text) or not is_storage_error(error):
+            raise InvalidInputError(
+                f"table {self.target.id}: Lance refuses a change that {step.description}: "
+                f"{_SOURCE_LINE.sub('', text)}"
+            ) from error
+        raise error
+
+    def _newest(self) -> LanceDataset:
+        latest = self.target.open_latest()
+        if latest is None:
+            raise ConcurrentModificationError(
+                f"table {self.target.id}: its data set was removed while its columns were changed; run it "
+                "again"
+            )
+        return latest
+
+
+def _text(step: SchemaStep | None) -> str:
+    return "" if step is None else step.description

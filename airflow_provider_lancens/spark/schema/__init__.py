@@ -1,0 +1,1 @@
+"""Changes of a table's columns: merged with those of rows, or made on their own."""

@@ -1,0 +1,227 @@
+"""Columns added, altered and dropped by a task: once, beside other writers, and never with a loss."""
+
+from collections.abc import Callable
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.sdk.execution_time.context import OutletEventAccessors
+from lance_namespace import DescribeTableRequest
+
+from airflow_provider_lancens.assets.table import lance_table
+from airflow_provider_lancens.operators.schema_changes import (
+    LanceAddColumnsOperator,
+    LanceAlterColumnsOperator,
+    LanceDropColumnsOperator,
+)
+from airflow_provider_lancens.spark.commit.schema_commits import SchemaCommits
+from tests.integration.airflow.lifecycle import Attempt
+from tests.integration.airflow.tables import Table
+from tests.integration.managed.commit_points import Point
+
+Change = Callable[..., dict[str, Any]]
+S = pa.struct([("a", pa.int32())])
+of_both_kinds = pytest.mark.parametrize("managed_by", ["impl", "storage"])
+ROWS = pa.table({"n": pa.array([1, 2], pa.int32()), "price": [1.5, None], "s": pa.array([{"a": 1}, None], S)})
+
+
+@pytest.fixture
+def managed_by() -> str:
+    return "impl"
+
+
+@pytest.fixture
+def orders(table: Table, managed_by: str) -> Table:
+    """A table of two orders, whose versions the metastore or the storage decides."""
+    table.declare(managed_by=managed_by)
+    lance.write_dataset(ROWS, namespace_client=table.namespace, table_id=table.id, mode="append")
+    return table
+
+
+def opened(table: Table) -> lance.LanceDataset:
+    return lance.dataset(namespace_client=table.namespace, table_id=table.id)
+
+
+@pytest.fixture
+def change(lake: str, orders: Table) -> Change:
+    """Run the task; return its XCom, and the extra of its asset event as ``event``."""
+
+    def run(operator: type[Any], **arguments: Any) -> dict[str, Any]:
+        asset, events = lance_table(str(orders), lake), OutletEventAccessors()
+        given = {"table": str(orders), "lance_conn_id": lake, "outlets": [asset], **arguments}
+        context: Any = {"ti": Attempt(), "run_id": "manual__1", "outlet_events": events}
+        answer = operator(task_id="change", **given).execute(context)
+        assert answer.pop("seconds") >= 0
+        return {**answer, "event": events[asset].extra}
+
+    return run
+
+
+@of_both_kinds
+def test_columns_are_added_once_empty_or_computed(change: Change, orders: Table, managed_by: str) -> None:
+    columns: dict[str, Any] = {"note": "string", "v": "float[2]", "at": pa.timestamp("us", "UTC")}
+    arguments = {"columns": columns, "expressions": {"twice": "n * 2", "zero": "0"}}
+
+    first = change(LanceAddColumnsOperator, **arguments)
+    again = change(LanceAddColumnsOperator, **arguments)
+
+    versions = {"table": str(orders), "version": 4, "previous_version": 1}
+    added = {"columns": ["note", "v", "at", "twice", "zero"], "dropped_indices": [], "committed": True}
+    assert first == {**versions, **added, "event": versions}
+    assert again["committed"] is False
+    assert (again["version"], again["columns"], again["event"]) == (4, [], {})
+    empty = dict.fromkeys(columns)
+    assert opened(orders).to_table().drop_columns(["price", "s"]).to_pylist() == [
+        {"n": 1, **empty, "twice": 2, "zero": 0},
+        {"n": 2, **empty, "twice": 4, "zero": 0},
+    ]
+    assert all(field.nullable for field in opened(orders).schema)
+    described = orders.namespace.describe_table(DescribeTableRequest(id=orders.id))
+    assert described.version == 4 or managed_by == "storage"
+
+
+@of_both_kinds
+def test_columns_are_renamed_widened_and_made_nullable_once(change: Change, orders: Table) -> None:
+    arguments = {
+        "rename": {"n": "number"},
+        "types": {"number": "bigint", "s": "struct<a: bigint, b: string>"},
+    }
+
+    first = change(LanceAlterColumnsOperator, **arguments)
+    again = change(LanceAlterColumnsOperator, **arguments)
+
+    assert (first["version"], first["columns"]) == (4, ["number", "s"])
+    assert (again["version"], again["committed"]) == (4, False)
+    found = opened(orders)
+    assert found.schema.field("number").type == pa.int64()
+    assert found.to_table().to_pylist() == [
+        {"number": 1, "price": 1.5, "s": {"a": 1, "b": None}},
+        {"number": 2, "price": None, "s": None},
+    ]
+
+
+@of_both_kinds
+def test_columns_are_dropped_once(change: Change, orders: Table) -> None:
+    first, again = (change(LanceDropColumnsOperator, columns=["price", "unknown"]) for _ in range(2))
+
+    assert (first["version"], first["columns"], first["event"]["version"]) == (2, ["price"], 2)
+    assert (again["version"], again["committed"]) == (2, False)
+    assert opened(orders).schema.names == ["n", "s"]
+
+
+def test_nulls_are_allowed(change: Change, orders: Table) -> None:
+    opened(orders).alter_columns({"path": "n", "nullable": False})
+
+    answers = [change(LanceAlterColumnsOperator, nullable=["n"]) for _ in range(2)]
+
+    assert [answer["committed"] for answer in answers] == [True, False]
+    assert opened(orders).schema.field("n").nullable
+
+
+@pytest.mark.parametrize(
+    ("operator", "arguments", "message"),
+    [
+        (LanceAddColumnsOperator, {"columns": {"n": "string"}}, "n is int32, not string"),
+        (
+            LanceAddColumnsOperator,
+            {"columns": {"N": "int"}},
+            "N: another column differs from it only in case",
+        ),
+        (LanceAddColumnsOperator, {"columns": {"a.b": "int"}}, "the name contains a dot"),
+        (LanceAddColumnsOperator, {"columns": {"x": "integr"}}, r"columns\['x'\]: expected a type such as"),
+        (LanceAddColumnsOperator, {"expressions": {"x": "nowhere + 1"}}, "No field named nowhere"),
+        (LanceAddColumnsOperator, {"expressions": {"x": " "}}, "expected SQL for x, got blank text"),
+        (LanceAddColumnsOperator, {}, "expected at least one column to add"),
+        (LanceAlterColumnsOperator, {"rename": {"n": "price"}}, "columns 'n' and 'price' both exist"),
+        (LanceAlterColumnsOperator, {"rename": {"x": "y"}}, "rename: column 'x' does not exist"),
+        (LanceAlterColumnsOperator, {"types": {"n": "int16"}}, "n is int32, which cannot become int16"),
+        (
+            LanceAlterColumnsOperator,
+            {"types": {"s": "struct<b: int>"}},
+            "s is struct<a: int32>, which cannot",
+        ),
+        (
+            LanceAlterColumnsOperator,
+            {"types": {"price": "float"}},
+            "price is double, which cannot become float",
+        ),
+        (LanceAlterColumnsOperator, {"nullable": ["x"]}, "nullable: column 'x' does not exist"),
+        (LanceAlterColumnsOperator, {}, "expected at least one column to alter"),
+        (LanceDropColumnsOperator, {"columns": ["n", "price", "s"]}, "are all of its columns"),
+        (LanceDropColumnsOperator, {"columns": []}, "expected a list of columns"),
+        (LanceDropColumnsOperator, {"columns": ["n"], "table": "db$nowhere"}, "TABLE_NOT_FOUND|NAMESPACE"),
+    ],
+)
+def test_what_cannot_be_done_fails_without_retry_and_commits_nothing(
+    change: Change, orders: Table, operator: type[Any], arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(AirflowFailException, match=message):
+        change(operator, **arguments)
+
+    assert opened(orders).version == 1
+
+
+@pytest.mark.parametrize(
+    ("operator", "arguments", "version"),
+    [
+        (LanceAlterColumnsOperator, {"types": {"n": "bigint"}}, 4),
+        (LanceDropColumnsOperator, {"columns": ["n"]}, 3),
+    ],
+)
+def test_an_index_is_dropped_only_on_request(
+    change: Change, orders: Table, operator: type[Any], arguments: dict[str, Any], version: int
+) -> None:
+    opened(orders).create_scalar_index("n", "BTREE")
+
+    with pytest.raises(AirflowFailException, match=r"would drop the indices n_idx \(n\)"):
+        change(operator, **arguments)
+    answer = change(operator, **arguments, drop_indices=True)
+
+    assert (answer["version"], answer["dropped_indices"]) == (version, ["n_idx"])
+    assert opened(orders).describe_indices() == []
+
+
+def test_an_index_follows_the_renamed_column(change: Change, orders: Table) -> None:
+    opened(orders).create_scalar_index("n", "BTREE")
+
+    change(LanceAlterColumnsOperator, rename={"n": "number"})
+
+    assert opened(orders).describe_indices()[0].field_names == ["number"]
+
+
+@of_both_kinds
+@pytest.mark.parametrize(
+    ("operator", "arguments", "names"),
+    [
+        (LanceAddColumnsOperator, {"expressions": {"x": "n + 1"}}, ["n", "price", "s", "x"]),
+        (LanceAlterColumnsOperator, {"types": {"n": "bigint"}}, ["n", "price", "s"]),
+        (LanceDropColumnsOperator, {"columns": ["price"]}, ["n", "s"]),
+    ],
+)
+def test_rows_that_another_writer_appends_meanwhile_are_kept(
+    change: Change, orders: Table, operator: type[Any], arguments: dict[str, Any], names: list[str]
+) -> None:
+    def append() -> None:
+        lance.write_dataset(ROWS, namespace_client=orders.namespace, table_id=orders.id, mode="append")
+
+    with Point(SchemaCommits, "_commit", after=False, committed=False).interrupted_by(append):
+        answer = change(operator, **arguments)
+
+    found = opened(orders).to_table()
+    assert (answer["version"], answer["previous_version"], found.num_rows) == (3, 1, 4)
+    assert found.column_names == names
+    assert found["n"].to_pylist() == [1, 2, 1, 2]
+    if "x" in names:
+        assert found["x"].to_pylist() == [2, 3, 2, 3]
+
+
+def test_another_task_that_made_the_same_change_meanwhile_is_found(change: Change, orders: Table) -> None:
+    def other() -> None:
+        change(LanceAddColumnsOperator, columns={"x": "int"})
+
+    with Point(SchemaCommits, "_commit", after=False, committed=False).interrupted_by(other):
+        answer = change(LanceAddColumnsOperator, columns={"x": "int"})
+
+    assert (answer["version"], answer["committed"], answer["columns"]) == (2, False, [])

@@ -1,0 +1,54 @@
+"""Spark drivers killed between the commit of a table's new columns and that of the rows."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from airflow_provider_lancens.spark import NamespaceSpec, read_table, write_table
+from tests.integration.spark.faults.driver_processes import running_driver
+from tests.integration.spark.faults.table_files import clean_up, files_needed, files_of, folder_of
+from tests.integration.spark.faults.table_kinds import DIR, HIVE_MANAGED
+from tests.integration.spark.faults.write_steps import BEFORE_THE_COMMIT
+from tests.integration.spark.faults.write_ways import WAYS
+from tests.pyspark_versions import has_data_sources
+
+pytestmark = pytest.mark.slow
+
+
+def deaths() -> Iterator[Any]:
+    for kind in (HIVE_MANAGED, DIR):
+        for way in ("append", "copy", "save"):
+            marks = [has_data_sources] if way == "save" else []
+            yield pytest.param(
+                kind,
+                way,
+                marks=marks if (kind, way) == (HIVE_MANAGED, "append") else [*marks, pytest.mark.long],
+            )
+
+
+@pytest.mark.parametrize(("kind", "way"), [*deaths()])
+def test_the_retry_finds_the_columns_and_writes_the_rows_once(
+    spark: SparkSession, spec: NamespaceSpec, table: str, way: str
+) -> None:
+    write_table(spark.sql("SELECT 'b' AS name"), spec, table)
+    with running_driver() as driver:
+        assert driver.answer() == {"ready": True}
+        driver.start_writing(
+            spec, table, (3, 5), key="january", way=way, step=BEFORE_THE_COMMIT, schema_mode="merge"
+        )
+        driver.arrive()
+        driver.kill()
+    interrupted = read_table(spark, spec, table).collect()
+
+    how: dict[str, Any] = {"idempotency_key": "january", "schema_mode": "merge"}
+    results = [WAYS[way](spark, spec, table, (3, 5), gate=None, **how) for _ in range(2)]
+    clean_up(spec, table)
+
+    assert [tuple(row) for row in interrupted] == [("b", None)]
+    assert [result.version for result in results] == [3, 3]
+    found = read_table(spark, spec, table).collect()
+    assert sorted(map(tuple, found), key=str) == [("b", None), (None, 3), (None, 4)]
+    folder = folder_of(spec, table)
+    assert files_of(folder) == files_needed(folder)
