@@ -116,7 +116,7 @@ def test_rows_that_do_not_match_are_refused(
     [
         ({"mode": "append", "replace_where": FIRST}, "expected None for mode 'append'"),
         ({"mode": "overwrite", "replace_where": " "}, "expected a condition"),
-        ({"mode": "overwrite", "replace_where": FIRST, "overwrite_schema": True}, "expected False"),
+        ({"mode": "overwrite", "replace_where": FIRST, "schema_mode": "overwrite"}, "expected strict"),
         ({"mode": "overwrite", "replace_where": "month = 1"}, "month"),
         ({"mode": "overwrite", "replace_where": "day ="}, "day ="),
     ],
@@ -129,7 +129,7 @@ def test_an_invalid_condition_is_refused_before_any_work(
     arguments: dict[str, Any],
     message: str,
 ) -> None:
-    with pytest.raises(InvalidInputError, match=f"(replace_where|overwrite_schema): .*{message}"):
+    with pytest.raises(InvalidInputError, match=f"(replace_where|schema_mode): .*{message}"):
         write_table(flights(spark, (1, 1)), spec, table, **arguments)
 
     assert lance.dataset(location).version == 1
