@@ -20,6 +20,7 @@ from lance_namespace.errors import InvalidInputError, InvalidTableStateError
 
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 from airflow_provider_lancens.spark.commit.committer import Committer
+from airflow_provider_lancens.spark.commit.replace_where import ReplaceWhere
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, look_up
 from airflow_provider_lancens.spark.keys.key_records import digest, folder_of
@@ -32,11 +33,12 @@ from tests.unit.spark.conftest import prepare
 TABLE = "orders"
 NOW = timedelta(0)
 KEYS = [f"key {number}" for number in range(6)]
+PARTS = ["part 1", "part 2"]
 OTHERS_ROW = "of another client"
 LAST_STEP = 8
 """More changes than a write makes, so that some deaths come after it."""
 
-keys = st.sampled_from(KEYS)
+keys, parts = st.sampled_from(KEYS), st.sampled_from(PARTS)
 has_rows = precondition(lambda self: self.versions)
 
 
@@ -77,6 +79,7 @@ class KeyedTableMachine(RuleBasedStateMachine):
         self.namespace: LanceNamespace = connect("dir", {"root": str(folder)})
         self.location = folder / f"{TABLE}.lance"
         self.namespace.declare_table(DeclareTableRequest(id=[TABLE]))
+        self.used_keys = 0
         self._forget()
 
     @rule(key=keys)
@@ -124,6 +127,28 @@ class KeyedTableMachine(RuleBasedStateMachine):
         wanted = data.draw(st.sampled_from(kept))
         restore_version(self.namespace, TABLE, wanted)
         self._now(self.versions[wanted])
+
+    @has_rows
+    @rule(data=st.data(), step=st.integers(1, LAST_STEP))
+    def die_in_a_restore_and_repeat_it(self, data: st.DataObject, step: int) -> None:
+        kept = sorted(int(one["version"]) for one in lance.dataset(str(self.location)).version_refs())
+        wanted, before, key = data.draw(st.sampled_from(kept)), self._version(), self._new_key("restore")
+        rows = self.versions[wanted]
+        with death_at(step):
+            restore_version(self.namespace, TABLE, wanted, idempotency_key=key)
+        restore_version(self.namespace, TABLE, wanted, idempotency_key=key)
+        assert self._version() == before + 1
+        self._now(rows)
+
+    @has_rows
+    @rule(part=parts, step=st.integers(1, LAST_STEP))
+    def die_in_a_replacement_of_a_part_and_repeat_it(self, part: str, step: int) -> None:
+        rows, before, key = self._rows(), self._version(), self._new_key("part")
+        with death_at(step):
+            self._replace_part(key, part)
+        self._replace_part(key, part)
+        assert self._version() == before + 1
+        self._now([*(row for row in rows if row != part), part])
 
     @has_rows
     @rule(expires=st.booleans())
@@ -181,6 +206,22 @@ class KeyedTableMachine(RuleBasedStateMachine):
             with acquire_lease(target.dataset).kept_alive(end=True) as lease:
                 committer = Committer(target, lookup.write, Counts(1, 1, 1), lease=lease)
                 return committer.commit(change, lookup.version).made_here
+
+    def _replace_part(self, key: str, part: str) -> None:
+        """Replace the rows of a part by one, once under a key."""
+        with resolved_table(self.namespace, TABLE) as target:
+            lookup = look_up(target, WriteRequest("overwrite", key, replace_where=f"key = '{part}'"))
+            if lookup.earlier is not None:
+                return
+            rows = prepare(target, "append", pa.table({"key": [part]}))
+            condition = f"key = '{part}'"
+            change = ReplaceWhere(rows.table, rows.base, rows.schema, rows.fragments, condition)
+            with acquire_lease(target.dataset).kept_alive(end=True) as lease:
+                Committer(target, lookup.write, Counts(1, 1, 1), lease=lease).commit(change, lookup.version)
+
+    def _new_key(self, of: str) -> str:
+        self.used_keys += 1
+        return f"{of} {self.used_keys}"
 
     def _write_in_doubt(self, key: str) -> None:
         """Find it, write it, or be told that this is impossible and do as the message says."""
