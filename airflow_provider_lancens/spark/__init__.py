@@ -11,6 +11,9 @@ from airflow_provider_lancens._exports import lazy_exports
 
 if TYPE_CHECKING:
     from airflow_provider_lancens.spark.commit.delete import delete_rows
+    from airflow_provider_lancens.spark.compute.column_function import ColumnFunctionError
+    from airflow_provider_lancens.spark.compute.compute_column import compute_column
+    from airflow_provider_lancens.spark.compute.compute_options import ComputeResult
     from airflow_provider_lancens.spark.datasource import LanceDataSource, lance_data_source
     from airflow_provider_lancens.spark.file_source import FileSource
     from airflow_provider_lancens.spark.maintenance.orphans import Orphans, remove_orphans
@@ -24,12 +27,15 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.write.table_writer import write_table
 
 __all__ = [
+    "ColumnFunctionError",
+    "ComputeResult",
     "FileSource",
     "LanceDataSource",
     "NamespaceSpec",
     "Orphans",
     "WriteOptions",
     "WriteResult",
+    "compute_column",
     "confirm_write",
     "delete_rows",
     "find_version",
@@ -45,12 +51,15 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
+        "ColumnFunctionError": "compute.column_function",
+        "ComputeResult": "compute.compute_options",
         "FileSource": "file_source",
         "LanceDataSource": "datasource",
         "NamespaceSpec": "table.resolved_table",
         "Orphans": "maintenance.orphans",
         "WriteOptions": "options",
         "WriteResult": "options",
+        "compute_column": "compute.compute_column",
         "confirm_write": "write.pipeline",
         "delete_rows": "commit.delete",
         "find_version": "table.version_lookup",

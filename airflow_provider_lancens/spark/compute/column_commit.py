@@ -1,0 +1,151 @@
+"""Commit written columns of fragments: those whose other files are still the ones that were read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from lance_namespace.errors import ConcurrentModificationError
+
+from airflow_provider_lancens.spark.commit.committer import Committer, pause
+from airflow_provider_lancens.spark.commit.single_version_commit import LANCE_ERRORS, SingleVersionCommit
+from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
+from airflow_provider_lancens.spark.commit.write_lease import WriteLease
+from airflow_provider_lancens.spark.compute.column_files import ColumnFile, field_ids
+from airflow_provider_lancens.spark.keys import Counts, KeyedWrite, unique_key
+from airflow_provider_lancens.spark.maintenance.rewritten_columns import COMPUTED
+from airflow_provider_lancens.spark.table.dataset_ref import VersionAuthority
+from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lance import LanceDataset
+
+_ATTEMPTS = 100
+
+
+class AllPreemptedError(Exception):
+    """Other commits have rewritten all of these fragments, or changed what their values depend on."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnUpdate(TableChange):
+    """Put written files into their fragments, unless others have rewritten these meanwhile."""
+
+    column: str
+    ids: tuple[int, ...]
+    """The ids of the column and of its nested fields."""
+    files: Sequence[ColumnFile] = field(repr=False)
+    applied: list[ColumnFile] = field(default_factory=list, repr=False)
+    """The files among them that the last step has."""
+
+    def apply_to(self, latest: LanceDataset | None) -> CommitStep:
+        """See `TableChange.apply_to`: what others deleted stays deleted, what they rewrote is left out.
+
+        Raises:
+            AllPreemptedError: nothing is left to commit.
+        """
+        from lance import LanceOperation
+
+        if latest is None:
+            raise self._conflict("its data set was removed")
+        if field_ids(latest, self.column) != self.ids:
+            raise self._conflict(f"version {latest.version} changed column {self.column!r}")
+        present = {fragment.fragment_id: fragment.metadata for fragment in latest.get_fragments()}
+        self.applied[:] = [file for file in self.files if file.applies_to(present.get(file.fragment))]
+        if not self.applied:
+            raise AllPreemptedError
+        bitmaps = {file.fragment: file.offsets for file in self.applied if file.offsets is not None}
+        update = LanceOperation.Update(
+            updated_fragments=[file.applied_to(present[file.fragment], self.ids) for file in self.applied],
+            # With its parents, so that Lance no longer uses any index for these fragments.
+            fields_modified=list(self.ids),
+            update_mode="rewrite_columns",
+            updated_fragment_offsets=bitmaps or None,
+        )
+        return CommitStep(update, latest.version, counts_of(self.applied))
+
+
+def counts_of(files: Sequence[ColumnFile]) -> Counts:
+    """Return the counts of written files."""
+    size = sum(file.file.file_size_bytes or 0 for file in files)
+    return Counts(sum(file.rows for file in files), len(files), size)
+
+
+def commit_columns(target: ResolvedTable, lease: WriteLease, update: ColumnUpdate) -> int | None:
+    """Commit what others have left of an update, as exactly one version.
+
+    Returns:
+        The version; None if nothing is left. `ColumnUpdate.applied` has what it contains.
+
+    Raises:
+        ConcurrentModificationError: (14) others changed the column itself, or every attempt lost.
+    """
+    try:
+        outcome = Committer(target, KeyedWrite(unique_key()), Counts(), lease=lease).commit(update)
+    except AllPreemptedError:
+        return None
+    return outcome.commit.version
+
+
+def add_null_column(
+    target: ResolvedTable, lease: WriteLease, latest: LanceDataset, column: pa.Field
+) -> LanceDataset:
+    """Add a column of nulls, which costs no file, unless there is one of this name.
+
+    Args:
+        target: the table.
+        lease: the lease of this write.
+        latest: the data set at its newest version.
+        column: the column, which may be null.
+
+    Returns:
+        The data set at a version that has the column.
+    """
+
+    def is_done(dataset: LanceDataset) -> bool:
+        return column.name in dataset.schema.names
+
+    marked = column.with_metadata({COMPUTED: "true"})
+    return _change_columns(target, lease, latest, is_done, lambda opened: opened.add_columns(marked))
+
+
+def mark_computed(
+    target: ResolvedTable, lease: WriteLease, latest: LanceDataset, column: str
+) -> LanceDataset:
+    """Note in a column's metadata that its values may be rewritten in place, unless that is noted.
+
+    Its indices aren't extended then before it was checked that they have no old values.
+    """
+
+    def is_done(dataset: LanceDataset) -> bool:
+        return COMPUTED.encode() in (dataset.schema.field(column).metadata or {})
+
+    note: dict[str, dict[str, str | None]] = {column: {COMPUTED: "true"}}
+    return _change_columns(target, lease, latest, is_done, lambda opened: opened.update_field_metadata(note))
+
+
+def _change_columns(
+    target: ResolvedTable,
+    lease: WriteLease,
+    latest: LanceDataset,
+    is_done: Callable[[LanceDataset], bool],
+    change: Callable[[LanceDataset], object],
+) -> LanceDataset:
+    """Let Lance make a change of the columns as exactly the next version, unless it was made meanwhile."""
+    for attempt in range(_ATTEMPTS):
+        if is_done(latest):
+            return latest
+        fence = SingleVersionCommit(target.versions, lease, target, latest.version)
+        fenced = replace(target.dataset, decider=VersionAuthority(fence, target.id.parts))
+        try:
+            change(fenced.open(latest.version))
+        except LANCE_ERRORS as error:
+            if (target.latest_version() or 0) == latest.version:
+                raise (fence.error_of(error) if fence.has_failed else error) from error
+            pause(attempt)
+        latest = target.open_latest() or latest
+    raise ConcurrentModificationError(
+        f"table {target.id}: conflicted with other writers' commits in all {_ATTEMPTS} attempts; run it again"
+    )
