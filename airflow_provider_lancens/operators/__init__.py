@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_lancens._exports import lazy_exports
 
 if TYPE_CHECKING:
-    from airflow_provider_lancens.operators.compute_column import LanceComputeColumnOperator
+    from airflow_provider_lancens.operators.computed_column import LanceComputeColumnOperator
     from airflow_provider_lancens.operators.delete_rows import LanceDeleteRowsOperator
     from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
     from airflow_provider_lancens.operators.maintain_table import LanceMaintainTableOperator
@@ -80,7 +80,7 @@ __getattr__ = lazy_exports(
         "LanceCleanUpVersionsOperator": "table_clean_up",
         "LanceCompactTableOperator": "maintenance",
         "LanceCompareTableOperator": "version_authority",
-        "LanceComputeColumnOperator": "compute_column",
+        "LanceComputeColumnOperator": "computed_column",
         "LanceConvertTableOperator": "version_authority",
         "LanceCreateIndexOperator": "maintenance",
         "LanceCreateNamespaceOperator": "namespaces",

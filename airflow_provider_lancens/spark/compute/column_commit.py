@@ -12,7 +12,7 @@ from airflow_provider_lancens.spark.commit.committer import Committer, pause
 from airflow_provider_lancens.spark.commit.single_version_commit import LANCE_ERRORS, SingleVersionCommit
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease
-from airflow_provider_lancens.spark.compute.column_files import ColumnFile, field_ids
+from airflow_provider_lancens.spark.compute.column_files import ColumnFile, ColumnLayout, field_ids
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite, unique_key
 from airflow_provider_lancens.spark.maintenance.rewritten_columns import COMPUTED
 from airflow_provider_lancens.spark.table.dataset_ref import VersionAuthority
@@ -33,9 +33,7 @@ class AllPreemptedError(Exception):
 class ColumnUpdate(TableChange):
     """Put written files into their fragments, unless others have rewritten these meanwhile."""
 
-    column: str
-    ids: tuple[int, ...]
-    """The ids of the column and of its nested fields."""
+    layout: ColumnLayout
     files: Sequence[ColumnFile] = field(repr=False)
     applied: list[ColumnFile] = field(default_factory=list, repr=False)
     """The files among them that the last step has."""
@@ -50,17 +48,20 @@ class ColumnUpdate(TableChange):
 
         if latest is None:
             raise self._conflict("its data set was removed")
-        if field_ids(latest, self.column) != self.ids:
-            raise self._conflict(f"version {latest.version} changed column {self.column!r}")
+        column = self.layout.field
+        # The type too, since a column that is added gets the id of one that was dropped.
+        if field_ids(latest, column.name) != self.layout.ids or latest.schema.field(column.name) != column:
+            raise self._conflict(f"version {latest.version} changed column {column.name!r}")
         present = {fragment.fragment_id: fragment.metadata for fragment in latest.get_fragments()}
         self.applied[:] = [file for file in self.files if file.applies_to(present.get(file.fragment))]
         if not self.applied:
             raise AllPreemptedError
+        ids = self.layout.ids
         bitmaps = {file.fragment: file.offsets for file in self.applied if file.offsets is not None}
         update = LanceOperation.Update(
-            updated_fragments=[file.applied_to(present[file.fragment], self.ids) for file in self.applied],
+            updated_fragments=[file.applied_to(present[file.fragment], ids) for file in self.applied],
             # With its parents, so that Lance no longer uses any index for these fragments.
-            fields_modified=list(self.ids),
+            fields_modified=list(ids),
             update_mode="rewrite_columns",
             updated_fragment_offsets=bitmaps or None,
         )

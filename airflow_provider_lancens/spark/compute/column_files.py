@@ -18,12 +18,12 @@ import pyarrow as pa
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.spark.table.credential_vendor import vendor_arguments
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
+from airflow_provider_lancens.spark.table.history import COMPUTED_FILES
 
 if TYPE_CHECKING:
     from lance import FragmentMetadata, LanceDataset
     from lance.fragment import DataFile
 
-_PREFIX = "computed-"
 _NULLS, _OCCASION = "lancens.nulls", "lancens.occasion"
 _TOMBSTONE = -2
 """Lance's id of a field whose values in a file aren't used any more."""
@@ -159,7 +159,7 @@ def write_column(
     from lance.file import LanceFileWriter
     from lance.fragment import DataFile
 
-    name = f"{_PREFIX}{uuid.uuid4().hex}.lance"
+    name = f"{COMPUTED_FILES}{uuid.uuid4().hex}.lance"
     schema = layout.file_schema
     version = ".".join(map(str, layout.format))
     path = f"{dataset.location}/data/{name}"
@@ -187,7 +187,7 @@ def read_notes(dataset: DatasetRef, files: Sequence[DataFile]) -> dict[str, File
         nulls = noted.get(_NULLS.encode())
         return FileNote(None if nulls is None else int(nulls), noted.get(_OCCASION.encode(), b"").decode())
 
-    names = [file.path for file in files if file.path.startswith(_PREFIX)]
+    names = [file.path for file in files if file.path.startswith(COMPUTED_FILES)]
     with ThreadPoolExecutor(_READERS, thread_name_prefix="lance-notes") as pool:
         return dict(zip(names, pool.map(read, names), strict=True))
 

@@ -98,7 +98,7 @@ class ColumnRun:
         layout, base = self.request.layout, self.latest
         update = ColumnUpdate(
             *(str(self.target.id), base.version, base.schema, []),
-            *(self._column, layout.ids, tuple(files)),
+            *(layout, tuple(files)),
         )
         version = commit_columns(self.target, self.lease, update)
         if version is not None:

@@ -120,10 +120,10 @@ def compute_column(
     session = cache(spark) if callable(spark) else lambda: spark
     with resolved_table(namespace, table) as target:
         latest = _opened(target, columns)
-        work = _Work(target, session, made, tuple(columns), latest.version)
+        prepared = _Preparation(target, session, made, tuple(columns), latest.version)
         condition = _condition(column, where, only_missing=only_missing)
         with acquire_lease(target.dataset).kept_alive(end=True) as lease:
-            latest = work.with_column(latest, lease, type_asked)
+            latest = prepared.with_column(latest, lease, type_asked)
             begun = latest.version
             if where is not None:
                 check_filter(target, latest, where)
@@ -138,13 +138,13 @@ def compute_column(
             run = ColumnRun(target, lease, request, is_missing_only, commit_every, max_tasks, latest)
             with progress.logged():
                 run.run(session)
-        result = work.result(run, started, begun=begun)
+        result = prepared.result(run, started, begun=begun)
     _log.info("%s", result)
     return result
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class _Preparation:
     target: ResolvedTable
     session: Callable[[], SparkSession]
     function: ColumnFunction

@@ -48,7 +48,8 @@ def folder(table: Maintained) -> Path:
 def data_files(table: Maintained) -> dict[str, str]:
     """The digests of the data files, by their names."""
     return {
-        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (folder(table) / "data").iterdir()
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in (folder(table) / "data").iterdir()
     }
 
 

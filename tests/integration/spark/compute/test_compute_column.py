@@ -32,7 +32,9 @@ DIMENSION = 64
 def vectors(batch: pa.RecordBatch) -> pa.Array:
     """Random vectors, which can't be compressed, by the ids."""
     made = [np.random.default_rng(number).random(DIMENSION, np.float32) for number in batch["id"].to_pylist()]
-    return pa.FixedSizeListArray.from_arrays(pa.array(np.concatenate(made or [np.empty(0, np.float32)])), DIMENSION)
+    return pa.FixedSizeListArray.from_arrays(
+        pa.array(np.concatenate(made or [np.empty(0, np.float32)])), DIMENSION
+    )
 
 
 def test_a_column_is_added_and_computed_without_touching_other_files(
@@ -85,9 +87,7 @@ def test_nothing_to_compute_starts_no_spark(stored: Maintained) -> None:
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 def test_rows_that_have_a_value_keep_it(stored: Maintained, stable: WriteOptions, version: str) -> None:
-    options = WriteOptions(
-        enable_stable_row_ids=stable.enable_stable_row_ids, data_storage_version=version
-    )
+    options = WriteOptions(enable_stable_row_ids=stable.enable_stable_row_ids, data_storage_version=version)
     own = "if(id % 3 = 0, NULL, array(named_struct('x', id, 'y', 'own'))) AS n"
     stored.write(rows(stored.spark, 0, 50, 1).selectExpr("*", own), options=options)
     stored.newest.delete("id IN (0, 1, 7, 8, 9, 48, 49)")
@@ -113,7 +113,10 @@ def test_rows_that_match_a_condition_are_computed_again(stored: Maintained) -> N
 
     stale = compute(stored, lambda batch: pc.multiply(batch["id"], 3), where="id BETWEEN 5 AND 14")
     exact = compute(
-        stored, lambda batch: pc.multiply(batch["id"], 4), where="n IS NOT NULL AND id < 2", only_missing=False
+        stored,
+        lambda batch: pc.multiply(batch["id"], 4),
+        where="n IS NOT NULL AND id < 2",
+        only_missing=False,
     )
 
     times = {number: 3 if 5 <= number < 15 or number >= 40 else 2 for number in range(50)} | {0: 4, 1: 4}
@@ -131,7 +134,9 @@ def test_all_rows_are_computed_again_once_per_occasion(stored: Maintained) -> No
 
     assert (first.rows, retry.rows, retry.committed, another.rows) == (40, 0, False, 40)
     assert values(stored) == expected(range(40))
-    (file,) = [file for file in stored.newest.get_fragments()[0].metadata.files if -2 in file.fields] or [None]
+    (file,) = [file for file in stored.newest.get_fragments()[0].metadata.files if -2 in file.fields] or [
+        None
+    ]
     assert file is None, "a file whose column was replaced is still referred to"
 
 
@@ -143,7 +148,8 @@ def test_changed_rows_of_stable_ids_are_told(stored: Maintained) -> None:
     result = compute(stored)
 
     changed = stored.newest.to_table(
-        columns=["id"], filter=f"_row_last_updated_at_version > 1 AND _row_last_updated_at_version <= {result.version}"
+        columns=["id"],
+        filter=f"_row_last_updated_at_version > 1 AND _row_last_updated_at_version <= {result.version}",
     )
     assert sorted(changed["id"].to_pylist()) == [15, 16, 17, 18, 19]
 
@@ -167,7 +173,7 @@ def test_setup_is_called_once_in_each_worker(stored: Maintained, tmp_path: Path)
             file.write(f"{os.getpid()}\n")
         return 2
 
-    compute(stored, lambda batch, factor: pc.multiply(batch["id"], factor), setup=load, dtype="bigint" and "int64")
+    compute(stored, lambda batch, factor: pc.multiply(batch["id"], factor), setup=load, dtype="int64")
 
     assert values(stored) == expected(range(60))
     assert set(Counter(calls.read_text().split()).values()) == {1}
@@ -181,7 +187,9 @@ def test_a_function_is_found_by_its_path(stored: Maintained) -> None:
     assert values(stored) == expected(range(40))
 
 
-def test_the_functions_error_names_column_and_fragment_and_keeps_what_is_committed(stored: Maintained) -> None:
+def test_the_functions_error_names_column_and_fragment_and_keeps_what_is_committed(
+    stored: Maintained,
+) -> None:
     fill(stored, 6)
 
     def fails_once(batch: pa.RecordBatch) -> pa.Array:
@@ -191,7 +199,7 @@ def test_the_functions_error_names_column_and_fragment_and_keeps_what_is_committ
 
     with pytest.raises(
         ColumnFunctionError,
-        match=r"column 'n': the function failed on fragment [45]: ZeroDivisionError: no such divisor; \d fragments",
+        match=r"'n': the function failed on fragment [45]: ZeroDivisionError: no such divisor; \d fragments",
     ):
         compute(stored, fails_once)
 
@@ -221,10 +229,18 @@ def test_an_invalid_result_is_an_error_at_once(stored: Maintained, function: Any
     ("arguments", "error", "message"),
     [
         ({"columns": "id"}, InvalidInputError, "columns: expected a list of at least one column, got 'id'"),
-        ({"columns": ["ix"]}, TableColumnNotFoundError, r"expected names among \['id', 'word'\], got \['ix'\]"),
+        (
+            {"columns": ["ix"]},
+            TableColumnNotFoundError,
+            r"expected names among \['id', 'word'\], got \['ix'\]",
+        ),
         ({"column": "a.b"}, InvalidInputError, "the name contains a dot"),
         ({"dtype": "int63"}, InvalidInputError, "dtype: expected a type such as"),
-        ({"column": "word", "dtype": "int64"}, TableSchemaValidationError, "column 'word' is string, not int64"),
+        (
+            {"column": "word", "dtype": "int64"},
+            TableSchemaValidationError,
+            "column 'word' is string, not int64",
+        ),
         ({"where": " "}, InvalidInputError, "where: expected a condition, or None; got blank text"),
         ({"column": "word", "where": "ix = 1"}, InvalidInputError, "filter 'ix = 1'"),
         ({"batch_rows": 0}, InvalidInputError, "batch_rows: expected a whole number of at least 1, got 0"),
