@@ -1,4 +1,4 @@
-"""Embeddings: compute vectors of images on Spark, index them, and search at the version that has both.
+"""Embeddings: ingest images, compute vectors of new ones on Spark, index them, search at that version.
 
 The images are the 1,797 handwritten digits, of 8 by 8 pixels, included in scikit-learn. Their embedding is
 computed without a network: the 16 principal components of the pixels.
@@ -14,6 +14,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk import DAG, task
 
 from airflow_provider_lancens.operators import (
+    LanceComputeColumnOperator,
     LanceCreateIndexOperator,
     LanceCreateNamespaceOperator,
     LanceDeclareTableOperator,
@@ -23,39 +24,57 @@ from airflow_provider_lancens.operators import (
 from airflow_provider_lancens.sensors import LanceTableVersionSensor
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 CONNECTION = "lake"
 DIGITS = "images$digits"
+PIXELS = 64
 DIMENSION = 16
 NEIGHBORS = 5
 POLL_SECONDS = float(os.environ.get("LANCE_EXAMPLE_POLL", "60"))
 SPARK = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
 
 
-# [START howto_embed]
-def embedded_digits(spark: SparkSession, dimension: int) -> DataFrame:
-    """Return each image's number, the digit that it shows, and its embedding."""
-    from importlib.metadata import distribution
-
-    from pyspark.ml.feature import PCA, VectorAssembler
-    from pyspark.ml.functions import vector_to_array
+def digits(spark: SparkSession) -> DataFrame:
+    """Return each image's number, the digit that it shows, and its pixels."""
     from pyspark.sql import functions as sql
 
-    file = distribution("scikit-learn").locate_file("sklearn/datasets/data/digits.csv.gz")
-    pixels = [f"pixel_{number}" for number in range(64)]
-    images = spark.read.csv(str(file), schema=", ".join(f"{name} double" for name in [*pixels, "digit"]))
-    gathered = VectorAssembler(inputCols=pixels, outputCol="pixels").transform(images)
-    model = PCA(k=dimension, inputCol="pixels", outputCol="components").fit(gathered)
-    return (
-        model.transform(gathered)
-        .select(
-            sql.monotonically_increasing_id().alias("image"),
-            sql.col("digit").cast("int"),
-            vector_to_array("components", "float32").alias("embedding"),
-        )
-        .repartition(4)
-    )
+    pixels = [f"pixel_{number}" for number in range(PIXELS)]
+    images = spark.read.csv(digits_file(), schema=", ".join(f"{name} float" for name in [*pixels, "digit"]))
+    return images.select(
+        sql.monotonically_increasing_id().alias("image"),
+        sql.col("digit").cast("int"),
+        sql.array(*pixels).alias("pixels"),
+    ).repartition(4)
+
+
+def digits_file() -> str:
+    """Return the path of the images."""
+    from importlib.metadata import distribution
+
+    return str(distribution("scikit-learn").locate_file("sklearn/datasets/data/digits.csv.gz"))
+
+
+# [START howto_embed]
+def load_model() -> tuple[Any, Any]:
+    """Return the mean image and the principal components; called once in each Python worker of Spark."""
+    import numpy as np
+
+    pixels = np.loadtxt(digits_file(), delimiter=",", dtype=np.float32)[:, :PIXELS]
+    mean = pixels.mean(axis=0)
+    components = np.linalg.svd(pixels - mean, full_matrices=False)[2]
+    return mean, components[:DIMENSION].T
+
+
+def embed(batch: pa.RecordBatch, model: tuple[Any, Any]) -> pa.Array:
+    """Return the embeddings of a batch of images."""
+    import pyarrow as pa
+
+    mean, components = model
+    pixels = batch["pixels"].flatten().to_numpy().reshape(-1, PIXELS)
+    embeddings = (pixels - mean) @ components
+    return pa.FixedSizeListArray.from_arrays(pa.array(embeddings.ravel()), DIMENSION)
 
 
 # [END howto_embed]
@@ -100,18 +119,29 @@ with DAG(
     create = LanceCreateNamespaceOperator(task_id="create", namespace="images")
     declare = LanceDeclareTableOperator(task_id="declare", table=DIGITS)
     # [START howto_index]
-    embed = LanceSparkIngestOperator(
-        task_id="embed",
+    ingest = LanceSparkIngestOperator(
+        task_id="ingest",
         table=DIGITS,
-        source=embedded_digits,
-        op_kwargs={"dimension": DIMENSION},
-        idempotency_key=f"digits by {DIMENSION} components",  # the same in every run: ingested once
-        options={"vector_columns": {"embedding": DIMENSION}},
+        source=digits,
+        idempotency_key="digits",  # the same in every run: ingested once
+        options={"vector_columns": {"pixels": PIXELS}},
         spark_conf=SPARK,
     )
+    # [START howto_compute]
+    compute = LanceComputeColumnOperator(
+        task_id="compute",
+        table=ingest.output["table"],
+        column="embedding",
+        function=embed,
+        columns=["pixels"],
+        dtype=f"float[{DIMENSION}]",
+        setup=load_model,
+        spark_conf=SPARK,
+    )
+    # [END howto_compute]
     index = LanceCreateIndexOperator(
         task_id="index",
-        table=embed.output["table"],
+        table=compute.output["table"],
         column="embedding",
         index_type="IVF_PQ",
         options={"num_partitions": 8, "num_sub_vectors": 8},
@@ -127,4 +157,4 @@ with DAG(
     release = LanceReleaseVersionOperator(task_id="release", table=DIGITS, tag=wait.output["tag"])
     look_alikes(wait.output) >> release.as_teardown(setups=wait)
     # [END howto_index]
-    create >> declare >> embed
+    create >> declare >> ingest

@@ -38,14 +38,17 @@ and a wait goes on; all others become an ``AirflowFailException``, which fails t
     │   ├── AirflowFailException                  fails
     │   └── LanceRetryableError                   retried
     ├── ValueError
-    │   └── InvalidIdentifierError                fails: a namespace raises InvalidInputError instead
+    │   ├── InvalidIdentifierError                fails: a namespace raises InvalidInputError instead
+    │   └── InvalidResultError                    in no task: raised and caught on an executor
     ├── RuntimeError
+    │   ├── ColumnFunctionError                   retried: a function that computes a column failed
     │   ├── TooManyReadsError                     in no task: raised by the Lance page of Airflow's UI
     │   └── EmbeddedMetastoreError                retried: raised by the embedded metastore alone
     │       ├── JavaUnsuitableError               retried
     │       ├── JarsMissingError                  retried
     │       ├── FolderInUseError                  retried
     │       └── MetastoreStartError               retried
+    ├── AllPreemptedError                         in no task: the computation of a column plans anew
     ├── TException
     │   └── UnreadableReplyError                  fails: a namespace raises InternalError instead
     └── OSError
@@ -55,8 +58,8 @@ and a wait goes on; all others become an ``AirflowFailException``, which fails t
     └── TaskKilled                                ends the task that was killed
 
 The specification's classes are in ``lance_namespace.errors``, and Airflow's in
-``airflow.providers.common.compat.sdk``. Codes 6 to 10, 22 and 23 are part of the specification, and no
-operation of these namespaces raises them. An operator's argument decides whether an object that exists or is
+``airflow.providers.common.compat.sdk``. Code 10 is part of the specification, and no operation of these
+namespaces raises it. An operator's argument decides whether an object that exists or is
 missing is an error at all: ``if_exists`` and ``if_missing``. Errors of other libraries are raised unchanged,
 and Airflow retries the task, unless their text contains a secret: then they become a ``LanceRetryableError``
 without it.

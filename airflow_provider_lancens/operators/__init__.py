@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_lancens._exports import lazy_exports
 
 if TYPE_CHECKING:
+    from airflow_provider_lancens.operators.computed_column import LanceComputeColumnOperator
     from airflow_provider_lancens.operators.delete_rows import LanceDeleteRowsOperator
     from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
     from airflow_provider_lancens.operators.maintain_table import LanceMaintainTableOperator
@@ -58,6 +59,7 @@ __all__ = [
     "LanceCleanUpVersionsOperator",
     "LanceCompactTableOperator",
     "LanceCompareTableOperator",
+    "LanceComputeColumnOperator",
     "LanceConvertTableOperator",
     "LanceCreateIndexOperator",
     "LanceCreateNamespaceOperator",
@@ -88,6 +90,7 @@ __getattr__ = lazy_exports(
         "LanceCleanUpVersionsOperator": "table_clean_up",
         "LanceCompactTableOperator": "maintenance",
         "LanceCompareTableOperator": "version_authority",
+        "LanceComputeColumnOperator": "computed_column",
         "LanceConvertTableOperator": "version_authority",
         "LanceCreateIndexOperator": "maintenance",
         "LanceCreateNamespaceOperator": "namespaces",

@@ -11,6 +11,9 @@ from airflow_provider_lancens._exports import lazy_exports
 
 if TYPE_CHECKING:
     from airflow_provider_lancens.spark.commit.delete import delete_rows
+    from airflow_provider_lancens.spark.compute.column_function import ColumnFunctionError
+    from airflow_provider_lancens.spark.compute.compute_column import compute_column
+    from airflow_provider_lancens.spark.compute.compute_options import ComputeResult
     from airflow_provider_lancens.spark.datasource import LanceDataSource, lance_data_source
     from airflow_provider_lancens.spark.file_source import FileSource
     from airflow_provider_lancens.spark.maintenance.orphans import Orphans, remove_orphans
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.write.table_writer import write_table
 
 __all__ = [
+    "ColumnFunctionError",
+    "ComputeResult",
     "FileSource",
     "LanceDataSource",
     "NamespaceSpec",
@@ -36,6 +41,7 @@ __all__ = [
     "WriteResult",
     "add_columns",
     "alter_columns",
+    "compute_column",
     "confirm_write",
     "delete_rows",
     "drop_columns",
@@ -52,6 +58,8 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
+        "ColumnFunctionError": "compute.column_function",
+        "ComputeResult": "compute.compute_options",
         "FileSource": "file_source",
         "LanceDataSource": "datasource",
         "NamespaceSpec": "table.resolved_table",
@@ -61,6 +69,7 @@ __getattr__ = lazy_exports(
         "WriteResult": "options",
         "add_columns": "schema.add_columns",
         "alter_columns": "schema.alter_columns",
+        "compute_column": "compute.compute_column",
         "confirm_write": "write.pipeline",
         "delete_rows": "commit.delete",
         "drop_columns": "schema.drop_columns",

@@ -202,17 +202,13 @@ def test_hourly_maintenance_finds_nothing_that_pays(outcomes: dict[str, Outcome]
 
 def test_images_are_found_by_similarity_at_the_pinned_version(outcomes: dict[str, Outcome]) -> None:
     outcome = outcomes["embeddings"]
-    assert (xcom(outcome, "embed")["rows"], xcom(outcome, "embed")["version"]) == (1797, 1)
-    index = xcom(outcome, "index")
-    assert (index["index"], index["rows"], index["segments"], index["version"]) == (
-        "embedding_idx",
-        1797,
-        4,
-        2,
-    )
-    assert xcom(outcome, "wait")["version"] == 2
+    assert (xcom(outcome, "ingest")["rows"], xcom(outcome, "ingest")["version"]) == (1797, 1)
+    computed, index = xcom(outcome, "compute"), xcom(outcome, "index")
+    assert (computed["rows"], computed["nulls"], computed["files"]) == (1797, 0, 4)
+    assert (index["index"], index["rows"], index["segments"]) == ("embedding_idx", 1797, 4)
+    assert index["version"] == xcom(outcome, "wait")["version"] == computed["version"] + 1
     answer = xcom(outcome, "look_alikes")
-    assert (answer["version"], answer["asked"]) == (2, 90)
+    assert (answer["version"], answer["asked"]) == (index["version"], 90)
     assert answer["same_digit"] > 0.9
     assert xcom(outcome, "release")["released"]
 

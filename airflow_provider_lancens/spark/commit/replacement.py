@@ -12,7 +12,7 @@ from lance_namespace.errors import InvalidInputError
 from airflow_provider_lancens.spark.commit.row_deletions import RowDeletions
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, Overwrite, TableChange
 from airflow_provider_lancens.spark.keys import KeyedCommit
-from airflow_provider_lancens.spark.table.history import data_changed, read_transaction
+from airflow_provider_lancens.spark.table.history import COMPUTED_FILES, data_changed, read_transaction
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -134,14 +134,18 @@ def _added(operation: Any) -> list[Any]:
 
 
 def _fragments_of(dataset: LanceDataset, files: frozenset[str]) -> list[int] | None:
-    """Return the ids of the fragments with these files; None if a file or a row of them was removed."""
+    """Return the ids of the fragments with these files; None if a file or a row of them was removed.
+
+    Files with columns that were computed since are no reason: they go with their rows.
+    """
     found: list[int] = []
     missing = set(files)
     for fragment in dataset.get_fragments():
         paths = {file.path for file in fragment.metadata.files}
         if not paths & files:
             continue
-        if not paths <= files or fragment.metadata.deletion_file is not None:
+        others = {path for path in paths - files if not path.startswith(COMPUTED_FILES)}
+        if others or fragment.metadata.deletion_file is not None:
             return None
         found.append(fragment.fragment_id)
         missing -= paths

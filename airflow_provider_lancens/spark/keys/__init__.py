@@ -9,6 +9,7 @@ from airflow_provider_lancens.spark.keys.key_attempts import KeyAttempts
 from airflow_provider_lancens.spark.keys.key_index import FOLDERS, record_restores
 from airflow_provider_lancens.spark.keys.key_lookup import KeyLookup, confirm_unknown, look_up
 from airflow_provider_lancens.spark.keys.key_maintenance import maintain_keys
+from airflow_provider_lancens.spark.keys.key_records import unique_key
 from airflow_provider_lancens.spark.keys.keyed_commit import (
     IDEMPOTENCY_KEY,
     Counts,
@@ -28,4 +29,5 @@ __all__ = [
     "look_up",
     "maintain_keys",
     "record_restores",
+    "unique_key",
 ]

@@ -26,6 +26,7 @@ from airflow_provider_lancens.spark.maintenance.maintenance_options import (
 from airflow_provider_lancens.spark.maintenance.maintenance_plan import Thresholds
 from airflow_provider_lancens.spark.maintenance.maintenance_results import IndexResult
 from airflow_provider_lancens.spark.maintenance.parallel_tasks import Spark, run_in_parallel
+from airflow_provider_lancens.spark.maintenance.rewritten_columns import may_have_old_values
 from airflow_provider_lancens.spark.maintenance.table_state import TableState, described_index, table_state
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
@@ -67,8 +68,8 @@ def build_index(
         name: the name of the index; by default ``<column>_idx``.
         if_exists: whether an index of that name, column and type is left unchanged (``skip``), extended by
             the rows that aren't in it (``extend``), rebuilt over all rows (``replace``) or an error
-            (``fail``). One that can't be extended is rebuilt: a vector index, and one that has twice as
-            many segments as it may be built with.
+            (``fail``). One that can't be extended is rebuilt: a vector index, one that has twice as many
+            segments as it may be built with, and one on a column that was computed anew since.
         segments: the maximum number of segments, each built by a Spark task; a query searches all of them.
         options: options of the type, such as ``metric`` and ``num_partitions``; see docs/maintenance.md.
         thresholds: when it pays to extend or replace the index, decided by the table's metadata alone; None
@@ -166,7 +167,8 @@ def _fragments_to_index(
         return everything if if_exists == "replace" else None
     covered = {fragment for segment in present.segments for fragment in segment.fragment_ids}
     rest = [fragment for fragment in everything if fragment.fragment_id not in covered]
-    if rest and (spec.is_vector or len(present.segments) >= 2 * segments):
+    is_full = spec.is_vector or len(present.segments) >= 2 * segments
+    if rest and (is_full or may_have_old_values(opened.dataset, spec.column, present.segments)):
         return everything
     return rest or None
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
     from lance.fragment import LanceFragment
 
+COMPUTED_FILES = "computed-"
+"""How the names of files begin that only add computed columns to a fragment, see `spark.compute`."""
 _READ_AHEAD = 16
 _FEW = 64
 """So many versions are tried one by one before the kept ones are listed."""

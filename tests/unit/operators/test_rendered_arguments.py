@@ -7,6 +7,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk import DAG, BaseOperator
 
+from airflow_provider_lancens.operators.computed_column import LanceComputeColumnOperator
 from airflow_provider_lancens.operators.delete_rows import LanceDeleteRowsOperator
 from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
 from airflow_provider_lancens.operators.maintenance import (
@@ -50,6 +51,10 @@ OPERATORS: dict[str, tuple[type[BaseOperator], dict[str, Any]]] = {
     "compact": (LanceCompactTableOperator, {"table": "db$t"}),
     "index": (LanceCreateIndexOperator, {"table": "db$t", "column": "c", "index_type": "BTREE"}),
     "restore": (LanceRestoreTableOperator, {"table": "db$t", "version": 1}),
+    "compute": (
+        LanceComputeColumnOperator,
+        {"table": "db$t", "column": "c", "function": rows, "columns": ["a"]},
+    ),
     "delete": (LanceDeleteRowsOperator, {"table": "db$t", "where": "n = 1"}),
     "add": (LanceAddColumnsOperator, {"table": "db$t"}),
     "alter": (LanceAlterColumnsOperator, {"table": "db$t"}),

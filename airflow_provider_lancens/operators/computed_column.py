@@ -1,0 +1,129 @@
+"""Operator that computes a column of a table on Spark's executors, without rewriting the other columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_lancens.hooks.template_args import parse_list, parse_table, parse_text
+from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
+from airflow_provider_lancens.operators._spark.spark_operator import LanceSparkOperator
+from airflow_provider_lancens.spark.compute.compute_options import DEFAULT_BATCH_ROWS, check_sizes
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class LanceComputeColumnOperator(LanceSparkOperator):
+    """Compute a column, such as an embedding, by a Python function on Spark executors; rewrite no other.
+
+    By default only rows that have no value are computed: a repeated task computes what was added since, and
+    doesn't start Spark if there is nothing. A task that is killed has committed what it had finished, and its
+    retry goes on from there. Rows that are appended while it runs are computed by the next run.
+
+    Its XCom is ``{"table": str, "column": str, "version": int, "previous_version": int, "rows": int,
+    "nulls": int, "files": int, "bytes": int, "commits": int, "seconds": float, "committed": bool}``: ``rows``
+    counts the computed values, ``nulls`` the rows of changed fragments that still have none. If it
+    committed and an outlet is the table's asset or an asset alias, the extra of its event contains the table
+    and both versions.
+
+    Args:
+        table: table identifier, ``database$table``. Templated.
+        column: the column to compute; it is added if it doesn't exist. Templated.
+        function: ``function(batch)`` gets a ``pyarrow.RecordBatch`` with ``columns``, and returns a
+            ``pyarrow.Array`` with a value for each row. Or its path, such as ``module.function``. It is sent
+            to the executors with the code of its module, unless that is installed.
+        columns: the columns that the function gets. Templated.
+        dtype: the type of a column that is added, such as ``float[768]``; by default that of what the
+            function returns for a batch without rows. Templated.
+        setup: a function, or its path, that is called once in each Python worker, such as to load a model;
+            ``function`` gets what it returns as a second argument.
+        only_missing: compute the rows that have no value. False computes all rows, or those that match
+            ``where``; a retry then skips what an earlier try has committed.
+        where: a condition in Lance's SQL: rows that match it are computed too, whether they have a value or
+            not. Templated.
+        batch_rows: maximum number of rows that the function gets at once.
+        commit_every: number of finished fragments that are committed at once; by default a quarter of those
+            that are computed at the same time.
+        max_tasks: maximum number of fragments that are computed at the same time; by default as many as
+            Spark's executors can run.
+        spark_conn_id: where Spark runs: a connection of type ``spark`` or ``spark_connect``; None runs it in
+            the task's process. Templated.
+        spark_conf: Spark configuration, which overrides the connection's; by default ``local[*]`` without a
+            web UI, in UTC. Templated.
+        lance_conn_id: a connection of any of this provider's types. Templated.
+    """
+
+    template_fields: Sequence[str] = (
+        *("table", "column", "columns", "dtype", "where"),
+        *LanceSparkOperator.template_fields,
+    )
+    template_fields_renderers = {"where": "sql", **LanceSparkOperator.template_fields_renderers}
+    operator_extra_links = (LancePageLink(), LanceGlueTableLink())
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        column: str,
+        function: Callable[..., Any] | str,
+        columns: Sequence[str],
+        dtype: str | None = None,
+        setup: Callable[..., Any] | str | None = None,
+        only_missing: bool = True,
+        where: str | None = None,
+        batch_rows: int = DEFAULT_BATCH_ROWS,
+        commit_every: int | None = None,
+        max_tasks: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        for name, given in (("function", function), ("setup", setup)):
+            if not (callable(given) or isinstance(given, str) or (given is None and name == "setup")):
+                raise TypeError(f"{name}: is of type {type(given).__name__}; allowed: a function or its path")
+        check_sizes(batch_rows, commit_every, max_tasks)
+        self.table = table
+        self.column = column
+        self.function = function
+        self.columns = columns
+        self.dtype = dtype
+        self.setup = setup
+        self.only_missing = only_missing
+        self.where = where
+        self.batch_rows = batch_rows
+        self.commit_every = commit_every
+        self.max_tasks = max_tasks
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Compute the rows, and commit them in steps.
+
+        Raises:
+            AirflowFailException: there is no such table or column, an argument is invalid, or the function
+                returned something invalid.
+            ColumnFunctionError: the function raised an exception; what was finished is committed.
+            LanceRetryableError: the metastore or the storage is unavailable, the task was killed, or other
+                commits kept rewriting the table.
+        """
+        from airflow_provider_lancens.operators._spark.write_naming import occasion_of
+        from airflow_provider_lancens.spark.compute.compute_column import compute_column
+
+        table, column = parse_table(self.table), parse_text(self.column) or ""
+        where = parse_text(self.where)
+        is_missing_only = self.only_missing and where is None
+        attempt = f"computing column {column!r} of table {str(table)!r}"
+        with self.connected(attempt) as namespace, self.spark_when_needed() as spark:
+            result = compute_column(
+                *(spark, namespace, table, column, self.function),
+                parse_list("columns", self.columns, "names of columns"),
+                dtype=parse_text(self.dtype),
+                setup=self.setup,
+                only_missing=self.only_missing,
+                where=where,
+                batch_rows=self.batch_rows,
+                commit_every=self.commit_every,
+                max_tasks=self.max_tasks,
+                occasion=None if is_missing_only else occasion_of(context),
+            )
+        if result.committed:
+            self.note_version(context, table, result.version, result.previous_version)
+        return result.as_dict()

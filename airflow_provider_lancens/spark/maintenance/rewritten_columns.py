@@ -1,0 +1,59 @@
+"""Whether an index may be extended: not if its segments have values that were rewritten since.
+
+Where a column of a fragment is rewritten, Lance takes the fragment out of what the column's indices cover,
+but its old values stay in their segments, also past a compaction. As soon as another segment covers these
+rows, Lance finds them by their old values too. Such an index is built anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_lancens.spark.table.history import transactions
+
+if TYPE_CHECKING:
+    from lance import LanceDataset, Transaction
+
+COMPUTED = "lancens.computed"
+"""Metadata of columns whose values may be rewritten in place."""
+
+
+def may_have_old_values(dataset: LanceDataset, column: str, segments: Iterable[Any]) -> bool:
+    """Return whether a column may have been rewritten since the oldest segment of an index on it was built.
+
+    Args:
+        dataset: the data set.
+        column: the indexed column.
+        segments: the segments, as Lance describes them.
+    """
+    ids = frozenset(_ids(dataset.lance_schema.field(column)))
+    is_marked = COMPUTED.encode() in (dataset.schema.field(column).metadata or {})
+    if not is_marked and not _is_in_own_files(dataset, ids):
+        return False
+    # A compaction replaces segments, but keeps this version.
+    built = min(segment.dataset_version_at_last_update for segment in segments)
+    return any(_rewrites(transaction, ids) for _, transaction in transactions(dataset, built))
+
+
+def _rewrites(transaction: Transaction | None, ids: frozenset[int]) -> bool:
+    if transaction is None:  # of a version that was cleaned up
+        return True
+    operation: Any = transaction.operation
+    modified = getattr(operation, "fields_modified", None) or ()
+    return not ids.isdisjoint(modified) or type(operation).__name__ == "DataReplacement"
+
+
+def _is_in_own_files(dataset: LanceDataset, ids: frozenset[int]) -> bool:
+    """Return whether a fragment has the column in another file than the one that it was made with."""
+    return any(
+        not ids.isdisjoint(file.fields)
+        for fragment in dataset.get_fragments()
+        for file in fragment.metadata.files[1:]
+    )
+
+
+def _ids(field: Any) -> Iterator[int]:
+    yield field.id()
+    for child in field.children():
+        yield from _ids(child)

@@ -1,0 +1,192 @@
+"""What others commit while a column is computed: nothing is lost, and no value gets to another row."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from lance_namespace.errors import ConcurrentModificationError
+
+from airflow_provider_lancens.spark import WriteOptions, write_table
+from airflow_provider_lancens.spark.compute.column_run import ColumnRun
+from airflow_provider_lancens.spark.maintenance import build_index, compact_table
+from tests.integration.spark.compute.conftest import (
+    Meanwhile,
+    compute,
+    expected,
+    fill,
+    values,
+)
+from tests.integration.spark.maintenance.conftest import Maintained, rows
+
+NULL = "cast(null AS bigint) AS n"
+
+
+def test_rows_appended_meanwhile_are_computed_by_the_next_run(
+    table: Maintained, meanwhile: Meanwhile, stable: WriteOptions
+) -> None:
+    fill(table, options=stable)
+    meanwhile(lambda: table.write(rows(table.spark, 40, 50).selectExpr("*", NULL)))
+
+    first = compute(table)
+
+    assert values(table) == expected(range(40)) | dict.fromkeys(range(40, 50))
+    assert (first.rows, compute(table).rows) == (40, 10)
+    assert values(table) == expected(range(50))
+
+
+def test_a_compaction_meanwhile_is_survived(
+    table: Maintained, meanwhile: Meanwhile, stable: WriteOptions
+) -> None:
+    fill(table, options=stable)
+    table.newest.delete("id IN (3, 17)")
+    meanwhile(lambda: compact_table(table.spark, table.spec, table.id))
+
+    result = compute(table)
+
+    assert values(table) == expected(set(range(40)) - {3, 17})
+    assert (result.files, len(table.newest.get_fragments())) == (1, 1)
+    table.newest.validate()
+
+
+def test_rows_deleted_meanwhile_stay_deleted(
+    table: Maintained, meanwhile: Meanwhile, stable: WriteOptions
+) -> None:
+    fill(table, options=stable)
+    table.newest.delete("id = 5")
+    meanwhile(lambda: table.newest.delete("id IN (6, 15) OR id >= 30"))
+
+    compute(table)
+
+    assert values(table) == expected(set(range(30)) - {5, 6, 15})
+    table.newest.validate()
+
+
+def test_rows_upserted_meanwhile_get_no_value_of_earlier_rows(
+    table: Maintained, meanwhile: Meanwhile, stable: WriteOptions
+) -> None:
+    fill(table, options=stable)
+    changed = rows(table.spark, 8, 12).selectExpr("id", "'changed' AS word", NULL)
+
+    def upsert() -> None:
+        write_table(changed, table.spec, table.id, mode="upsert", on=["id"])
+
+    meanwhile(upsert)
+    lengths = {"column": "n", "columns": ["word"], "dtype": "int64"}
+
+    compute(table, lambda batch: pc.cast(pc.utf8_length(batch["word"]), pa.int64()), **lengths)
+
+    assert [values(table)[number] for number in (7, 8, 11, 12)] == [6, None, None, 7]
+    compute(table, lambda batch: pc.cast(pc.utf8_length(batch["word"]), pa.int64()), **lengths)
+    assert [values(table)[number] for number in (7, 8, 11, 12)] == [6, 7, 7, 7]
+
+
+def test_another_run_of_the_same_column_wins_and_nothing_is_mixed(
+    stored: Maintained, meanwhile: Meanwhile
+) -> None:
+    fill(stored)
+    meanwhile(lambda: compute(stored, lambda batch: pc.multiply(batch["id"], 3)))
+
+    result = compute(stored)
+
+    assert (result.rows, result.files) == (0, 0)
+    assert values(stored) == {number: 3 * number for number in range(40)}
+
+
+def test_a_run_of_another_column_preempts_nothing(stored: Maintained, meanwhile: Meanwhile) -> None:
+    fill(stored)
+    meanwhile(lambda: compute(stored, lambda batch: pc.multiply(batch["id"], 3), column="m"))
+
+    result = compute(stored)
+
+    assert result.rows == 40
+    assert values(stored) == expected(range(40))
+    assert values(stored, "m") == {number: 3 * number for number in range(40)}
+
+
+def test_a_change_of_an_input_column_meanwhile_is_taken_into_account(
+    stored: Maintained, meanwhile: Meanwhile
+) -> None:
+    fill(stored)
+    compute(stored, column="m")
+    again = {"column": "m", "only_missing": False}
+    meanwhile(lambda: compute(stored, lambda batch: pc.multiply(batch["id"], 100), **again))
+
+    compute(stored, lambda batch: pc.add(batch["m"], 1), columns=["m"])
+
+    assert values(stored) == {number: 100 * number + 1 for number in range(40)}
+
+
+def test_a_column_that_gets_another_type_meanwhile_is_a_conflict(
+    stored: Maintained, meanwhile: Meanwhile
+) -> None:
+    fill(stored)
+
+    def drop_and_add() -> None:
+        stored.newest.drop_columns(["n"])
+        stored.newest.add_columns(pa.field("n", pa.string()))
+
+    meanwhile(drop_and_add)
+
+    with pytest.raises(ConcurrentModificationError, match="changed column 'n'"):
+        compute(stored)
+    assert set(values(stored).values()) == {None}
+
+
+def test_a_run_gives_up_if_it_is_preempted_again_and_again(
+    stored: Maintained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(stored, 1)
+    genuine = ColumnRun.commit
+
+    def preempted(run: ColumnRun, files: list[object]) -> bool:
+        stored.write(rows(stored.spark, 100, 101).selectExpr("*", NULL), mode="overwrite")
+        return genuine(run, files)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("airflow_provider_lancens.spark.compute.column_run._ROUNDS", 2)
+    monkeypatch.setattr(ColumnRun, "commit", preempted)
+
+    with pytest.raises(ConcurrentModificationError, match="other commits rewrote its fragments 2 times"):
+        compute(stored)
+
+
+def test_rows_of_an_append_can_be_replaced_with_their_values(stored: Maintained) -> None:
+    fill(stored, 1)
+    compute(stored)
+    more = rows(stored.spark, 100, 110).selectExpr("*", NULL)
+    stored.write(more, idempotency_key="january")
+    compute(stored)
+
+    stored.write(more.where("id < 105"), idempotency_key="january", on_existing_key="replace")
+
+    assert values(stored) == expected(range(10)) | dict.fromkeys(range(100, 105))
+
+
+def test_an_index_serves_no_value_of_before(stored: Maintained, stable: WriteOptions) -> None:
+    fill(stored, options=stable)
+    compute(stored)
+    build_index(stored.spark, stored.spec, stored.id, "n", "BTREE")
+    compute(stored, lambda batch: pc.multiply(batch["id"], 1000), where="id < 15", only_missing=False)
+
+    def found(value: int) -> list[int]:
+        return stored.newest.to_table(filter=f"n = {value}")["id"].to_pylist()
+
+    asked = (10, 5000, 5, 14000, 38, 60)
+    assert [found(value) for value in asked] == [[], [5], [], [14], [19], [30]]
+    compact_table(stored.spark, stored.spec, stored.id)
+
+    extended = build_index(stored.spark, stored.spec, stored.id, "n", "BTREE", if_exists="extend")
+
+    assert extended.rows == 40
+    assert [found(value) for value in asked] == [[], [5], [], [14], [19], [30]]
+
+
+def test_an_index_is_extended_by_new_rows_alone(stored: Maintained) -> None:
+    fill(stored)
+    compute(stored)
+    build_index(stored.spark, stored.spec, stored.id, "n", "BTREE", segments=1)
+    before = {segment.uuid for index in stored.newest.describe_indices() for segment in index.segments}
+    stored.write(rows(stored.spark, 40, 50).selectExpr("*", "2 * id AS n"))
+
+    extended = build_index(stored.spark, stored.spec, stored.id, "n", "BTREE", if_exists="extend", segments=1)
+
+    after = {segment.uuid for index in stored.newest.describe_indices() for segment in index.segments}
+    assert (before < after, extended.rows, extended.segments) == (True, 50, 2)
