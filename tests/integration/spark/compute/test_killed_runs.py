@@ -1,8 +1,5 @@
 """Runs killed by SIGKILL: the next one goes on, and repeats at most one fragment for each worker."""
 
-import json
-import subprocess
-import sys
 import time
 from collections import Counter
 from datetime import timedelta
@@ -12,40 +9,21 @@ import pytest
 
 from airflow_provider_lancens.spark import remove_orphans
 from airflow_provider_lancens.spark.maintenance import orphans
-from tests.integration.spark.compute.computing_process import CORES, noting
+from tests.integration.spark.compute.computing_process import CORES, noting, run_and_kill
 from tests.integration.spark.compute.conftest import compute, data_files, expected, fill, folder, values
 from tests.integration.spark.maintenance.conftest import Maintained
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 FRAGMENTS = 12
-SECONDS = 300
-
-
-def run_and_kill(table: Maintained, log: Path, begun: int) -> None:
-    """Start a run, and kill it once so many fragments were begun in all."""
-    job = {"impl": table.spec.impl, "properties": dict(table.spec.properties), "table": table.id}
-    command = [sys.executable, "-m", "tests.integration.spark.compute.computing_process"]
-    with subprocess.Popen(
-        [*command, json.dumps({**job, "log": str(log), "seconds": 0.3})],
-        cwd=Path(__file__).parents[4],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        deadline = time.monotonic() + SECONDS
-        while not log.exists() or len(log.read_text().split()) < begun:
-            assert process.poll() is None, "the run ended before it could be killed"
-            assert time.monotonic() < deadline, "the run didn't begin"
-            time.sleep(0.02)
-        process.kill()
 
 
 def test_a_killed_run_is_continued(table: Maintained, tmp_path: Path) -> None:
     fill(table, FRAGMENTS)
     log = tmp_path / "begun"
 
-    run_and_kill(table, log, 5)
-    run_and_kill(table, log, 9)
+    run_and_kill(table.spec, table.id, log, 5)
+    run_and_kill(table.spec, table.id, log, 9)
     time.sleep(1)  # a worker of the killed driver may be at the end of its batch
     done = {number for number, value in values(table).items() if value is not None}
     compute(table, noting(log, 0))
@@ -61,7 +39,7 @@ def test_files_of_a_killed_run_are_orphans(
     stored: Maintained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(stored, FRAGMENTS)
-    run_and_kill(stored, tmp_path / "begun", 5)
+    run_and_kill(stored.spec, stored.id, tmp_path / "begun", 5)
     uncommitted = folder(stored) / "data" / "computed-0.lance"
     uncommitted.write_bytes(b"of a run that was killed before its commit")
     time.sleep(1)
