@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 FRAGMENTS = 12
 
 
+@pytest.mark.parametrize("table", [pytest.param("stored", marks=pytest.mark.long), "managed"], indirect=True)
 def test_a_killed_run_is_continued(table: Maintained, tmp_path: Path) -> None:
     fill(table, FRAGMENTS)
     log = tmp_path / "begun"
@@ -35,6 +36,7 @@ def test_a_killed_run_is_continued(table: Maintained, tmp_path: Path) -> None:
     assert times.total() - FRAGMENTS <= 2 * CORES
 
 
+@pytest.mark.long
 def test_files_of_a_killed_run_are_orphans(
     stored: Maintained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
