@@ -144,16 +144,20 @@ with DAG(
         table=compute.output["table"],
         column="embedding",
         index_type="IVF_PQ",
+        if_exists="extend",  # a later run indexes new rows alone
         options={"num_partitions": 8, "num_sub_vectors": 8},
         spark_conf=SPARK,
     )
+    # [START howto_wait_for_index]
     wait = LanceTableVersionSensor(
         task_id="wait",
         table=DIGITS,
-        min_version=index.output["version"],
+        min_version=compute.output["version"],
+        index="embedding_idx",
         pin=True,  # protects the version from clean-up while it is searched
         poke_interval=POLL_SECONDS,
     )
+    # [END howto_wait_for_index]
     release = LanceReleaseVersionOperator(task_id="release", table=DIGITS, tag=wait.output["tag"])
     look_alikes(wait.output) >> release.as_teardown(setups=wait)
     # [END howto_index]

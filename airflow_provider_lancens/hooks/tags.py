@@ -1,4 +1,4 @@
-"""Tags and transactions of a table's data set. Lance is imported when first needed."""
+"""Tags, transactions and indices of a table's data set. Lance is imported when first needed."""
 
 from __future__ import annotations
 
@@ -113,6 +113,27 @@ def data_changed(hook: LanceHook, table: TableId, since: int) -> bool:
         if not kept.issuperset(range(since + 1, dataset.version + 1)):
             return True
         return history.data_changed(dataset, since)
+
+
+def index_covers(hook: LanceHook, table: TableId, index: str, rows_of: int, version: int) -> bool:
+    """Return whether an index, at a version, covers the rows of an earlier version that are still there.
+
+    Args:
+        hook: hook to the table's namespace.
+        table: table identifier.
+        index: name of the index; there may be none of that name yet.
+        rows_of: the version whose rows it must cover. If a clean-up removed it, all rows must be covered.
+        version: the version of the index.
+
+    Raises:
+        LanceRetryableError: the data set no longer exists, or the metastore or the storage is unavailable.
+        AirflowFailException: a permanent error, such as denied access.
+    """
+    from airflow_provider_lancens.spark.table.index_coverage import covers
+
+    attempt = f"reading index {index!r} of table {str(table)!r} at version {version}"
+    with _open_dataset(hook, table, attempt, missing=LanceRetryableError) as dataset:
+        return covers(dataset.checkout_version(version), index, rows_of)
 
 
 @contextmanager

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
-from configparser import ConfigParser
 from contextlib import closing
 from dataclasses import asdict
 from datetime import datetime, timedelta
@@ -17,16 +15,16 @@ from airflow.providers.common.compat.sdk import (
     AirflowSensorTimeout,
     BaseSensorOperator,
     PokeReturnValue,
-    conf,
 )
 
 from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
-from airflow_provider_lancens.hooks.tags import data_changed, pin, tag_name
-from airflow_provider_lancens.hooks.template_args import check_choice
+from airflow_provider_lancens.hooks.tags import data_changed, index_covers, pin, tag_name
+from airflow_provider_lancens.hooks.template_args import check_choice, parse_text
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink, LanceS3Link
 from airflow_provider_lancens.namespace.table_status import TableStatus
+from airflow_provider_lancens.sensors.default_deferrable import default_deferrable
 from airflow_provider_lancens.sensors.version_bounds import (
     AwaitedVersion,
     Bound,
@@ -71,6 +69,9 @@ class LanceTableVersionSensor(BaseSensorOperator):
             can never be polled, such as one that isn't a Lance table, is logged as a warning, and the wait
             goes on for the others; the task fails if none is left.
         data_only: ignore versions that compaction, indexing or configuration created.
+        index: name of an index: wait also until it covers all rows of the first version that meets the
+            conditions, as far as they are still in the table. Rows that were appended later needn't be in
+            it. Templated.
         pin: tag the returned version in Lance, which protects it from clean-up until
             `LanceReleaseVersionOperator` deletes the tag.
         lance_conn_id: a connection of any of this provider's types. Templated.
@@ -78,7 +79,7 @@ class LanceTableVersionSensor(BaseSensorOperator):
             Airflow's ``operators.default_deferrable``, or true if it is not set.
     """
 
-    template_fields: Sequence[str] = ("table", "after_version", "min_version", "lance_conn_id")
+    template_fields: Sequence[str] = ("table", "after_version", "min_version", "index", "lance_conn_id")
     operator_extra_links = (LancePageLink(), LanceGlueTableLink(), LanceS3Link())
 
     def __init__(
@@ -89,6 +90,7 @@ class LanceTableVersionSensor(BaseSensorOperator):
         min_version: Bound = None,
         wait_for: Literal["all", "any"] = "all",
         data_only: bool = False,
+        index: str | None = None,
         pin: bool = False,
         lance_conn_id: str = "lance_hive2_default",
         deferrable: bool | None = None,
@@ -101,6 +103,7 @@ class LanceTableVersionSensor(BaseSensorOperator):
         self.min_version = min_version
         self.wait_for = check_choice("wait_for", wait_for, (_ALL, _ANY))
         self.data_only = data_only
+        self.index = index
         self.pin = pin
         self.lance_conn_id = lance_conn_id
         self.deferrable = default_deferrable() if deferrable is None else deferrable
@@ -199,10 +202,19 @@ class LanceTableVersionSensor(BaseSensorOperator):
     def _is_fulfilled(self, wanted: AwaitedVersion, status: TableStatus) -> bool:
         if not wanted.condition.holds(status):
             return False
-        if not self.data_only:
+        if self.data_only:
+            since = wanted.data_since(status)
+            if not self._retryable(data_changed, self.hook, wanted.table, since):
+                return False
+        return not (index := parse_text(self.index)) or self._is_indexed(wanted, status, index)
+
+    def _is_indexed(self, wanted: AwaitedVersion, status: TableStatus, index: str) -> bool:
+        first = wanted.first(status)
+        if self._retryable(index_covers, self.hook, wanted.table, index, first, status.version):
             return True
-        since = wanted.data_since(status)
-        return bool(self._retryable(data_changed, self.hook, wanted.table, since))
+        message = "Table %s: at version %d, index %r doesn't cover all rows of version %d"
+        self.log.info(message, wanted.table, status.version, index, first)
+        return False
 
     def _result(
         self, wanted: Sequence[AwaitedVersion], statuses: Statuses, context: Context
@@ -267,28 +279,3 @@ def _tag(context: Context) -> str:
 
 def _version_text(status: TableStatus) -> str:
     return f"version {status.version}" if status.version else "no version yet"
-
-
-_SECTION = "operators"
-_OPTION = "default_deferrable"
-_NOBODY_WRITES = "default_cpus"
-
-
-def default_deferrable() -> bool:
-    """Return the value of ``operators.default_deferrable`` if a user set it, else true.
-
-    Airflow ships the option as false, so its value alone doesn't show whether it was set deliberately.
-    """
-    if f"AIRFLOW__{_SECTION}__{_OPTION}".upper() in os.environ or _chosen_in_file():
-        return bool(conf.getboolean(_SECTION, _OPTION))
-    return True
-
-
-def _chosen_in_file() -> bool:
-    # The parser's own sections contain only the file; Airflow's shipped defaults are kept elsewhere.
-    if not ConfigParser.has_option(conf, _SECTION, _OPTION):
-        return False
-    # Airflow generates the first airflow.cfg itself, with every option at its shipped value: a false there
-    # is not a user's choice, only a true is.
-    written_by_airflow = ConfigParser.has_option(conf, _SECTION, _NOBODY_WRITES)
-    return not written_by_airflow or bool(conf.getboolean(_SECTION, _OPTION))

@@ -43,6 +43,11 @@ class AwaitedVersion:
         known = self.condition.last_known or 0
         return known if known <= status.version else 0
 
+    def first(self, status: TableStatus) -> int:
+        """Return the first version that meets the condition; the polled one if any version does."""
+        known = self.condition.last_known
+        return status.version if known is None else min(known + 1, status.version)
+
     def after(self, status: TableStatus) -> VersionCondition:
         """Return the condition to wait for after this status was polled and didn't end the wait."""
         return replace(self.condition, other_than=status.version) if status.version else self.condition

@@ -97,6 +97,7 @@ PUBLIC: dict[str, set[str]] = {
         "clean_up_versions",
         "compact_table",
         "maintain_table",
+        "measure_recall",
         "restore_version",
     },
     "triggers": {"LanceAnyTableTrigger", "LanceTableAdvancedTrigger", "LanceTableVersionTrigger"},

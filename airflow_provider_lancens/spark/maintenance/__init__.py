@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
     from airflow_provider_lancens.spark.maintenance.compact import compact_table
     from airflow_provider_lancens.spark.maintenance.index import build_index
+    from airflow_provider_lancens.spark.maintenance.index_recall import measure_recall
     from airflow_provider_lancens.spark.maintenance.maintain import maintain_table
     from airflow_provider_lancens.spark.maintenance.maintenance_options import CompactionOptions, IndexSpec
     from airflow_provider_lancens.spark.maintenance.maintenance_plan import MaintenancePlan, Thresholds
@@ -44,6 +45,7 @@ __all__ = [
     "clean_up_versions",
     "compact_table",
     "maintain_table",
+    "measure_recall",
     "restore_version",
 ]
 
@@ -66,6 +68,7 @@ __getattr__ = lazy_exports(
         "clean_up_versions": "clean_up",
         "compact_table": "compact",
         "maintain_table": "maintain",
+        "measure_recall": "index_recall",
         "restore_version": "restore",
     },
 )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from airflow_provider_lancens.spark.maintenance.maintenance_options import VECTOR_TYPES, IndexSpec
+from airflow_provider_lancens.spark.maintenance.maintenance_options import IndexSpec
 from airflow_provider_lancens.spark.maintenance.maintenance_plan import Thresholds
 
 
@@ -79,13 +79,8 @@ class Coverage:
         return Decision(_exceeds(share, most or 0), reason)
 
     def decide_after_compaction(self, thresholds: Thresholds) -> Decision:
-        """Decide where Spark has just compacted: an index that can be extended shall cover all rows.
-
-        A vector index would be rebuilt, so it keeps its threshold.
-        """
-        if self.spec.index_type in VECTOR_TYPES:
-            return self.decide(thresholds)
-        return self.decide(Thresholds())
+        """Decide where Spark has just compacted, and is running anyway: the index shall cover all rows."""
+        return self.decide(replace(thresholds, max_unindexed_share=None))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.maintenance.decisions import Coverage, same_type
 from airflow_provider_lancens.spark.maintenance.index_columns import check_column
+from airflow_provider_lancens.spark.maintenance.index_extension import Extension, plan_extension
 from airflow_provider_lancens.spark.maintenance.index_training import train
 from airflow_provider_lancens.spark.maintenance.maintained_table import MaintainedTable, maintained
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
@@ -26,7 +27,6 @@ from airflow_provider_lancens.spark.maintenance.maintenance_options import (
 from airflow_provider_lancens.spark.maintenance.maintenance_plan import Thresholds
 from airflow_provider_lancens.spark.maintenance.maintenance_results import IndexResult
 from airflow_provider_lancens.spark.maintenance.parallel_tasks import Spark, run_in_parallel
-from airflow_provider_lancens.spark.maintenance.rewritten_columns import may_have_old_values
 from airflow_provider_lancens.spark.maintenance.table_state import TableState, described_index, table_state
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
@@ -68,8 +68,9 @@ def build_index(
         name: the name of the index; by default ``<column>_idx``.
         if_exists: whether an index of that name, column and type is left unchanged (``skip``), extended by
             the rows that aren't in it (``extend``), rebuilt over all rows (``replace``) or an error
-            (``fail``). One that can't be extended is rebuilt: a vector index, one that has twice as many
-            segments as it may be built with, and one on a column that was computed anew since.
+            (``fail``). Extending merges small segments if there are many. What can't be extended is rebuilt:
+            an index on a column that was computed anew since, and a vector index that was trained with
+            other options, or on less than a quarter of the rows.
         segments: the maximum number of segments, each built by a Spark task; a query searches all of them.
         options: options of the type, such as ``metric`` and ``num_partitions``; see docs/maintenance.md.
         thresholds: when it pays to extend or replace the index, decided by the table's metadata alone; None
@@ -98,10 +99,10 @@ def build_index(
         reason = decision.reason
     with maintained(namespace, table) as opened:
         check_column(str(opened.target.id), spec, opened.dataset.schema)
-        fragments = _fragments_to_index(opened, spec, if_exists, segments)
-        if fragments is not None:
-            _build(spark, opened, spec, segments, fragments)
-        result = _result(opened, spec, started, created=fragments is not None, reason=reason)
+        extension = _what_to_build(opened, spec, if_exists, segments)
+        if extension.fragments:
+            _build(spark, opened, spec, segments, extension)
+        result = _result(opened, spec, started, created=bool(extension.fragments), reason=reason)
     _log.info("%s", _sentence(result))
     return result
 
@@ -154,23 +155,29 @@ def _checked(
         raise InvalidInputError(str(error)) from error
 
 
-def _fragments_to_index(
+def _what_to_build(
     opened: MaintainedTable, spec: IndexSpec, if_exists: IfIndexExists, segments: int
-) -> list[LanceFragment] | None:
-    """Return the fragments to build segments over; None to leave the index as it is."""
-    everything = opened.dataset.get_fragments()
+) -> Extension:
+    """Return which segments to build; of no fragments to leave the index as it is."""
     present = described_index(opened.dataset, spec.name)
-    if present is None:
-        return everything
-    _check_may_exist(opened, spec, present, if_exists)
-    if if_exists != "extend":
-        return everything if if_exists == "replace" else None
-    covered = {fragment for segment in present.segments for fragment in segment.fragment_ids}
-    rest = [fragment for fragment in everything if fragment.fragment_id not in covered]
-    is_full = spec.is_vector or len(present.segments) >= 2 * segments
-    if rest and (is_full or may_have_old_values(opened.dataset, spec.column, present.segments)):
-        return everything
-    return rest or None
+    if present is not None:
+        _check_may_exist(opened, spec, present, if_exists)
+        if if_exists == "skip":
+            return Extension([], {})
+        storage_options = opened.target.dataset.storage_options
+        if if_exists == "extend" and (
+            extension := plan_extension(opened.dataset, storage_options, spec, present, segments)
+        ):
+            return extension
+    return _whole_index(opened, spec)
+
+
+def _whole_index(opened: MaintainedTable, spec: IndexSpec) -> Extension:
+    table, dataset = str(opened.target.id), opened.dataset
+    fragments = dataset.get_fragments()
+    if not fragments:
+        raise InvalidInputError(f"table {table}: version {opened.version} has no rows to index")
+    return Extension(fragments, train(table, dataset, spec) if spec.is_vector else spec.options)
 
 
 def _check_may_exist(
@@ -189,16 +196,15 @@ def _check_may_exist(
 
 
 def _build(
-    spark: Spark, opened: MaintainedTable, spec: IndexSpec, segments: int, fragments: list[LanceFragment]
+    spark: Spark, opened: MaintainedTable, spec: IndexSpec, segments: int, extension: Extension
 ) -> None:
     table, dataset = str(opened.target.id), opened.dataset
-    shares = shares_of(fragments, dataset.get_fragments(), segments)
-    if not shares:
-        raise InvalidInputError(f"table {table}: version {opened.version} has no rows to index")
-    shared = train(table, dataset, spec) if spec.is_vector else dict(spec.options)
+    shares = shares_of(extension.fragments, dataset.get_fragments(), segments)
     _log.info("table %s: building %s on %s in %d tasks", table, spec.index_type, spec.column, len(shares))
     reference, version = opened.target.dataset, opened.version
-    built = run_in_parallel(spark, [SegmentTask(reference, version, spec, shared, share) for share in shares])
+    built = run_in_parallel(
+        spark, [SegmentTask(reference, version, spec, extension.shared, share) for share in shares]
+    )
     with opened.committing():
         dataset.commit_existing_index_segments(spec.name, spec.column, [*built])
 

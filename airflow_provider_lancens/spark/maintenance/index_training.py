@@ -1,8 +1,10 @@
-"""Training of what all segments of a vector index share: once, by the driver, on a sample of the table."""
+"""What all segments of a vector index share: trained by the driver on a sample of the table, then reused."""
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lance_namespace.errors import InvalidInputError
@@ -18,6 +20,8 @@ _SAMPLE_RATE = 256
 _LEAST_RATE = 2
 """Lance's minimum."""
 _ITERATIONS = 50
+_TENSOR_HEADER = 64
+"""More bytes than precede the values of a codebook."""
 
 
 def train(table: str, dataset: LanceDataset, spec: IndexSpec) -> dict[str, Any]:
@@ -42,7 +46,7 @@ def train(table: str, dataset: LanceDataset, spec: IndexSpec) -> dict[str, Any]:
     metric = options.pop("metric", METRICS[0])
     iterations = options.pop("max_iterations", _ITERATIONS)
     rows = dataset.count_rows()
-    partitions = options.pop("num_partitions", None) or max(1, round(math.sqrt(rows)))
+    partitions = options.pop("num_partitions", None) or _default_partitions(dataset)
     rate = _sample_rate(table, spec, rows, partitions, "num_partitions")
     builder = IndicesBuilder(dataset, spec.column)
     try:
@@ -59,6 +63,78 @@ def train(table: str, dataset: LanceDataset, spec: IndexSpec) -> dict[str, Any]:
             f"table {table}: column {spec.column}: {spec.index_type} cannot be trained on it: {error}"
         ) from error
     return {**shared, "num_sub_vectors": parts, "num_bits": bits, "pq_codebook": pq.codebook}
+
+
+def trained_before(
+    dataset: LanceDataset, storage_options: Mapping[str, str] | None, spec: IndexSpec, present: Any
+) -> dict[str, Any] | None:
+    """Return what the segments of an existing vector index share, for further segments.
+
+    Args:
+        dataset: the vectors.
+        storage_options: of their storage.
+        spec: what the index shall be.
+        present: the index, as Lance describes it.
+
+    Returns:
+        Arguments for `LanceDataset.create_index_uncommitted`; None if the index must be trained again: with
+        other options, or since the table has grown to more than four times the rows.
+    """
+    partitions = dataset.get_ivf_model(spec.name).centroids
+    found: dict[str, Any] = {"metric": metric_of(present), "num_partitions": len(partitions)}
+    model: dict[str, Any] = {"ivf_centroids": partitions}
+    if spec.is_quantized:
+        quantizer = _read_quantizer(dataset, storage_options, spec, present)
+        if quantizer is None:
+            return None
+        found |= {name: quantizer[name] for name in ("num_sub_vectors", "num_bits")}
+        model["pq_codebook"] = quantizer["pq_codebook"]
+    if any(found.get(name, value) != value for name, value in spec.options.items()):
+        return None
+    if "num_partitions" not in spec.options and _default_partitions(dataset) > 2 * len(partitions):
+        return None
+    options = {name: value for name, value in spec.options.items() if name != "max_iterations"}
+    return {**options, **found, **model}
+
+
+def metric_of(index: Any) -> str:
+    """Return the metric of a vector index, as Lance describes it."""
+    return str(index.details["metric_type"]).lower()
+
+
+def _read_quantizer(
+    dataset: LanceDataset, storage_options: Mapping[str, str] | None, spec: IndexSpec, present: Any
+) -> dict[str, Any] | None:
+    """Return the codebook of the first segment from its file; None if it can't be read."""
+    import numpy as np
+    import pyarrow as pa
+    from lance.file import LanceFileReader
+
+    segment = present.segments[0]
+    if segment.base_id is not None:  # in another data set, which this one was cloned from
+        return None
+    vectors = dataset.schema.field(spec.column).type
+    path = f"{dataset.uri}/_indices/{segment.uuid}/auxiliary.idx"
+    file = LanceFileReader(path, storage_options=dict(storage_options or {}))
+    metadata = json.loads(json.loads(file.metadata().schema.metadata[b"storage_metadata"])[0])
+    tensor = bytes(file.read_global_buffer(metadata["codebook_position"]))
+    values = np.frombuffer(tensor, dtype=np.uint8)
+    size = 2 ** metadata["nbits"] * metadata["dimension"] * (vectors.value_type.bit_width // 8)
+    # The type and the shape precede the values, in a few bytes.
+    if metadata["dimension"] != vectors.list_size or not size < len(values) < size + _TENSOR_HEADER:
+        return None
+    codebook = pa.Array.from_buffers(
+        vectors.value_type, size * 8 // vectors.value_type.bit_width, [None, pa.py_buffer(tensor[-size:])]
+    )
+    return {
+        "num_sub_vectors": metadata["num_sub_vectors"],
+        "num_bits": metadata["nbits"],
+        "pq_codebook": pa.FixedSizeListArray.from_arrays(codebook, vectors.list_size),
+    }
+
+
+def _default_partitions(dataset: LanceDataset) -> int:
+    return max(1, round(math.sqrt(dataset.count_rows())))
 
 
 def _sample_rate(table: str, spec: IndexSpec, rows: int, centers: int, option: str) -> int:

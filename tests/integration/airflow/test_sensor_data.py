@@ -85,3 +85,23 @@ def test_a_rerun_task_moves_its_own_tag(wait: Wait, table: Table, location: str)
     table.advance()
     found = wait(pin=True)
     assert lance.dataset(location, version=found["tag"]).version == 4
+
+
+def test_the_wait_ends_once_the_index_covers_the_awaited_rows(
+    wait: Wait, table: Table, location: str, meanwhile: Any
+) -> None:
+    lance.dataset(location).create_scalar_index("n", "BTREE", name="an_index")
+    awaited = table.advance()
+    waiting = meanwhile(wait, min_version=awaited, index="an_index")
+    table.advance()
+
+    lance.dataset(location).optimize.optimize_indices()
+    newest = table.advance()
+
+    assert waiting.result(60)["version"] in (newest - 1, newest)
+
+
+def test_the_wait_goes_on_while_there_is_no_such_index(wait: Wait, table: Table, location: str) -> None:
+    with pytest.raises(AirflowSensorTimeout):
+        wait(index="an_index", timeout=1)
+    assert wait(index="")["version"] == 3

@@ -10,7 +10,7 @@ import pytest
 
 ASK = """
 import json
-from airflow_provider_lancens.sensors.table_version_sensor import default_deferrable
+from airflow_provider_lancens.sensors.default_deferrable import default_deferrable
 print(json.dumps(default_deferrable()))
 """
 

@@ -44,5 +44,5 @@ def test_a_timeout_in_the_triggerer_is_a_sensors_timeout() -> None:
 
 
 def test_template_fields_are_those_documented() -> None:
-    fields = {"table", "after_version", "min_version", "lance_conn_id"}
+    fields = {"table", "after_version", "min_version", "index", "lance_conn_id"}
     assert set(LanceTableVersionSensor.template_fields) == fields

@@ -12,7 +12,7 @@ from lance_namespace.errors import (
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.spark import WriteOptions
-from airflow_provider_lancens.spark.maintenance import IndexResult, build_index, index
+from airflow_provider_lancens.spark.maintenance import IndexResult, build_index, index, measure_recall
 from airflow_provider_lancens.spark.maintenance.maintenance_options import SCALAR_TYPES, VECTOR_TYPES
 from tests.integration.spark.maintenance.conftest import (
     Maintained,
@@ -202,3 +202,98 @@ def test_a_table_without_rows_is_named(stored: Maintained) -> None:
 
     with pytest.raises(InvalidInputError, match="version 1 has no rows to index"):
         build(stored, "id", "BTREE")
+
+
+@pytest.mark.parametrize("index_type", [*SCALAR_TYPES, *VECTOR_TYPES])
+def test_an_extension_builds_segments_over_the_new_rows_alone(vectors: Maintained, index_type: str) -> None:
+    is_vector = index_type in VECTOR_TYPES
+    column = "v" if is_vector else COLUMN_OF.get(index_type, "word")
+    options = {"num_partitions": 4} if is_vector else {}
+    build(vectors, column, index_type, options=options)
+    before = segments_of(vectors)
+    vectors.write(with_vectors(vectors), options=WriteOptions(vector_columns={"v": DIMENSION}))
+
+    result = build(vectors, column, index_type, options=options, if_exists="extend")
+
+    assert (result.rows, result.created) == (1200, True)
+    assert before < segments_of(vectors)
+    assert build(vectors, column, index_type, options=options, if_exists="extend").created is False
+
+
+def segments_of(table: Maintained) -> set[str]:
+    return {segment.uuid for index in table.newest.describe_indices() for segment in index.segments}
+
+
+@pytest.mark.parametrize("index_type", ["IVF_FLAT", "IVF_PQ"])
+def test_new_vectors_are_found_through_an_extended_index(vectors: Maintained, index_type: str) -> None:
+    options = {"num_partitions": 4}
+    build(vectors, "v", index_type, options=options)
+    vectors.write(with_vectors(vectors), options=WriteOptions(vector_columns={"v": DIMENSION}))
+    build(vectors, "v", index_type, options=options, if_exists="extend")
+    asked = vectors.newest.to_table(filter="id = 300")["v"][0].as_py()
+
+    scanner = vectors.newest.scanner(
+        columns=["id"], nearest={"column": "v", "q": asked, "k": 6, "nprobes": 4, "refine_factor": 10}
+    )
+
+    # Rows without an index are searched by another step of the plan.
+    assert "KNNVectorDistance" not in scanner.explain_plan().split("ANNSubIndex")[1]
+    assert sorted(scanner.to_table()["id"].to_pylist()) == [299, 299, 300, 300, 301, 301]
+
+
+@pytest.mark.parametrize("options", [{"num_partitions": 5}, {"num_partitions": 4, "metric": "cosine"}])
+def test_a_vector_index_with_other_options_is_rebuilt(vectors: Maintained, options: dict[str, Any]) -> None:
+    build(vectors, "v", "IVF_FLAT", options={"num_partitions": 4})
+    before = segments_of(vectors)
+    vectors.write(with_vectors(vectors), options=WriteOptions(vector_columns={"v": DIMENSION}))
+
+    assert build(vectors, "v", "IVF_FLAT", options=options, if_exists="extend").rows == 1200
+
+    assert before.isdisjoint(segments_of(vectors))
+
+
+def test_a_vector_index_of_a_table_that_has_grown_is_trained_again(vectors: Maintained) -> None:
+    build(vectors, "v", "IVF_FLAT", options={"num_partitions": 4})
+    vectors.write(with_vectors(vectors), options=WriteOptions(vector_columns={"v": DIMENSION}))
+
+    build(vectors, "v", "IVF_FLAT", if_exists="extend")
+
+    assert len(vectors.newest.centroids(index_name="v_idx")) == 35
+
+
+def test_small_segments_are_merged(stored: Maintained) -> None:
+    stored.write(rows(stored.spark, 0, 200))
+    build(stored, "id", "BTREE", segments=1)
+    counts = []
+    for first in range(200, 240, 10):
+        stored.write(rows(stored.spark, first, first + 10))
+        result = build(stored, "id", "BTREE", segments=1, if_exists="extend")
+        counts.append((result.segments, result.rows))
+
+    assert counts == [(2, 210), (2, 220), (2, 230), (2, 240)]
+    assert stored.newest.to_table(filter="id in (5, 205, 235)").num_rows == 3
+
+
+def test_recall_compares_the_index_with_a_search_of_all_rows(vectors: Maintained) -> None:
+    given = {"column": "v", "queries": 20, "k": 5}
+    assert measure_recall(vectors.spec, vectors.id, **given) == 1
+
+    build(vectors, "v", "IVF_FLAT", options={"num_partitions": 30, "metric": "cosine"})
+
+    assert measure_recall(vectors.spec, vectors.id, **given, nprobes=30) == 1
+    assert 0 < measure_recall(vectors.spec, vectors.id, **given, nprobes=1) < 1
+
+
+@pytest.mark.parametrize(
+    ("column", "given", "error", "message"),
+    [
+        ("nope", {}, TableColumnNotFoundError, "column='nope' does not exist; columns: "),
+        ("word", {}, InvalidInputError, "column word is string; recall requires vectors"),
+        ("v", {"queries": 0}, InvalidInputError, "queries: .*at least 1"),
+    ],
+)
+def test_a_recall_that_cannot_be_measured_is_refused(
+    vectors: Maintained, column: str, given: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        measure_recall(vectors.spec, vectors.id, column, **given)

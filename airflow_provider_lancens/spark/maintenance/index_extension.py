@@ -1,0 +1,78 @@
+"""Extending an index: segments over the rows that it lacks, and one in place of many small segments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_lancens.spark.maintenance.index_training import trained_before
+from airflow_provider_lancens.spark.maintenance.maintenance_options import IndexSpec
+from airflow_provider_lancens.spark.maintenance.rewritten_columns import may_have_old_values
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+    from lance.fragment import LanceFragment
+
+_MOST_SEGMENTS = 2
+"""So many times the number of segments that an index is built with make small ones be merged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """New segments of an index."""
+
+    fragments: Sequence[LanceFragment]
+    """What they cover: fragments without a segment, and those of small segments, which they replace."""
+    shared: Mapping[str, Any] = field(repr=False)
+    """Arguments that they share with the other segments."""
+
+
+def plan_extension(
+    dataset: LanceDataset,
+    storage_options: Mapping[str, str] | None,
+    spec: IndexSpec,
+    present: Any,
+    segments: int,
+) -> Extension | None:
+    """Return how an index is extended to all rows.
+
+    Args:
+        dataset: the data set.
+        storage_options: of its storage.
+        spec: what the index shall be.
+        present: the index, as Lance describes it.
+        segments: with how many segments it would be built.
+
+    Returns:
+        An extension, which covers nothing if the index covers all rows; None if the index must be built
+        anew: its segments have old values of the column, or it is a vector index that is trained with other
+        options or on too few rows.
+    """
+    covered = {fragment for segment in present.segments for fragment in segment.fragment_ids}
+    everything = dataset.get_fragments()
+    missing = {fragment.fragment_id for fragment in everything} - covered
+    if not missing:
+        return Extension([], {})
+    if may_have_old_values(dataset, spec.column, present.segments):
+        return None
+    shared = trained_before(dataset, storage_options, spec, present) if spec.is_vector else spec.options
+    if shared is None:
+        return None
+    if len(present.segments) >= _MOST_SEGMENTS * segments:
+        missing |= _of_small_segments(everything, present.segments, segments)
+    return Extension([one for one in everything if one.fragment_id in missing], shared)
+
+
+def _of_small_segments(
+    everything: Sequence[LanceFragment], present: Sequence[Any], segments: int
+) -> set[int]:
+    """Return the fragments of all segments that have less than half of an equal share of the rows."""
+    rows = {fragment.fragment_id: fragment.metadata.physical_rows for fragment in everything}
+    half_a_share = sum(rows.values()) / segments / 2
+    small = [
+        segment.fragment_ids
+        for segment in present
+        if sum(rows.get(fragment, 0) for fragment in segment.fragment_ids) < half_a_share
+    ]
+    return {fragment for fragments in small for fragment in fragments}
