@@ -73,6 +73,11 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             ``update`` replaces it, ``keep`` leaves it and doesn't write the new one.
         sequence_by: a column by which an ``upsert`` orders the rows of a key, such as a time: of several
             new rows the last is written, and only if it is later than that of the table.
+        delete_when: a condition in Spark's SQL on the new rows, such as ``op = 'D'``: an ``upsert`` deletes
+            the rows of the table that have the key of such a row, rather than writing it. Columns that
+            only the condition needs aren't written.
+        update_columns: an ``upsert`` updates only these columns of rows that exist. The new rows may
+            lack the others, which are then null in rows that are added.
         idempotency_key: identifies this write. By default the DAG, the task, the map index and the data
             interval, or the run if there is no interval: a cleared or repeated task changes nothing.
             Templated.
@@ -124,6 +129,8 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         replace_where: str | None = None,
         when_matched: WhenMatched = "update",
         sequence_by: str | None = None,
+        delete_when: str | None = None,
+        update_columns: Sequence[str] | None = None,
         idempotency_key: str | None = None,
         fingerprint: str | None = None,
         on_existing_key: OnExistingKey = "skip",
@@ -153,11 +160,14 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             replace_where=replace_where,
             when_matched=when_matched,
             sequence_by=sequence_by,
+            delete_when=delete_when,
+            update_columns=update_columns,
             on_existing_key=on_existing_key,
         )
-        if self.files and self._request.compares_rows:
+        if self.files and self._request.chooses_rows:
             raise ValueError(
-                "when_matched, sequence_by: not allowed with files as source; Spark compares rows"
+                "when_matched, sequence_by, delete_when, update_columns: not allowed with files as source; "
+                "Spark compares rows"
             )
 
     def execute(self, context: Context) -> dict[str, Any]:

@@ -103,6 +103,8 @@ class SparkLake:
         replace_where: str | None = None,
         when_matched: WhenMatched = "update",
         sequence_by: str | None = None,
+        delete_when: str | None = None,
+        update_columns: Sequence[str] | None = None,
         idempotency_key: str | None = None,
         fingerprint: str | None = None,
         on_existing_key: OnExistingKey = "skip",
@@ -125,6 +127,11 @@ class SparkLake:
                 ``update`` replaces it, ``keep`` leaves it and doesn't write the new one.
             sequence_by: a column by which an ``upsert`` orders the rows of a key, such as a time: of several
                 new rows the last is written, and only if it is later than that of the table.
+            delete_when: a condition in Spark's SQL on the new rows, such as ``op = 'D'``: an ``upsert``
+                deletes the rows of the table that have the key of such a row, rather than writing it. Columns
+                that only the condition needs aren't written.
+            update_columns: an ``upsert`` updates only these columns of rows that exist. The new rows may
+                lack the others, which are then null in rows that are added.
             idempotency_key: identifies this write; by default the task, its data interval or run, the table,
                 and the number of the task's write to it.
             fingerprint: identifies the content written under the key; with the default key, the default is
@@ -162,6 +169,8 @@ class SparkLake:
                 replace_where=replace_where,
                 when_matched=when_matched,
                 sequence_by=sequence_by,
+                delete_when=delete_when,
+                update_columns=update_columns,
             )
             with resolved_table(self._hook.get_conn(), identifier) as target:
                 result = write_rows(FrameRows(df), look_up(target, request))

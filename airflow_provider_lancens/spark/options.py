@@ -89,6 +89,10 @@ class WriteRequest:
     """What an upsert does with a row of the table that has the key of a new one."""
     sequence_by: str | None = None
     """The column by which an upsert orders the rows of a key; None refuses two of a key."""
+    delete_when: str | None = None
+    """The condition on new rows whose keys an upsert deletes; None deletes none."""
+    update_columns: Sequence[str] | None = None
+    """The columns that an upsert updates in rows that exist; None updates all."""
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -102,7 +106,8 @@ class WriteRequest:
             _refuse(f"on: expected a list of key columns for mode 'upsert' alone, got {self.on!r}")
         if self.overwrite_schema is not False or self.schema_mode != "strict":
             self._check_schema_mode()
-        if (self.replace_where, self.when_matched, self.sequence_by) != (None, "update", None):
+        changed = (self.replace_where, self.sequence_by, self.delete_when, self.update_columns)
+        if self.when_matched != "update" or changed != (None, None, None, None):
             self._check_affected_rows()
         if self.mode == "upsert" and "replace" in self.on_existing_key:
             _refuse(
@@ -112,8 +117,14 @@ class WriteRequest:
 
     @property
     def compares_rows(self) -> bool:
-        """Whether it depends on the table's rows which of the new ones are written."""
-        return self.when_matched != "update" or self.sequence_by is not None
+        """Whether it depends on the table's rows what is written."""
+        return self.when_matched != "update" or bool(self.sequence_by or self.update_columns)
+
+    @property
+    def chooses_rows(self) -> bool:
+        """Whether not all rows are written as they are."""
+        given = (self.sequence_by, self.delete_when, self.update_columns)
+        return self.when_matched != "update" or any(one is not None for one in given)
 
     @property
     def overwrites_all(self) -> bool:
@@ -148,10 +159,24 @@ class WriteRequest:
             _refuse(f"when_matched: expected one of {', '.join(WHEN_MATCHED)}, got {self.when_matched!r}")
         if self.sequence_by is not None and not str(self.sequence_by).strip():
             _refuse("sequence_by: expected the name of a column, or None; got blank text")
-        if self.compares_rows and self.mode != "upsert":
-            _refuse(f"when_matched, sequence_by: expected none for mode {self.mode!r}, but for an upsert")
+        if self.chooses_rows and self.mode != "upsert":
+            names = "when_matched, sequence_by, delete_when, update_columns"
+            _refuse(f"{names}: expected none for mode {self.mode!r}, but for an upsert")
+        self._check_changed_rows()
         if self.replace_where is not None:
             self._check_replace_where(self.replace_where)
+
+    def _check_changed_rows(self) -> None:
+        condition, columns = self.delete_when, self.update_columns
+        if condition is not None and (not isinstance(condition, str) or not condition.strip()):
+            _refuse(f"delete_when: expected a condition, or None; got {condition!r}")
+        if isinstance(columns, str) or (columns is not None and not list(columns)):
+            _refuse(f"update_columns: expected a list of columns, or None; got {columns!r}")
+        keys = sorted({*(self.on or ())} & {*(columns or ())})
+        if keys:
+            _refuse(f"update_columns: {keys[0]!r} is a key column, by which rows are matched")
+        if self.when_matched == "keep" and (condition is not None or columns is not None):
+            _refuse("when_matched='keep' contradicts delete_when and update_columns, which change rows")
 
     def _check_replace_where(self, condition: object) -> None:
         if not isinstance(condition, str) or not condition.strip():

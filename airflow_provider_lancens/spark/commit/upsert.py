@@ -99,14 +99,19 @@ def check_keys(on: Sequence[str], schema: pa.Schema, table: str) -> None:
 
 
 def read_keys(
-    dataset: DatasetRef, fragments: Sequence[FragmentMetadata], schema: pa.Schema, table: str
+    dataset: DatasetRef,
+    fragments: Sequence[FragmentMetadata],
+    schema: pa.Schema,
+    deleted: pa.Table | None,
+    table: str,
 ) -> pa.Table:
-    """Read the keys of fragments that aren't committed yet.
+    """Read the keys of fragments that aren't committed yet, in addition to those that are deleted.
 
     Args:
         dataset: the data set they were written to.
         fragments: the fragments.
         schema: the key columns.
+        deleted: keys of other rows, which are deleted.
         table: the table's name, for messages.
 
     Raises:
@@ -115,6 +120,8 @@ def read_keys(
     files = [file.path for fragment in fragments for file in fragment.files]
     batches = [batch for path in files for batch in _read_batches(dataset, path, schema)]
     keys = pa.Table.from_batches(batches, schema)
+    if deleted is not None:
+        keys = pa.concat_tables([keys, deleted])
     _check_not_null(keys, table)
     _check_unique(keys, table)
     return keys

@@ -18,7 +18,8 @@ from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.keys import KeyAttempts, KeyedCommit, KeyLookup, confirm_unknown, look_up
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteRequest, WriteResult
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
-from airflow_provider_lancens.spark.write.compared_rows import compared_rows
+from airflow_provider_lancens.spark.write.compared_rows import compared_rows, frame_rows, stored_columns
+from airflow_provider_lancens.spark.write.deleted_keys import collect_keys
 from airflow_provider_lancens.spark.write.schema_merge import with_merged_columns
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress
 from airflow_provider_lancens.spark.write.write_plan import WritePlan
@@ -42,10 +43,13 @@ def write_rows(rows: Rows, lookup: KeyLookup) -> WriteResult:
         return skipped_write(lookup, lookup.earlier)
     target = lookup.target
     with storage_failures(target.dataset.location, target.dataset.storage_options):
-        if lookup.request.schema_mode == "merge":
-            lookup = with_merged_columns(lookup, rows)
-        if lookup.request.on and lookup.request.compares_rows:
-            rows = compared_rows(rows, lookup)
+        request = lookup.request
+        chosen = frame_rows(rows, lookup) if request.on and request.chooses_rows else None
+        if request.schema_mode == "merge":
+            lookup = with_merged_columns(lookup, rows if chosen is None else stored_columns(chosen, lookup))
+        deleted = None
+        if chosen is not None:
+            rows, deleted = compared_rows(chosen, lookup)
         plan = WritePlan.of(lookup, rows)
         with (
             KeyAttempts.begun(target, lookup.write, lookup.latest) as attempts,
@@ -54,7 +58,8 @@ def write_rows(rows: Rows, lookup: KeyLookup) -> WriteResult:
             progress = WriteProgress(lease)
             with progress.logged():
                 written = rows.write(replace(plan.task, progress=progress))
-            outcome = plan.commit(target, written, lease, attempts)
+            keys = None if deleted is None else collect_keys(deleted, plan.key_columns)
+            outcome = plan.commit(target, written, lease, attempts, keys)
     result = outcome.commit.result(target.id, lookup.started, committed=outcome.made_here)
     _log.info("%s", result)
     return result

@@ -43,6 +43,8 @@ def write_table(
     replace_where: str | None = None,
     when_matched: WhenMatched = "update",
     sequence_by: str | None = None,
+    delete_when: str | None = None,
+    update_columns: Sequence[str] | None = None,
 ) -> WriteResult:
     """Write a DataFrame to a declared table, in one commit.
 
@@ -83,6 +85,11 @@ def write_table(
             ``update`` replaces it, ``keep`` leaves it and doesn't write the new one.
         sequence_by: a column by which an ``upsert`` orders the rows of a key, such as a time: of several
             new rows the last is written, and only if it is later than that of the table.
+        delete_when: a condition in Spark's SQL on the new rows, such as ``op = 'D'``: an ``upsert`` deletes
+            the rows of the table that have the key of such a row, rather than writing it. Columns that
+            only the condition needs aren't written.
+        update_columns: an ``upsert`` updates only these columns of rows that exist. The new rows may
+            lack the others, which are then null in rows that are added.
 
     Returns:
         The version with the rows, and their counts. An append of no rows to an existing data set commits
@@ -106,6 +113,8 @@ def write_table(
         replace_where=replace_where,
         when_matched=when_matched,
         sequence_by=sequence_by,
+        delete_when=delete_when,
+        update_columns=update_columns,
     )
     with resolved_table(namespace, table) as target:
         return write_rows(FrameRows(df), look_up(target, request))

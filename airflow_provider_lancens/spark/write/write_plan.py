@@ -88,7 +88,12 @@ class WritePlan:
         )
 
     def commit(
-        self, target: ResolvedTable, written: Written, lease: WriteLease, attempts: KeyAttempts | None = None
+        self,
+        target: ResolvedTable,
+        written: Written,
+        lease: WriteLease,
+        attempts: KeyAttempts | None = None,
+        deleted: pa.Table | None = None,
     ) -> CommitOutcome:
         """Commit what the executors wrote; an append of no rows commits nothing.
 
@@ -97,6 +102,7 @@ class WritePlan:
             written: the results of the executors.
             lease: the lease of this write.
             attempts: the attempts to commit, as this driver began them before the executors.
+            deleted: the keys of rows that an upsert deletes.
 
         Raises:
             InvalidInputError: (13) the rows of an upsert have null or duplicate keys.
@@ -104,13 +110,14 @@ class WritePlan:
         """
         from lance import FragmentMetadata
 
-        if self.kind in (Append, Upsert) and self.base is not None and not written:
+        changes = bool(written) or bool(deleted)
+        if self.kind in (Append, Upsert) and self.base is not None and not changes:
             return CommitOutcome(KeyedCommit(self.base), made_here=False)
         counts = Counts(*(sum(row[name] for row in written) for name in ("rows", "files", "bytes")))
         fragments = [FragmentMetadata.from_json(row["fragment"]) for row in written]
         kind = self.kind
         if self.request.on:
-            keys = self._keys(target, fragments, lease)
+            keys = self._keys(target, fragments, lease, deleted)
             kind = partial(kind, keys=keys, compared=self.request.compares_rows)
         change = kind(table=str(target.id), base=self.base, schema=self.task.schema, fragments=fragments)
         stable_row_ids = self.request.options.enable_stable_row_ids
@@ -123,12 +130,20 @@ class WritePlan:
             describe_columns(target, self.task.schema)
         return outcome
 
+    @property
+    def key_columns(self) -> pa.Schema:
+        """The key columns of an upsert."""
+        return pa.schema([self.task.schema.field(name) for name in self.request.on or ()])
+
     def _keys(
-        self, target: ResolvedTable, fragments: Sequence[FragmentMetadata], lease: WriteLease
+        self,
+        target: ResolvedTable,
+        fragments: Sequence[FragmentMetadata],
+        lease: WriteLease,
+        deleted: pa.Table | None,
     ) -> pa.Table:
-        columns = pa.schema([self.task.schema.field(name) for name in self.request.on or ()])
         with lease.explaining_missing_files():
-            return read_keys(self.task.dataset, fragments, columns, str(target.id))
+            return read_keys(self.task.dataset, fragments, self.key_columns, deleted, str(target.id))
 
 
 def _kind_onto(lookup: KeyLookup, base: LanceDataset) -> Callable[..., TableChange]:

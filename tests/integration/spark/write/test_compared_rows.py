@@ -1,4 +1,4 @@
-"""Upserts that keep what is there, or that write only what is later, beside other writers."""
+"""Upserts that keep, delete or update a part of what is there, or write only what is later."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -96,7 +96,98 @@ def test_the_first_write_needs_no_table_to_compare_with(
     assert (result.version, result.rows) == (1, 1)
 
 
-@pytest.mark.parametrize("how", [{"sequence_by": "at"}, {"when_matched": "keep"}], ids=["later", "kept"])
+def changes(spark: SparkSession, *values: tuple[int, int | None, str | None, str]) -> DataFrame:
+    """Rows with the kind of each change, as change data capture delivers them."""
+    return spark.createDataFrame(list(values), "id long, at int, price string, op string")
+
+
+def test_the_source_says_which_rows_are_deleted(spark: SparkSession, upsert: Any, prices: Prices) -> None:
+    result = upsert(
+        changes(spark, (1, 99, None, "D"), (2, 99, "new", "U"), (4, 99, "d", "I"), (9, 99, None, "D")),
+        delete_when="op = 'D'",
+    )
+
+    assert prices() == {2: (99, "new"), 3: (None, "c"), 4: (99, "d")}
+    assert (result.rows, result.version) == (2, 2)
+
+
+def test_an_upsert_may_only_delete(spark: SparkSession, upsert: Any, prices: Prices) -> None:
+    result = upsert(changes(spark, (1, 99, None, "D")), delete_when="op = 'D'", idempotency_key="k")
+    again = upsert(changes(spark, (1, 99, None, "D")), delete_when="op = 'D'", idempotency_key="k")
+
+    assert prices() == {2: (20, "b"), 3: (None, "c")}
+    assert (result.rows, result.version, again.committed, again.version) == (0, 2, False, 2)
+
+
+def test_the_last_change_of_a_key_decides(spark: SparkSession, upsert: Any, prices: Prices) -> None:
+    log = changes(
+        *(spark, (1, 11, "x", "U"), (1, 12, None, "D"), (2, 19, None, "D")),
+        *((3, 1, None, "D"), (3, 2, "back", "I"), (4, 1, "d", "I"), (4, 2, None, "D")),
+    )
+    upsert(log, sequence_by="at", delete_when="op = 'D'")
+
+    assert prices() == {2: (20, "b"), 3: (2, "back")}
+
+
+def test_a_key_that_is_deleted_and_written_is_refused(
+    spark: SparkSession, upsert: Any, prices: Prices
+) -> None:
+    with pytest.raises(InvalidInputError, match="1 keys are in more than one row of the source"):
+        upsert(changes(spark, (1, 1, "x", "U"), (1, 1, None, "D")), delete_when="op = 'D'")
+    assert prices()[1] == (10, "a")
+
+
+def test_columns_are_merged_without_that_of_the_condition(
+    spark: SparkSession, upsert: Any, location: str, prices: Prices
+) -> None:
+    upsert(
+        changes(spark, (1, 99, None, "D"), (2, 99, "new", "U")).selectExpr("*", "'EUR' AS currency"),
+        delete_when="op = 'D'",
+        schema_mode="merge",
+    )
+
+    assert prices() == {2: (99, "new"), 3: (None, "c")}
+    assert lance.dataset(location).schema.names == ["id", "at", "price", "currency"]
+
+
+@pytest.mark.parametrize(
+    "key_type", ["string", "date", "timestamp", "decimal(20, 3)", "binary", "double", "boolean"]
+)
+def test_keys_of_any_type_are_deleted(
+    spark: SparkSession, spec: NamespaceSpec, table: str, key_type: str
+) -> None:
+    values = {"date": "date'2026-01-02'", "timestamp": "timestamp'2026-01-02 03:04:05'", "boolean": "true"}
+    key = values.get(key_type, "'7'" if key_type in ("string", "binary") else "7")
+    frame = spark.sql(f"SELECT cast({key} AS {key_type}) AS k, 1 AS n")
+    write_table(frame, spec, table)
+
+    how: dict[str, Any] = {"mode": "upsert", "on": ["k"], "delete_when": "gone"}
+    write_table(frame.selectExpr("k", "n", "true AS gone"), spec, table, **how)
+
+    location = spec.connect().describe_table(DescribeTableRequest(id=[table])).location
+    assert lance.dataset(location).count_rows() == 0
+
+
+def test_only_some_columns_are_updated(spark: SparkSession, upsert: Any, prices: Prices) -> None:
+    upsert(rows(spark, (1, 99, "new"), (4, 99, "d")), update_columns=["price"])
+
+    assert prices() == {1: (10, "new"), 2: (20, "b"), 3: (None, "c"), 4: (99, "d")}
+
+
+def test_rows_may_lack_the_columns_that_are_not_updated(
+    spark: SparkSession, upsert: Any, prices: Prices
+) -> None:
+    frame = spark.createDataFrame([("new", 1), ("d", 4)], "price string, id long")
+    upsert(frame, update_columns=["price"])
+
+    assert prices() == {1: (10, "new"), 2: (20, "b"), 3: (None, "c"), 4: (None, "d")}
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{"sequence_by": "at"}, {"when_matched": "keep"}, {"update_columns": ["price", "at"]}],
+    ids=["later", "kept", "updated"],
+)
 @pytest.mark.parametrize("other", [1, 7], ids=["the same key", "another key"])
 def test_only_rows_of_the_same_key_written_meanwhile_conflict(
     spark: SparkSession, location: str, upsert: Any, prices: Prices, how: dict[str, str], other: int
@@ -124,8 +215,16 @@ def test_only_rows_of_the_same_key_written_meanwhile_conflict(
     [
         (
             {"mode": "append", "sequence_by": "at"},
-            "when_matched, sequence_by: expected none for mode 'append'",
+            "when_matched, sequence_by, delete_when, update_columns: expected none for mode 'append'",
         ),
+        ({"mode": "append", "delete_when": "true"}, "delete_when.*: expected none for mode 'append'"),
+        ({"delete_when": " "}, "delete_when: expected a condition, or None; got ' '"),
+        ({"delete_when": "op = 'D'"}, "delete_when=\"op = 'D'\" isn't a condition .*columns: .*'price'"),
+        ({"delete_when": "id ="}, "delete_when='id =' isn't a condition"),
+        ({"update_columns": "price"}, "update_columns: expected a list of columns, or None; got 'price'"),
+        ({"update_columns": ["id"]}, "update_columns: 'id' is a key column"),
+        ({"update_columns": ["cost"]}, "update_columns: the rows have no column 'cost'"),
+        ({"when_matched": "keep", "delete_when": "true"}, "when_matched='keep' contradicts delete_when"),
         ({"when_matched": "ignore"}, "when_matched: expected one of update, keep, got 'ignore'"),
         ({"sequence_by": " "}, "sequence_by: expected the name of a column"),
         ({"sequence_by": "when"}, "the rows have no column 'when'; columns: .*'at'"),

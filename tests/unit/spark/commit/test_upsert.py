@@ -30,7 +30,7 @@ def begin(target: ResolvedTable, rows: pa.Table, on: Sequence[str] = ("id",)) ->
         max_rows_per_file=2,
     )
     columns = pa.schema([rows.schema.field(name) for name in on])
-    keys = read_keys(target.dataset, fragments, columns, "db$t")
+    keys = read_keys(target.dataset, fragments, columns, None, "db$t")
     return Upsert("db$t", None if base is None else base.version, rows.schema, fragments, keys)
 
 
