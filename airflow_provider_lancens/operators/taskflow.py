@@ -57,6 +57,7 @@ class SparkLake:
         tag: str | None = None,
         columns: Sequence[str] | None = None,
         filter: str | None = None,  # noqa: A002 what Lance's own readers call it
+        blobs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Read a table at exactly one version as a DataFrame.
 
@@ -68,6 +69,8 @@ class SparkLake:
             tag: reads the version with this tag.
             columns: the columns to read; by default all.
             filter: a condition in Lance's SQL, evaluated on the executors.
+            blobs: the blob columns to read the bytes of, with ``"all"`` or a range, such as
+                ``{"image": "all", "video": (0, 65536)}``; others are read as references.
 
         Raises:
             AirflowFailException: an argument is invalid, or there is no such table, version, tag or column.
@@ -88,7 +91,11 @@ class SparkLake:
                 version = WantedVersion(version, as_of, tag).find(target)
             self._read.setdefault(name, []).append(version)
             return read_table(
-                self.spark, namespace, identifier, version=version, columns=columns, filter=filter
+                *(self.spark, namespace, identifier),
+                version=version,
+                columns=columns,
+                filter=filter,
+                blobs=blobs,
             )
 
     def write(

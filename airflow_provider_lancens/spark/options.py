@@ -43,6 +43,8 @@ class WriteOptions:
     """Whether a new data set's row ids survive compaction."""
     vector_columns: Mapping[str, int] = field(default_factory=dict)
     """Array columns that a new data set stores as fixed-size lists, with their dimension."""
+    blob_columns: Sequence[str] = field(default_factory=list)
+    """Columns of large values, or of references to files, that a new data set stores as blobs."""
 
     def __post_init__(self) -> None:
         _check_positive("max_rows_per_file", self.max_rows_per_file)
@@ -52,6 +54,9 @@ class WriteOptions:
             )
         for column, dimension in self.vector_columns.items():
             _check_positive(f"vector_columns[{column!r}]", dimension)
+        names = self.blob_columns
+        if isinstance(names, str) or not all(isinstance(one, str) and one for one in names):
+            raise TypeError(f"blob_columns: expected a list of columns, got {names!r}")
 
 
 DEFAULT_LAYOUT = WriteOptions()

@@ -25,6 +25,7 @@ NAMES = (
     *("wait_for_version", "new_flights", "cascade_safely", "advance_version", "glue_assumed_role"),
     *("spark_pinned_read", "spark_files", "spark_own_function", "maintain_table"),
     *("maintain_hourly", "embeddings", "daily_readings", "correct_and_restore", "schema_changes"),
+    "large_values",
 )
 PARAMS = {"wait_for_version": '{"table": "sales$orders"}'}
 ROLE = "arn:aws:iam::123456789012:role/lake"
@@ -89,10 +90,13 @@ def outcomes(
     lance.write_dataset(_flights_of(1, 1), location := flights.declare())
     with start_process(files, {**os.environ, **airflow_home, **connections, **settings}) as process:
         run = DagRun(process)
-        _write_while_somebody_waits(run, Table(namespace, "sales", "orders"))
-        run.wait_for(f"{flights} is at version 1; waiting for a version greater than 1")
-        lance.write_dataset(_flights_of(1, 2, 2), location, mode="append")
-        run.result()
+        try:
+            _write_while_somebody_waits(run, Table(namespace, "sales", "orders"))
+            run.wait_for(f"{flights} is at version 1; waiting for a version greater than 1")
+            lance.write_dataset(_flights_of(1, 2, 2), location, mode="append")
+            run.result()
+        finally:
+            process.kill()  # also if the time of the test is over
     found = [json.loads(line) for line in run.log.splitlines() if line.startswith("{")]
     return dict(zip(NAMES, found, strict=True))
 
@@ -251,3 +255,12 @@ def test_columns_follow_the_rows_and_the_tasks(
     assert table.to_table().to_pylist()[-1] == dict(
         zip(names, [2, 5_000_000_002, {"country": "DE"}, None, None, 5_000_000_002_000], strict=True)
     )
+
+
+def test_large_values_are_referred_to_and_read_by_ranges(
+    outcomes: dict[str, Outcome], namespace: Hive2Namespace
+) -> None:
+    outcome = outcomes["large_values"]
+    assert xcom(outcome, "durations") == {"0.wav": 1.0, "1.wav": 2.0, "2.wav": 3.0}
+    location = str(namespace.describe_table({"id": ["radio", "recordings"]}).location)
+    assert not list(Path(location).glob("data/*/*.blob"))

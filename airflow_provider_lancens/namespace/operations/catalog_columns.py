@@ -35,6 +35,7 @@ _NAMES = {
 }
 """Hive's names by Arrow's; what isn't here is described as text."""
 _TEXT = "string"
+_BLOB = "lance.blob.v2"
 _BYTES = "binary"
 
 
@@ -81,8 +82,8 @@ def hive_type(arrow: pa.DataType) -> str:
     """Return Hive's name of a type."""
     import pyarrow as pa
 
-    if isinstance(arrow, pa.ExtensionType):
-        return hive_type(arrow.storage_type)
+    if isinstance(arrow, pa.BaseExtensionType):
+        return _BYTES if arrow.extension_name == _BLOB else hive_type(arrow.storage_type)
     if pa.types.is_dictionary(arrow):
         return hive_type(arrow.value_type)
     if pa.types.is_struct(arrow):

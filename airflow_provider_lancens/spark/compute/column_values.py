@@ -91,6 +91,7 @@ class FragmentValues:
             io_buffer_size=_IO_BUFFER,
             scan_in_order=True,
             use_scalar_index=False,  # would find rows in the index's order
+            blob_handling="all_binary",
         )
         yield from scanner.to_batches()
 

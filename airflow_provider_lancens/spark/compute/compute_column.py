@@ -19,6 +19,7 @@ from lance_namespace.errors import (
 )
 
 from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.spark.blobs.blob_columns import is_blob
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.compute.column_commit import add_null_column, counts_of
 from airflow_provider_lancens.spark.compute.column_files import ColumnLayout
@@ -170,7 +171,7 @@ class _Preparation:
 
     def _type(self, schema: pa.Schema) -> pa.DataType:
         table, column = self.target.id, self.function.column
-        inputs = pa.schema([schema.field(name) for name in self.inputs])
+        inputs = pa.schema([_input(schema.field(name)) for name in self.inputs])
         (answer,) = run_in_parallel(self.session, [TypeTask(self.function, inputs)])
         if answer.failure is not None:
             text = (
@@ -196,6 +197,11 @@ class _Preparation:
             seconds=round(time.monotonic() - started, 3),
             committed=bool(commits),
         )
+
+
+def _input(column: pa.Field) -> pa.Field:
+    """Return a column as the function gets it: of blobs, the bytes."""
+    return column.with_type(pa.large_binary()) if is_blob(column.type) else column
 
 
 def _check_arguments(

@@ -53,6 +53,7 @@ class LanceDataSource(DataSource):
             wanted=config.wanted,
             columns=config.columns,
             condition=config.filter,
+            blobs=config.blobs,
         )
         return schema
 

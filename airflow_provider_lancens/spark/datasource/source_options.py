@@ -19,7 +19,7 @@ _IMPL = "namespace.impl"
 _LAYOUT = tuple(field.name for field in fields(WriteOptions))
 _KEY = ("idempotency_key", "fingerprint", "on_existing_key", "occasion")
 _WRITE = ("table", *_KEY, "on", "schema_mode", "overwrite_schema", "replace_where", *_LAYOUT)
-_READ = ("table", "version", "as_of", "tag", "columns", "filter")
+_READ = ("table", "version", "as_of", "tag", "columns", "filter", "blobs")
 
 Options = Mapping[str, str]
 
@@ -32,6 +32,7 @@ class ReadConfig:
     wanted: WantedVersion
     columns: list[str] | None
     filter: str | None
+    blobs: dict[str, Any] | None
 
     @classmethod
     def of(cls, options: Options) -> Self:
@@ -47,6 +48,7 @@ class ReadConfig:
             wanted=WantedVersion(_whole(options, "version"), _time(options, "as_of"), options.get("tag")),
             columns=None if columns is None else _names("columns", columns),
             filter=options.get("filter"),
+            blobs=_object(options, "blobs", '{"image": "all", "video": [0, 65536]}'),
         )
 
 
@@ -111,7 +113,10 @@ def _layout(options: Options) -> WriteOptions:
         "max_rows_per_file": _whole(options, "max_rows_per_file"),
         "data_storage_version": options.get("data_storage_version"),
         "enable_stable_row_ids": _flag(options, "enable_stable_row_ids"),
-        "vector_columns": _dimensions(options, "vector_columns"),
+        "vector_columns": _object(options, "vector_columns", '{"embedding": 768}'),
+        "blob_columns": _names("blob_columns", options["blob_columns"])
+        if "blob_columns" in options
+        else None,
     }
     try:
         return WriteOptions(**{name: value for name, value in given.items() if value is not None})
@@ -168,11 +173,11 @@ def _names(name: str, text: str) -> list[str]:
     return cast("list[str]", names)
 
 
-def _dimensions(options: Options, name: str) -> dict[str, int] | None:
+def _object(options: Options, name: str, example: str) -> dict[str, Any] | None:
     text = options.get(name)
     found = None if text is None else _json(name, text)
     if found is not None and not isinstance(found, dict):
-        raise InvalidInputError(f'{name}: expected a JSON object such as {{"embedding": 768}}, got {text!r}')
+        raise InvalidInputError(f"{name}: expected a JSON object such as {example}, got {text!r}")
     return found
 
 

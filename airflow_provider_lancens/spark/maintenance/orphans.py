@@ -49,7 +49,8 @@ A_WEEK = timedelta(days=7)
 SHORTEST = timedelta(seconds=10 * REFRESH)
 _SLACK = timedelta(minutes=1)
 """Allowed clock skew between a storage's machines."""
-_FOLDERS = {"data": (".lance",), "_deletions": (".arrow", ".bin")}
+_DATA = "data"
+_FOLDERS = {_DATA: (".lance",), "_deletions": (".arrow", ".bin")}
 _DETACHED, _BRANCHES = "d", "tree"
 
 
@@ -135,6 +136,7 @@ class _Search:
     def remove(self, *, dry_run: bool) -> Orphans:
         self._check_countable()
         old = [file for file in self._written() if file.modified < self.threshold and not file.linked]
+        folders = self.files.folders(_DATA)
         leases = _Leases.of(self.files, self.threshold)
         unfenced = 0
         if self.target.latest_version() is None:
@@ -142,7 +144,7 @@ class _Search:
             leases = _Leases([*leases.alive, *leases.dead], [], [])
         if not dry_run:
             revoke_leases(self.target, self.files, leases.dead, leases.records)
-        orphans = self._orphans(old, leases)
+        orphans = self._orphans(old, folders, leases)
         if not dry_run:
             self.files.remove(*(file.path for file in orphans), *stray_heartbeats(self.files, self.threshold))
         paths = tuple(sorted(file.path for file in orphans))
@@ -162,10 +164,20 @@ class _Search:
             )
         return count
 
-    def _orphans(self, old: list[StoredFile], leases: _Leases) -> list[StoredFile]:
+    def _orphans(self, old: list[StoredFile], folders: list[str], leases: _Leases) -> list[StoredFile]:
         beginning = min(lease.began for lease in leases.alive) - _SLACK
         kept = self._referred_to()
-        return [file for file in old if file.modified < beginning and file.path not in kept]
+        orphans = [file for file in old if file.modified < beginning and file.path not in kept]
+        for folder in folders:
+            # Of blobs: each folder has the name of the data file that they belong to.
+            if f"{folder}.lance" not in kept:
+                blobs = self.files.below(folder)
+                orphans += [
+                    file
+                    for file in blobs
+                    if file.modified < min(beginning, self.threshold) and not file.linked
+                ]
+        return orphans
 
     def _written(self) -> Iterator[StoredFile]:
         for folder, endings in _FOLDERS.items():

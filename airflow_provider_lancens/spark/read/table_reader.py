@@ -12,13 +12,14 @@ from lance_namespace.errors import (
 )
 
 from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.spark.blobs.blob_contents import BlobRange, BlobReads
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.table.version_lookup import WantedVersion
 from airflow_provider_lancens.spark.types import arrow_schema, spark_schema
 from airflow_provider_lancens.spark.write.executor_tasks import ReadTask
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
     from lance import LanceDataset
@@ -40,6 +41,7 @@ def read_table(
     tag: str | None = None,
     columns: Sequence[str] | None = None,
     filter: str | None = None,  # noqa: A002 what Lance's own readers call it
+    blobs: Mapping[str, BlobRange] | None = None,
 ) -> DataFrame:
     """Return a table at one version as a DataFrame.
 
@@ -56,17 +58,21 @@ def read_table(
         columns: the columns to read, in this order; None reads all.
         filter: a condition in Lance's SQL dialect, such as ``month = 3 AND delay IS NOT NULL``; it runs on
             the executors, before Spark gets the rows.
+        blobs: the blob columns to read the bytes of, with what to read: ``"all"``, or the position of the
+            first byte and the number of bytes, such as ``{"image": "all", "video": (0, 65536)}``. Values that
+            are shorter are read to their end. Other blob columns are read as references: structs of
+            ``uri``, ``position`` and ``size``.
 
     Raises:
         TableNotFoundError: (4) the table isn't declared.
         TableTagNotFoundError: (8) it has no such tag.
         TableVersionNotFoundError: (11) it has no such version, or none at all yet.
         TableColumnNotFoundError: (12) it has no such column.
-        InvalidInputError: (13) the filter or the time is invalid, more than one of `version`, `as_of` and
-            `tag` is given, or Spark has no type for a column.
+        InvalidInputError: (13) the filter, the time or `blobs` is invalid, more than one of `version`,
+            `as_of` and `tag` is given, or Spark has no type for a column.
     """
     wanted = WantedVersion(version, as_of, tag)
-    schema, task = plan_read(namespace, table, wanted=wanted, columns=columns, condition=filter)
+    schema, task = plan_read(namespace, table, wanted=wanted, columns=columns, condition=filter, blobs=blobs)
     return _frame(spark, schema, task)
 
 
@@ -95,10 +101,11 @@ def plan_read(
     wanted: WantedVersion,
     columns: Sequence[str] | None,
     condition: str | None,
+    blobs: Mapping[str, BlobRange] | None = None,
 ) -> tuple[StructType, ReadTask]:
     """Plan a read on the driver: return the Spark schema, and the task for the executors."""
     with resolved_table(namespace, table) as target:
-        return _plan(target, _open(target, wanted.find(target)), columns, condition)
+        return _plan(target, _open(target, wanted.find(target)), columns, condition, blobs)
 
 
 def check_filter(target: ResolvedTable, dataset: LanceDataset, condition: str) -> None:
@@ -114,9 +121,18 @@ def check_filter(target: ResolvedTable, dataset: LanceDataset, condition: str) -
 
 
 def _plan(
-    target: ResolvedTable, dataset: LanceDataset, columns: Sequence[str] | None, condition: str | None
+    target: ResolvedTable,
+    dataset: LanceDataset,
+    columns: Sequence[str] | None,
+    condition: str | None,
+    blobs: Mapping[str, BlobRange] | None = None,
 ) -> tuple[StructType, ReadTask]:
     projected = _projected(target, dataset.schema, columns)
+    try:
+        reads = BlobReads.of(projected, blobs)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"table {target.id}: {error}") from error
+    projected = reads.schema(projected)
     schema = spark_schema(projected)
     if condition is not None:
         check_filter(target, dataset, condition)
@@ -129,7 +145,8 @@ def _plan(
         version=dataset.version,
         schema=arrow_schema(schema),
         filter=condition,
-        groups=_groups(dataset),
+        groups=_groups(dataset, together=not reads.ranges),
+        blobs=reads,
     )
     return schema, task
 
@@ -159,11 +176,12 @@ def _projected(target: ResolvedTable, schema: pa.Schema, columns: Sequence[str] 
     return pa.schema([schema.field(name) for name in columns])
 
 
-def _groups(dataset: LanceDataset) -> list[list[int]]:
+def _groups(dataset: LanceDataset, *, together: bool) -> list[list[int]]:
+    """Return the fragments to read by each task; those with large values are small files themselves."""
     groups: list[list[int]] = []
     room = 0
     for fragment_id, size in _sizes(dataset):
-        if not groups or size > room:
+        if not groups or size > room or not together:
             groups.append([])
             room = _GROUP_BYTES
         groups[-1].append(fragment_id)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from lance_namespace.errors import InvalidInputError
 
+from airflow_provider_lancens.spark.blobs.blob_columns import is_blob
 from airflow_provider_lancens.spark.keys import KeyLookup
 from airflow_provider_lancens.spark.read.table_reader import read_opened
 from airflow_provider_lancens.spark.write.row_sources import FrameRows
@@ -159,6 +160,7 @@ def _with_values_of_the_table(frame: DataFrame, on: Sequence[str], lookup: KeyLo
     names = latest.schema.names
     _check_columns([*on, *updated], names, f"table {lookup.target.id}: update_columns: it has no column")
     others = [name for name in names if name not in updated and name not in on]
+    _check_copyable(lookup, others)
     existing = read_opened(frame.sparkSession, lookup.target, latest, [*on, *others])
     renamed = _renamed(existing).withColumn(_MATCHED, f.lit(True))
 
@@ -172,6 +174,16 @@ def _with_values_of_the_table(frame: DataFrame, on: Sequence[str], lookup: KeyLo
     joined = frame.join(renamed, _same_keys(renamed, on), "left")
     missing = [name for name in names if name not in frame.columns]
     return joined.select(*map(value, [*frame.columns, *missing]))
+
+
+def _check_copyable(lookup: KeyLookup, columns: Sequence[str]) -> None:
+    schema = lookup.latest.schema if lookup.latest is not None else ()
+    blobs = [field.name for field in schema if field.name in columns and is_blob(field.type)]
+    if blobs:
+        raise InvalidInputError(
+            f"table {lookup.target.id}: update_columns: the other columns of a row are copied, which "
+            f"blob column {blobs[0]!r} cannot be; upsert whole rows, or compute the columns instead"
+        )
 
 
 def _renamed(existing: DataFrame) -> DataFrame:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from airflow_provider_lancens.namespace.locations import is_local
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
+from airflow_provider_lancens.spark.blobs.blob_contents import NO_BLOBS, BlobReads
 from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.schema.merge_plan import ColumnMatch
 from airflow_provider_lancens.spark.table.credential_vendor import vendor_arguments
@@ -108,6 +109,8 @@ class WriteTask:
             max_rows_per_file=self.max_rows_per_file,
             data_storage_version=self.data_storage_version,
             storage_options=snapshot(self.dataset.storage_options),
+            # Only the table's readers need the files that its rows refer to.
+            allow_external_blob_outside_bases=True,
             **vendor_arguments(self.dataset.location, self.dataset.storage_options),
         )
         return written
@@ -124,6 +127,8 @@ class ReadTask:
     filter: str | None
     groups: Sequence[Sequence[int]]
     """Fragment ids; a task reads one group."""
+    blobs: BlobReads = NO_BLOBS
+    """What to read of the blob columns."""
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Read the groups with the numbers in `batches`, and yield their rows."""
@@ -141,8 +146,13 @@ class ReadTask:
         dataset = self.dataset.open(self.version)
         wanted = frozenset(fragment_ids)
         fragments = [fragment for fragment in dataset.get_fragments() if fragment.fragment_id in wanted]
-        scanner = dataset.scanner(fragments=fragments, columns=self.schema.names, filter=self.filter)
-        return without_empty(scanner.to_batches())
+        scanner = dataset.scanner(
+            fragments=fragments,
+            columns=self.schema.names,
+            filter=self.filter,
+            with_row_address=bool(self.blobs.ranges),
+        )
+        return self.blobs.batches(dataset, without_empty(scanner.to_batches()))
 
 
 def _written(fragment: FragmentMetadata) -> dict[str, object]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_lancens.spark.blobs.blob_columns import blob_array, is_blob
 from airflow_provider_lancens.spark.schema.merge_plan import ColumnMatch
 
 
@@ -58,6 +59,8 @@ def _column(column: pa.Array, field: pa.Field, cut_times: bool) -> pa.Array:
         )
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
+    if is_blob(field.type):
+        return blob_array(column, field.name)
     if pa.types.is_dictionary(column.type) and not pa.types.is_dictionary(field.type):
         column = column.dictionary_decode()  # Arrow casts values more widely than dictionaries of them
     if column.type != field.type:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 from lance_namespace.errors import TableSchemaValidationError
 
+from airflow_provider_lancens.spark.blobs.blob_columns import fits_blob, is_blob
+
 _FLOAT_BITS = {pa.float16(): 11, pa.float32(): 24, pa.float64(): 53}
 """Floating-point types by the size in bits of the integers that they all represent exactly."""
 _TEXT = (pa.string(), pa.large_string(), pa.string_view())
@@ -68,6 +70,8 @@ def fits_column(source: pa.DataType, target: pa.DataType, *, time_zone_known: bo
         target: the type of the table's column.
         time_zone_known: whether the time zone is known in which a date becomes a timestamp at midnight.
     """
+    if is_blob(target):
+        return fits_blob(source)
     if pa.types.is_dictionary(source) and not pa.types.is_dictionary(target):
         return fits_column(source.value_type, target, time_zone_known=time_zone_known)
     if pa.types.is_fixed_size_list(target):

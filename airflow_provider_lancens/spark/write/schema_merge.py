@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from airflow_provider_lancens.spark.blobs.blob_columns import check_format, with_blobs
 from airflow_provider_lancens.spark.commit.replacement import replacing
 from airflow_provider_lancens.spark.commit.schema_commits import SchemaCommits, SchemaStep
 from airflow_provider_lancens.spark.commit.upsert import check_keys
@@ -92,12 +93,13 @@ def merged_columns(
     """
     check_columns(table, rows)
     plan = merge_plan(
-        _with_new_vectors(request, rows, base.schema, match_case=columns.match_case),
+        _with_new_types(request, rows, base.schema, match_case=columns.match_case),
         base.schema,
         match_case=columns.match_case,
         time_zone_known=columns.time_zone_known,
         **({} if request.overwrites_all else {"file_format": file_format(base)}),
     )
+    check_format(plan.schema, base.data_storage_version, "blob_columns: the table's file format")
     sources = plan.match.sources
     missing = [name for name in key_columns(request, plan) if name not in sources]
     reasons = [*plan.reasons, *(f"{name}, a key column, is missing in the rows" for name in missing)]
@@ -114,18 +116,19 @@ def key_columns(request: WriteRequest, plan: MergePlan) -> list[str]:
     return [names.get(name.lower(), name) for name in request.on or ()]
 
 
-def _with_new_vectors(
+def _with_new_types(
     request: WriteRequest, rows: pa.Schema, table: pa.Schema, *, match_case: bool
 ) -> pa.Schema:
-    """Return the rows' schema with the new vectors that were requested; the table's are as they are."""
+    """Return the rows' schema with the new vectors and blobs as requested; the table's are as they are."""
     names = table.names if match_case else [name.lower() for name in table.names]
-    dimensions = request.options.vector_columns
-    new = {
-        name: dimension
-        for name, dimension in dimensions.items()
-        if (name if match_case else name.lower()) not in names
-    }
-    return with_vectors(rows, new) if new else rows
+
+    def is_new(name: str) -> bool:
+        return (name if match_case else name.lower()) not in names
+
+    options = request.options
+    vectors = {name: size for name, size in options.vector_columns.items() if is_new(name)}
+    rows = with_vectors(rows, vectors) if vectors else rows
+    return with_blobs(rows, [name for name in options.blob_columns if is_new(name)])
 
 
 def _next_step(plan: MergePlan, latest: LanceDataset, table: str) -> SchemaStep | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 from lance_namespace.errors import InvalidInputError
 
+from airflow_provider_lancens.spark.blobs.blob_columns import check_format, with_blobs
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
 from airflow_provider_lancens.spark.commit.replace_where import ReplaceWhere
 from airflow_provider_lancens.spark.commit.replacement import replacing
@@ -162,6 +163,8 @@ def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:
     merges = base is not None and request.schema_mode == "merge"
     vectors = None if adds_rows or merges else request.options.vector_columns
     schema, match = columns.schema(dataset.storage_options, vectors), None
+    if not (adds_rows or merges):
+        schema = with_blobs(schema, request.options.blob_columns)
     if base is not None and merges:
         plan = merged_columns(request, schema, base, columns, table)
         schema, match = plan.schema, plan.match
@@ -181,13 +184,17 @@ def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:
         appends_to=base.version if base is not None and adds_rows else None,
         max_rows_per_file=request.options.max_rows_per_file,
         manifest=small_manifest(base) if base is not None and adds_rows else None,
-        # A commit can't change a data set's file format, so an overwrite keeps it too.
-        data_storage_version=request.options.data_storage_version
-        if base is None
-        else base.data_storage_version,
+        data_storage_version=_format(schema, request, base),
         condition=request.replace_where,
         match=match,
     )
+
+
+def _format(schema: pa.Schema, request: WriteRequest, base: LanceDataset | None) -> str | None:
+    """Return the file format; a commit can't change that of a data set, so an overwrite keeps it too."""
+    if base is None:
+        return check_format(schema, request.options.data_storage_version, "data_storage_version")
+    return check_format(schema, base.data_storage_version, "blob_columns: the table's file format")
 
 
 def _replaced(lookup: KeyLookup, condition: str, task: WriteTask) -> str:

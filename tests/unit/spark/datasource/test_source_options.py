@@ -1,5 +1,6 @@
 # ruff: noqa: E402 an older PySpark is sorted out before what it can't import
 
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -20,9 +21,12 @@ BOUND = NamespaceSpec("dir", {"root": "/lake"})
 
 def test_options_of_a_read_are_parsed() -> None:
     options = {"table": "db$t", "version": "3", "columns": "id, price", "filter": "id > 1"}
+    blobs = {"image": "all", "video": [0, 65536]}
 
-    assert ReadConfig.of(options) == ReadConfig("db$t", WantedVersion(3), ["id", "price"], "id > 1")
-    assert ReadConfig.of({"table": "t"}) == ReadConfig("t", WantedVersion(), None, None)
+    assert ReadConfig.of({**options, "blobs": json.dumps(blobs)}) == ReadConfig(
+        "db$t", WantedVersion(3), ["id", "price"], "id > 1", blobs
+    )
+    assert ReadConfig.of({"table": "t"}) == ReadConfig("t", WantedVersion(), None, None, None)
 
 
 def test_a_version_is_given_by_a_time_or_a_tag() -> None:

@@ -1,0 +1,120 @@
+"""Large values, references and ranges that are refused, before anything is written."""
+
+from typing import Any
+
+import pytest
+from lance_namespace.errors import InvalidInputError, TableSchemaValidationError
+from pyspark.sql import SparkSession
+
+from airflow_provider_lancens.spark import (
+    NamespaceSpec,
+    WriteOptions,
+    read_table,
+    write_table,
+)
+from tests.integration.spark.blobs.conftest import BLOBS, REFERENCES, clips
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("", "column video: expected the URI of a file, or null, but it is empty"),
+        ("relative/x.bin", "is relative"),
+        ("s3://key:secret@bucket/x", "contains credentials"),
+        ("ftp://host/x", "ftp"),
+    ],
+)
+def test_an_invalid_uri_is_refused(
+    spark: SparkSession, spec: NamespaceSpec, table: str, dataset: Any, value: str, message: str
+) -> None:
+    write_table(clips(spark, (0, b"x")), spec, table, options=BLOBS)
+
+    with pytest.raises(Exception, match=message) as caught:
+        write_table(clips(spark, (1, value)), spec, table)
+
+    assert "key:secret" not in str(caught.value)
+    assert dataset().version == 1
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        ((None, None, 5), "a reference without a URI"),
+        (("/x", 0, None), "only one of position and size"),
+        (("/x", -1, 5), "position of at least 0"),
+        (("/x", 0, 0), "size of at least 1"),
+    ],
+)
+def test_an_invalid_reference_is_refused(
+    spark: SparkSession, spec: NamespaceSpec, table: str, reference: Any, message: str
+) -> None:
+    with pytest.raises(Exception, match=message):
+        write_table(spark.createDataFrame([(0, reference)], REFERENCES), spec, table, options=BLOBS)
+
+
+@pytest.mark.parametrize("how", [{"schema_mode": "merge"}, {"mode": "overwrite", "schema_mode": "overwrite"}])
+def test_a_table_of_an_older_format_cannot_get_blobs(
+    spark: SparkSession, spec: NamespaceSpec, table: str, dataset: Any, how: Any
+) -> None:
+    older = WriteOptions(data_storage_version="2.1")
+    write_table(spark.createDataFrame([(0,)], "id long"), spec, table, options=older)
+
+    with pytest.raises((InvalidInputError, TableSchemaValidationError), match=r"2\.2 or newer"):
+        write_table(clips(spark, (1, b"x")), spec, table, options=BLOBS, **how)
+
+    assert dataset().version == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"blob_columns": ["film"]}, "blob_columns: the rows have no column 'film'"),
+        ({"blob_columns": ["id"]}, "blob_columns: column 'id' is int64; expected binary"),
+        (
+            {"blob_columns": ["video"], "data_storage_version": "2.0"},
+            r"data_storage_version: expected 2\.2 or newer",
+        ),
+    ],
+)
+def test_invalid_options_are_refused(
+    spark: SparkSession, spec: NamespaceSpec, table: str, options: Any, message: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        write_table(clips(spark, (1, b"x")), spec, table, options=WriteOptions(**options))
+
+
+@pytest.mark.parametrize(
+    ("blobs", "message"),
+    [
+        ({"film": "all"}, r"'film' isn't one of the blob columns to read: \['video'\]"),
+        ({"video": "some"}, r"blobs\['video'\]: expected 'all'"),
+        ({"video": (0, 0)}, r"blobs\['video'\]: expected 'all'"),
+        ({"video": (-1, 5)}, r"blobs\['video'\]: expected 'all'"),
+    ],
+)
+def test_invalid_reads_are_refused(
+    spark: SparkSession, spec: NamespaceSpec, table: str, blobs: Any, message: str
+) -> None:
+    write_table(clips(spark, (1, b"x")), spec, table, options=BLOBS)
+
+    with pytest.raises(InvalidInputError, match=message):
+        read_table(spark, spec, table, blobs=blobs)
+
+
+def test_an_update_of_some_columns_cannot_copy_blobs(
+    spark: SparkSession, spec: NamespaceSpec, table: str
+) -> None:
+    frame = clips(spark, (1, b"x")).selectExpr("*", "'a' AS title")
+    write_table(frame, spec, table, options=BLOBS)
+
+    changed = frame.select("id", "title")
+
+    with pytest.raises(InvalidInputError, match="blob column 'video' cannot be"):
+        write_table(changed, spec, table, mode="upsert", on=["id"], update_columns=["title"])
+
+
+def test_numbers_are_refused_for_a_blob_column(spark: SparkSession, spec: NamespaceSpec, table: str) -> None:
+    write_table(clips(spark, (1, b"x")), spec, table, options=BLOBS)
+
+    with pytest.raises(TableSchemaValidationError, match="video is int64"):
+        write_table(spark.createDataFrame([(2, 3)], "id long, video long"), spec, table)
