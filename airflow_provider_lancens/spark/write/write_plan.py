@@ -184,7 +184,9 @@ def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:
         appends_to=base.version if base is not None and adds_rows else None,
         max_rows_per_file=request.options.max_rows_per_file,
         manifest=small_manifest(base) if base is not None and adds_rows else None,
-        data_storage_version=_format(schema, request, base),
+        data_storage_version=base.data_storage_version
+        if base is not None and adds_rows
+        else _format(schema, request, base),
         condition=request.replace_where,
         match=match,
     )
