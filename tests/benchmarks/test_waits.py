@@ -41,7 +41,7 @@ def check(found: dict[str, Any]) -> None:
     assert found["bytes_a_wait"] <= MOST_BYTES, found
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_hundred_waits_share_one_poll(tmp_path: Path) -> None:
     found = run(tmp_path, waits=200, databases=10, tick=1, ticks=4)
     check(found)
