@@ -152,7 +152,7 @@ with DAG(
     wait = LanceTableVersionSensor(
         task_id="wait",
         table=DIGITS,
-        min_version=compute.output["version"],
+        min_version=index.output["version"],
         index="embedding_idx",
         pin=True,  # protects the version from clean-up while it is searched
         poke_interval=POLL_SECONDS,
