@@ -45,10 +45,10 @@ class LanceSparkIngestOperator(LanceSparkOperator):
     does a driver that runs on a cluster.
 
     Its XCom is ``{"table": str, "version": int, "previous_version": int | None, "rows": int,
-    "files": int, "bytes": int, "seconds": float, "committed": bool}``, and can be passed as another
-    ingestion's input. ``committed`` is false if an earlier run made the commit, or if there were no rows to
-    append. If an outlet is the table's asset or an asset alias, the extra of its event contains the table and
-    both versions.
+    "files": int, "bytes": int, "seconds": float, "committed": bool, "published": bool}``, and can be passed
+    as another ingestion's input. ``committed`` is false if an earlier run made the commit, or if there were
+    no rows to append; ``published`` is false if the version is staged. If an outlet is the table's asset or
+    an asset alias, the extra of its event contains the table and both versions; a staged version has none.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -78,6 +78,8 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             only the condition needs aren't written.
         update_columns: an ``upsert`` updates only these columns of rows that exist. The new rows may
             lack the others, which are then null in rows that are added.
+        publish: False stages the rows: `version` is then one that no reader finds but by its number,
+            until `LancePublishOperator` publishes or `LanceDiscardOperator` discards it.
         idempotency_key: identifies this write. By default the DAG, the task, the map index and the data
             interval, or the run if there is no interval: a cleared or repeated task changes nothing.
             Templated.
@@ -131,6 +133,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         sequence_by: str | None = None,
         delete_when: str | None = None,
         update_columns: Sequence[str] | None = None,
+        publish: bool = True,
         idempotency_key: str | None = None,
         fingerprint: str | None = None,
         on_existing_key: OnExistingKey = "skip",
@@ -162,6 +165,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             sequence_by=sequence_by,
             delete_when=delete_when,
             update_columns=update_columns,
+            publish=publish,
             on_existing_key=on_existing_key,
         )
         if self.files and self._request.chooses_rows:
@@ -180,7 +184,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         from airflow_provider_lancens.operators._spark.result_log import log_result
         from airflow_provider_lancens.spark.keys import look_up
         from airflow_provider_lancens.spark.table.resolved_table import resolved_table
-        from airflow_provider_lancens.spark.write.pipeline import skipped_write
+        from airflow_provider_lancens.spark.write.pipeline import skipped_write, staged_before
 
         table = parse_table(self.table)
         source = self._parsed_source()
@@ -192,9 +196,12 @@ class LanceSparkIngestOperator(LanceSparkOperator):
                 lookup = look_up(target, request)
             if lookup.earlier is not None:
                 result = skipped_write(lookup, lookup.earlier)
-            else:
+            elif request.publish or (staged := staged_before(lookup)) is None:
                 result = self._written(source, namespace, lookup)
-        self.note_version(context, table, result.version, result.previous_version)
+            else:
+                result = staged
+        if result.published:
+            self.note_version(context, table, result.version, result.previous_version)
         log_result(self.lance_conn_id, result)
         return result.as_dict()
 

@@ -112,6 +112,7 @@ class SparkLake:
         sequence_by: str | None = None,
         delete_when: str | None = None,
         update_columns: Sequence[str] | None = None,
+        publish: bool = True,
         idempotency_key: str | None = None,
         fingerprint: str | None = None,
         on_existing_key: OnExistingKey = "skip",
@@ -139,6 +140,8 @@ class SparkLake:
                 that only the condition needs aren't written.
             update_columns: an ``upsert`` updates only these columns of rows that exist. The new rows may
                 lack the others, which are then null in rows that are added.
+            publish: False stages the rows: `version` is then one that no reader finds but by its number,
+                until `LancePublishOperator` publishes or `LanceDiscardOperator` discards it.
             idempotency_key: identifies this write; by default the task, its data interval or run, the table,
                 and the number of the task's write to it.
             fingerprint: identifies the content written under the key; with the default key, the default is
@@ -178,13 +181,15 @@ class SparkLake:
                 sequence_by=sequence_by,
                 delete_when=delete_when,
                 update_columns=update_columns,
+                publish=publish,
             )
             with resolved_table(self._hook.get_conn(), identifier) as target:
                 result = write_rows(FrameRows(df), look_up(target, request))
         self._writes[name] += 1
         written = LanceTable.of(self._hook.lance_conn_id, name)
         outlets = self._context["task"].outlets
-        note_version(self._context, outlets, written, result.version, result.previous_version)
+        if result.published:
+            note_version(self._context, outlets, written, result.version, result.previous_version)
         log_result(self._hook.lance_conn_id, result)
         return result.as_dict()
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.file_source import FileSource
     from airflow_provider_lancens.spark.maintenance.orphans import Orphans, remove_orphans
     from airflow_provider_lancens.spark.options import SchemaResult, WriteOptions, WriteResult
+    from airflow_provider_lancens.spark.publish.publish_version import discard_version, publish_version
     from airflow_provider_lancens.spark.read.table_reader import read_table
     from airflow_provider_lancens.spark.schema.add_columns import add_columns
     from airflow_provider_lancens.spark.schema.alter_columns import alter_columns
@@ -44,11 +45,13 @@ __all__ = [
     "compute_column",
     "confirm_write",
     "delete_rows",
+    "discard_version",
     "drop_columns",
     "find_version",
     "find_write",
     "fingerprint_files",
     "lance_data_source",
+    "publish_version",
     "read_table",
     "remove_orphans",
     "write_files",
@@ -71,12 +74,14 @@ __getattr__ = lazy_exports(
         "alter_columns": "schema.alter_columns",
         "compute_column": "compute.compute_column",
         "confirm_write": "write.pipeline",
+        "discard_version": "publish.publish_version",
         "delete_rows": "commit.delete",
         "drop_columns": "schema.drop_columns",
         "find_version": "table.version_lookup",
         "find_write": "write.pipeline",
         "fingerprint_files": "write.files.fingerprint",
         "lance_data_source": "datasource",
+        "publish_version": "publish.publish_version",
         "read_table": "read.table_reader",
         "remove_orphans": "maintenance.orphans",
         "write_files": "write.files.file_writer",

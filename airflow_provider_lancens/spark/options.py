@@ -98,6 +98,8 @@ class WriteRequest:
     """The condition on new rows whose keys an upsert deletes; None deletes none."""
     update_columns: Sequence[str] | None = None
     """The columns that an upsert updates in rows that exist; None updates all."""
+    publish: bool = True
+    """Whether readers of the newest version shall see the rows; else they are staged."""
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -112,8 +114,8 @@ class WriteRequest:
         if self.overwrite_schema is not False or self.schema_mode != "strict":
             self._check_schema_mode()
         changed = (self.replace_where, self.sequence_by, self.delete_when, self.update_columns)
-        if self.when_matched != "update" or changed != (None, None, None, None):
-            self._check_affected_rows()
+        if (self.when_matched, self.publish) != ("update", True) or changed != (None, None, None, None):
+            self._check_effect()
         if self.mode == "upsert" and "replace" in self.on_existing_key:
             _refuse(
                 f"on_existing_key={self.on_existing_key!r}: not supported for mode 'upsert', since the rows "
@@ -159,7 +161,9 @@ class WriteRequest:
         if merges and self.mode == "create":
             _refuse("schema_mode='merge' for mode 'create': there are no columns yet to merge with")
 
-    def _check_affected_rows(self) -> None:
+    def _check_effect(self) -> None:
+        if self.publish is not True:
+            self._check_staged()
         if self.when_matched not in WHEN_MATCHED:
             _refuse(f"when_matched: expected one of {', '.join(WHEN_MATCHED)}, got {self.when_matched!r}")
         if self.sequence_by is not None and not str(self.sequence_by).strip():
@@ -182,6 +186,18 @@ class WriteRequest:
             _refuse(f"update_columns: {keys[0]!r} is a key column, by which rows are matched")
         if self.when_matched == "keep" and (condition is not None or columns is not None):
             _refuse("when_matched='keep' contradicts delete_when and update_columns, which change rows")
+
+    def _check_staged(self) -> None:
+        if self.publish is not False:
+            _refuse(f"publish: expected True or False, got {self.publish!r}")
+        if self.mode == "create":
+            _refuse("publish=False for mode 'create': the first version of a table can't be staged")
+        if self.schema_mode == "merge":
+            _refuse("publish=False contradicts schema_mode='merge', which changes the columns at once")
+        if self.on_existing_key != "skip":
+            _refuse(f"publish=False contradicts on_existing_key={self.on_existing_key!r}; allowed: 'skip'")
+        if self.delete_when is not None:
+            _refuse("publish=False contradicts delete_when: the keys to delete aren't staged")
 
     def _check_replace_where(self, condition: object) -> None:
         if not isinstance(condition, str) or not condition.strip():
@@ -214,6 +230,8 @@ class WriteResult:
     """Wall-clock time of this call."""
     committed: bool
     """Whether this call made a new version."""
+    published: bool = True
+    """Whether the newest version has the rows; false if `version` is a staged one."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result as plain JSON values."""
@@ -224,8 +242,9 @@ class WriteResult:
         if not self.committed:
             return f"table {self.table}: nothing to commit, still at version {self.version} ({size})"
         rate = self.rows / max(self.seconds, 0.001)
+        did = "committed" if self.published else "staged"
         return (
-            f"table {self.table}: committed version {self.version} with {size} "
+            f"table {self.table}: {did} version {self.version} with {size} "
             f"in {self.seconds:.1f} s ({rate:,.0f} rows/s)"
         )
 

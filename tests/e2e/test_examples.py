@@ -25,7 +25,7 @@ NAMES = (
     *("wait_for_version", "new_flights", "cascade_safely", "advance_version", "glue_assumed_role"),
     *("spark_pinned_read", "spark_files", "spark_own_function", "maintain_table"),
     *("maintain_hourly", "embeddings", "daily_readings", "correct_and_restore", "schema_changes"),
-    "large_values",
+    *("large_values", "write_audit_publish"),
 )
 PARAMS = {"wait_for_version": '{"table": "sales$orders"}'}
 ROLE = "arn:aws:iam::123456789012:role/lake"
@@ -264,3 +264,12 @@ def test_large_values_are_referred_to_and_read_by_ranges(
     assert xcom(outcome, "durations") == {"0.wav": 1.0, "1.wav": 2.0, "2.wav": 3.0}
     location = str(namespace.describe_table({"id": ["radio", "recordings"]}).location)
     assert not list(Path(location).glob("data/*/*.blob"))
+
+
+def test_checked_rows_are_published(outcomes: dict[str, Outcome], namespace: Hive2Namespace) -> None:
+    outcome = outcomes["write_audit_publish"]
+    staged, published = xcom(outcome, "stage"), xcom(outcome, "publish")
+    assert (staged["published"], staged["previous_version"]) == (False, 1)
+    assert set(xcom(outcome, "audit").values()) == {0}
+    assert (published["version"], published["rows"], published["published"]) == (2, 100, True)
+    assert outcome["discard"]["state"] == "skipped"

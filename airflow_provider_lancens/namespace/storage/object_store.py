@@ -39,6 +39,8 @@ MANIFEST_SUFFIX = ".manifest"
 _V2_DIGITS = 20
 _V2_LENGTH = _V2_DIGITS + len(MANIFEST_SUFFIX)
 _V2_TOP = 2**64 - 1
+_DETACHED = 2**63
+"""Detached versions have greater numbers."""
 _PAGE = 1000
 _CLIENT_KEYS = frozenset(
     {
@@ -144,6 +146,23 @@ def version_of(path: str) -> int | None:
     if digits == name or not digits.isdecimal():
         return None
     return _V2_TOP - int(digits) if len(digits) == _V2_DIGITS else int(digits)
+
+
+def is_detached(version: int) -> bool:
+    """Return whether a number is that of a detached version, which only its own manifest shows."""
+    return version >= _DETACHED
+
+
+def detached_name(version: int) -> str:
+    """Return the file name of a detached version's manifest."""
+    return f"d{version}{MANIFEST_SUFFIX}"
+
+
+def detached_version_of(path: str) -> int | None:
+    """Return the version of a detached manifest's path; None for any other file."""
+    digits = path.rpartition("/")[2].removeprefix("d").removesuffix(MANIFEST_SUFFIX)
+    is_number = digits.isascii() and digits.isdecimal() and is_detached(int(digits))
+    return int(digits) if is_number and path.endswith(detached_name(int(digits))) else None
 
 
 def open_store(location: str, storage_options: Mapping[str, str]) -> ObjectStore | None:

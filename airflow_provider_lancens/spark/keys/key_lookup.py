@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
@@ -53,8 +54,12 @@ def look_up(target: ResolvedTable, request: WriteRequest) -> KeyLookup:
         InvalidTableStateError: (19) it cannot be determined whether the key was committed.
     """
     started, policy = time.monotonic(), request.on_existing_key
+    key = request.idempotency_key
+    if key is None:
+        # What is staged is committed under its key by another call, which looks it up.
+        key = unique_key() if request.publish else f"staged/{uuid.uuid4()}"
     write = KeyedWrite(
-        unique_key() if request.idempotency_key is None else request.idempotency_key,
+        key,
         digest(request.fingerprint) if request.fingerprint else "",
         policy,
         str(request.occasion or "") if policy in REPEATING else "",

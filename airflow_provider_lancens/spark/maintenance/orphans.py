@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import TYPE_CHECKING, Self
 
 from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
@@ -23,6 +24,7 @@ from airflow_provider_lancens.namespace.storage.object_store import (
     MANIFEST_SUFFIX,
     RECORDED,
     VERSIONS,
+    detached_version_of,
     version_of,
 )
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
@@ -37,6 +39,12 @@ from airflow_provider_lancens.spark.commit.write_lease import (
     stray_heartbeats,
 )
 from airflow_provider_lancens.spark.keys import FOLDERS as KEY_FOLDERS
+from airflow_provider_lancens.spark.publish.staged_versions import (
+    TAGS,
+    StagedVersion,
+    is_staged_tag,
+    staged_versions,
+)
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 
@@ -51,7 +59,7 @@ _SLACK = timedelta(minutes=1)
 """Allowed clock skew between a storage's machines."""
 _DATA = "data"
 _FOLDERS = {_DATA: (".lance",), "_deletions": (".arrow", ".bin")}
-_DETACHED, _BRANCHES = "d", "tree"
+_BRANCHES = "tree"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +101,8 @@ def remove_orphans(
         What was removed.
 
     Raises:
-        UnsupportedOperationError: (0) it has branches or detached versions, which may refer to anything.
+        UnsupportedOperationError: (0) it has branches, or detached versions that weren't staged by this
+            package, which may refer to anything.
         TableNotFoundError: (4) the table isn't declared.
         InvalidInputError: (13) an argument is invalid.
         ServiceUnavailableError: (17) the storage didn't answer; run it again.
@@ -134,7 +143,7 @@ class _Search:
     threshold: datetime
 
     def remove(self, *, dry_run: bool) -> Orphans:
-        self._check_countable()
+        self._staged()  # refuses other detached versions before anything is done
         old = [file for file in self._written() if file.modified < self.threshold and not file.linked]
         folders = self.files.folders(_DATA)
         leases = _Leases.of(self.files, self.threshold)
@@ -166,30 +175,33 @@ class _Search:
 
     def _orphans(self, old: list[StoredFile], folders: list[str], leases: _Leases) -> list[StoredFile]:
         beginning = min(lease.began for lease in leases.alive) - _SLACK
-        kept = self._referred_to()
-        orphans = [file for file in old if file.modified < beginning and file.path not in kept]
-        for folder in folders:
-            # Of blobs: each folder has the name of the data file that they belong to.
-            if f"{folder}.lance" not in kept:
-                blobs = self.files.below(folder)
-                orphans += [
-                    file
-                    for file in blobs
-                    if file.modified < min(beginning, self.threshold) and not file.linked
-                ]
-        return orphans
+        tags = [file for file in self.files.below(TAGS) if is_staged_tag(file.path)]
+        staged = self._staged()
+        expired = [one for one in staged if one.created < min(self.threshold, datetime.now(UTC) - A_WEEK)]
+        current = [one for one in staged if one not in expired]
+        kept = self._referred_to(current) | {one.tag for one in current}
+        # Of blobs: each folder has the name of the data file that they belong to.
+        blobs = [self.files.below(folder) for folder in folders if f"{folder}.lance" not in kept]
+        manifests = (self.files.stat(one.path) for one in expired)
+        candidates = [*old, *tags, *chain(*blobs), *(file for file in manifests if file is not None)]
+        begun_before = min(beginning, self.threshold)
+        return [
+            file
+            for file in candidates
+            if file.modified < begun_before and file.path not in kept and not file.linked
+        ]
 
     def _written(self) -> Iterator[StoredFile]:
         for folder, endings in _FOLDERS.items():
             yield from (file for file in self.files.below(folder) if file.path.endswith(endings))
         yield from PendingCommitFiles(self.files).on_the_way()
 
-    def _referred_to(self) -> set[str]:
+    def _referred_to(self, staged: Iterable[StagedVersion]) -> set[str]:
         # Called first: it gives the newest version of a managed table its final name.
         newest = self.target.latest_version()
         manifests = self.target.dataset.manifests
         by_path = DatasetRef(self.target.dataset.location, self.target.dataset.storage_options)
-        versions = manifests.all()
+        versions = [*manifests.all(), *(one.version for one in staged)]
         kept: set[str] = set()
         for version in versions:
             try:
@@ -197,21 +209,29 @@ class _Search:
             except ValueError:
                 if manifests.find(version) is not None:
                     raise
-                # cleaned up meanwhile, and its own files with it
+                # cleaned up or discarded meanwhile, and its own files with it
         if newest is not None:
             # For a managed table the file of that name may be another one: a direct writer may have used it.
             kept |= referenced_files(self.target.open(newest))
         return kept | PendingCommitFiles(self.files).needed(newest)
 
-    def _check_countable(self) -> None:
-        names = [file.path.rpartition("/")[2] for file in self.files.below(VERSIONS)]
-        detached = any(name.startswith(_DETACHED) and name.endswith(MANIFEST_SUFFIX) for name in names)
-        if detached or self.files.folders(_BRANCHES):
-            what = "detached versions" if detached else "branches"
+    def _staged(self) -> list[StagedVersion]:
+        """Return the staged versions, if the table has no other ones that only its own manifest shows."""
+        manifests = self.files.below(VERSIONS)
+        detached = sum(detached_version_of(file.path) is not None for file in manifests)
+        staged = list(staged_versions(self.target)) if detached else []
+        if len(staged) < detached or self.files.folders(_BRANCHES):
+            what = "detached versions" if len(staged) < detached else "branches"
             raise UnsupportedOperationError(
                 f"table {self.target.id}: it has {what}, which may refer to files that no version "
                 f"refers to; remove the {what} first"
             )
+        return staged
+
+
+def _is_final(path: str) -> bool:
+    """Return whether a manifest is that of a version, also of a staged one."""
+    return version_of(path) is not None or detached_version_of(path) is not None
 
 
 _TRANSACTIONS, _TRANSACTION_SUFFIX = "_transactions", ".txn"
@@ -239,7 +259,7 @@ class PendingCommitFiles:
             newest: the newest version. Its manifest may be a recorded one, and not have its final name yet.
         """
         records = [file.path for file in self._records() if version_of(file.path) == newest]
-        finals = [file.path for file in self.files.below(VERSIONS) if version_of(file.path) is not None]
+        finals = [file.path for file in self.files.below(VERSIONS) if _is_final(file.path)]
         return {*records, *(path for manifest in (*records, *finals) for path in self._named_in(manifest))}
 
     def _records(self) -> Iterator[StoredFile]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
+from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.spark.table.credential_vendor import vendor_arguments
 
@@ -55,7 +56,7 @@ class DatasetRef:
         import lance
 
         options = snapshot(self.storage_options)
-        if self.decider is None:
+        if self.decider is None or (version is not None and is_detached(version)):
             renewal = vendor_arguments(self.location, self.storage_options)
             return lance.LanceDataset(
                 self.location, version, storage_options=options, serialized_manifest=manifest, **renewal

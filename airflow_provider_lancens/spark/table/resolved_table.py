@@ -21,6 +21,7 @@ from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
 from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
 from airflow_provider_lancens.namespace.locations import normalize
 from airflow_provider_lancens.namespace.managed.managed_versions import unknown_versions_error
+from airflow_provider_lancens.namespace.storage.object_store import VERSIONS, detached_name, is_detached
 from airflow_provider_lancens.namespace.storage.vended_options import EXPIRES_AT, VendedOptions
 from airflow_provider_lancens.namespace.table_properties import WRITES
 from airflow_provider_lancens.spark.executor_failures import storage_failures
@@ -92,6 +93,12 @@ class ResolvedTable:
         Raises:
             TableVersionNotFoundError: (11) it doesn't.
         """
+        if is_detached(version):
+            if self.dataset.manifests.stat(f"{VERSIONS}/{detached_name(version)}") is None:
+                raise TableVersionNotFoundError(
+                    f"table {self.id} has no staged version {version}: it was discarded, or it has expired"
+                )
+            return
         try:
             self.versions.describe_table_version(DescribeTableVersionRequest(id=self.parts, version=version))
         except TableVersionNotFoundError as error:

@@ -17,6 +17,7 @@ from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.keys import KeyAttempts, KeyedCommit, KeyLookup, confirm_unknown, look_up
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteRequest, WriteResult
+from airflow_provider_lancens.spark.publish.staged_versions import find_staged
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 from airflow_provider_lancens.spark.write.compared_rows import compared_rows, frame_rows, stored_columns
 from airflow_provider_lancens.spark.write.deleted_keys import collect_keys
@@ -41,6 +42,8 @@ def write_rows(rows: Rows, lookup: KeyLookup) -> WriteResult:
     """
     if lookup.earlier is not None:
         return skipped_write(lookup, lookup.earlier)
+    if not lookup.request.publish and (staged := staged_before(lookup)) is not None:
+        return staged
     target = lookup.target
     with storage_failures(target.dataset.location, target.dataset.storage_options):
         request = lookup.request
@@ -61,6 +64,8 @@ def write_rows(rows: Rows, lookup: KeyLookup) -> WriteResult:
             keys = None if deleted is None else collect_keys(deleted, plan.key_columns)
             outcome = plan.commit(target, written, lease, attempts, keys)
     result = outcome.commit.result(target.id, lookup.started, committed=outcome.made_here)
+    if outcome.made_here and not request.publish:
+        result = replace(result, previous_version=plan.base, published=False)
     _log.info("%s", result)
     return result
 
@@ -122,6 +127,15 @@ def confirm_write(
                 f"table {target.id}: no write under idempotency key {idempotency_key!r} is in doubt, so "
                 "there is nothing to confirm"
             )
+
+
+def staged_before(lookup: KeyLookup) -> WriteResult | None:
+    """Return the result of an earlier run that staged a write; None if there is none."""
+    if lookup.latest is None or (staged := find_staged(lookup.target, lookup.write)) is None:
+        return None
+    result = staged.commit.result(lookup.target.id, lookup.started, committed=False)
+    _log.info("table %s: an earlier run has staged this write as version %d", result.table, result.version)
+    return replace(result, previous_version=staged.recipe.base, published=False)
 
 
 def skipped_write(lookup: KeyLookup, earlier: KeyedCommit) -> WriteResult:

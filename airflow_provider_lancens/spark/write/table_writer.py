@@ -45,6 +45,7 @@ def write_table(
     sequence_by: str | None = None,
     delete_when: str | None = None,
     update_columns: Sequence[str] | None = None,
+    publish: bool = True,
 ) -> WriteResult:
     """Write a DataFrame to a declared table, in one commit.
 
@@ -90,6 +91,8 @@ def write_table(
             only the condition needs aren't written.
         update_columns: an ``upsert`` updates only these columns of rows that exist. The new rows may
             lack the others, which are then null in rows that are added.
+        publish: False stages the rows: `version` is then one that no reader finds but by its number,
+            until `publish_version` publishes or `discard_version` discards it.
 
     Returns:
         The version with the rows, and their counts. An append of no rows to an existing data set commits
@@ -115,6 +118,7 @@ def write_table(
         sequence_by=sequence_by,
         delete_when=delete_when,
         update_columns=update_columns,
+        publish=publish,
     )
     with resolved_table(namespace, table) as target:
         return write_rows(FrameRows(df), look_up(target, request))

@@ -27,6 +27,8 @@ from airflow_provider_lancens.spark.commit.table_changes import (
 from airflow_provider_lancens.spark.commit.upsert import Upsert, check_keys, read_keys
 from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedCommit, KeyedWrite, KeyLookup
 from airflow_provider_lancens.spark.options import WriteRequest
+from airflow_provider_lancens.spark.publish.stage import stage
+from airflow_provider_lancens.spark.publish.staged_versions import Recipe
 from airflow_provider_lancens.spark.read.table_reader import check_filter
 from airflow_provider_lancens.spark.table.dataset_ref import small_manifest
 from airflow_provider_lancens.spark.table.described_columns import describe_columns
@@ -72,6 +74,11 @@ class WritePlan:
                 replace them.
         """
         base, request = lookup.latest, lookup.request
+        if base is None and not request.publish:
+            raise InvalidInputError(
+                f"table {lookup.target.id}: publish=False: nothing has been written to it yet, and its first "
+                "version can't be staged; publish a first version, which may have no rows"
+            )
         kind: Callable[..., TableChange] = _KINDS[request.mode]
         task = _task(lookup, columns)
         if request.replace_where is not None:
@@ -96,7 +103,7 @@ class WritePlan:
         attempts: KeyAttempts | None = None,
         deleted: pa.Table | None = None,
     ) -> CommitOutcome:
-        """Commit what the executors wrote; an append of no rows commits nothing.
+        """Commit or stage what the executors wrote; an append of no rows commits nothing.
 
         Args:
             target: the table.
@@ -121,6 +128,8 @@ class WritePlan:
             keys = self._keys(target, fragments, lease, deleted)
             kind = partial(kind, keys=keys, compared=self.request.compares_rows)
         change = kind(table=str(target.id), base=self.base, schema=self.task.schema, fragments=fragments)
+        if not self.request.publish:
+            return stage(target, self.write, change, counts, self._recipe(change), lease)
         stable_row_ids = self.request.options.enable_stable_row_ids
         committer = Committer(target, self.write, counts, stable_row_ids, lease, attempts)
         outcome = committer.commit(change, self.looked_up_to)
@@ -130,6 +139,11 @@ class WritePlan:
         if outcome.made_here and (self.base is None or not keeps_columns):
             describe_columns(target, self.task.schema)
         return outcome
+
+    def _recipe(self, change: TableChange) -> Recipe:
+        condition = change.condition if isinstance(change, ReplaceWhere) else None
+        on, compared = tuple(self.request.on or ()), self.request.compares_rows
+        return Recipe(self.request.mode, self.base or 0, on, compared, condition)
 
     @property
     def key_columns(self) -> pa.Schema:

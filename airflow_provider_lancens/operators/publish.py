@@ -1,0 +1,93 @@
+"""Operators on staged versions: publish one as the table's next version, or discard it with its files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
+from airflow_provider_lancens.operators.lance_operator import LanceOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class LancePublishOperator(LanceOperator):
+    """Make a version that an ingestion staged the table's next version, exactly once, without copying.
+
+    What others committed since it was staged is kept: an append and an upsert are applied on top of it; an
+    overwrite is refused if others wrote rows that it would replace unseen. A task that is retried or
+    cleared finds its commit and commits nothing.
+
+    Its XCom is ``{"table": str, "version": int, "previous_version": int | None, "rows": int, "files": int,
+    "bytes": int, "seconds": float, "committed": bool, "published": bool}``. ``published`` is true;
+    ``committed`` is false if an earlier run published it. If an outlet is the table's asset or an asset
+    alias, the extra of its event contains the table and both versions.
+
+    Args:
+        staged: the staged version: the output of an ingestion with ``publish=False``, or a mapping with its
+            ``table`` and ``version``. Templated.
+        lance_conn_id: a connection of any of this provider's types. Templated.
+    """
+
+    template_fields: Sequence[str] = ("staged", *LanceOperator.template_fields)
+    operator_extra_links = (LancePageLink(), LanceGlueTableLink())
+
+    def __init__(self, *, staged: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.staged = staged
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Publish the version, or return the commit by which an earlier run did.
+
+        Raises:
+            AirflowFailException: there is no such table or version: it was discarded, or has expired.
+            LanceRetryableError: others committed meanwhile, or the metastore or the storage is unavailable.
+        """
+        from airflow_provider_lancens.operators._spark.ingest_sources import PinnedTable
+        from airflow_provider_lancens.operators._spark.result_log import log_result
+        from airflow_provider_lancens.spark.publish.publish_version import publish_version
+
+        staged = PinnedTable.parse("staged", self.staged)
+        with self.connected(f"publishing a version of table {str(staged.table)!r}") as namespace:
+            result = publish_version(namespace, staged.table, staged.version)
+        self.note_version(context, staged.table, result.version, result.previous_version)
+        log_result(self.lance_conn_id, result)
+        return result.as_dict()
+
+
+class LanceDiscardOperator(LanceOperator):
+    """Discard a version that an ingestion staged, with the files that were written for it.
+
+    The rows of a version that was published remain. A task that is retried or cleared succeeds.
+
+    Its XCom is ``{"table": str, "version": int, "discarded": bool}``; ``discarded`` is false if there was no
+    such version any more.
+
+    Args:
+        staged: the staged version: the output of an ingestion with ``publish=False``, or a mapping with its
+            ``table`` and ``version``. Templated.
+        lance_conn_id: a connection of any of this provider's types. Templated.
+    """
+
+    template_fields: Sequence[str] = ("staged", *LanceOperator.template_fields)
+    operator_extra_links = (LancePageLink(), LanceGlueTableLink())
+
+    def __init__(self, *, staged: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.staged = staged
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Discard the version.
+
+        Raises:
+            AirflowFailException: there is no such table, or the version is no staged one.
+            LanceRetryableError: the metastore or the storage is unavailable.
+        """
+        from airflow_provider_lancens.operators._spark.ingest_sources import PinnedTable
+        from airflow_provider_lancens.spark.publish.publish_version import discard_version
+
+        staged = PinnedTable.parse("staged", self.staged)
+        with self.connected(f"discarding a version of table {str(staged.table)!r}") as namespace:
+            discarded = discard_version(namespace, staged.table, staged.version)
+        return {"table": str(staged.table), "version": staged.version, "discarded": discarded}

@@ -1,0 +1,1 @@
+"""Versions that a write stages without publishing them: staged, read, then published or discarded."""

@@ -1,0 +1,155 @@
+"""Publish a staged version as the table's next version, exactly once, or discard it with its files."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from lance_namespace.errors import InvalidInputError, InvalidTableStateError, TableVersionNotFoundError
+
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.storage.missing_files import example_of
+from airflow_provider_lancens.namespace.storage.object_store import is_detached
+from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
+from airflow_provider_lancens.spark.commit.table_changes import Overwrite
+from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease, leases_of
+from airflow_provider_lancens.spark.keys import KeyedCommit, KeyLookup, look_up
+from airflow_provider_lancens.spark.options import WriteRequest, WriteResult
+from airflow_provider_lancens.spark.publish.staged_versions import StagedVersion, open_staged
+from airflow_provider_lancens.spark.table.described_columns import describe_columns
+from airflow_provider_lancens.spark.table.history import read_transaction
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
+
+if TYPE_CHECKING:
+    from lance_namespace import LanceNamespace
+
+_log = logging.getLogger(__name__)
+
+EXPIRES_AFTER = timedelta(days=6)
+"""A clean-up by any client of Lance removes files that no published version refers to after seven days."""
+
+
+def publish_version(
+    namespace: NamespaceSpec | LanceNamespace, table: TableId | str, version: int
+) -> WriteResult:
+    """Make a staged version the table's next version, without copying its files.
+
+    It is committed under the idempotency key of its write, so that a repetition finds the commit. Rows that
+    others wrote since it was staged are treated as by the write itself: an append and an upsert are applied
+    to them, an overwrite is refused if there are any.
+
+    Args:
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier, such as ``db$table``.
+        version: the `version` in the result of a write with ``publish=False``. If that write found its rows
+            published by an earlier run, it is that version, and nothing is left to do.
+
+    Returns:
+        The version with the rows, and what was written for it.
+
+    Raises:
+        TableNotFoundError: (4) the table isn't declared.
+        TableVersionNotFoundError: (11) there is no such version: it was discarded, or it has expired.
+        InvalidInputError: (13) other rows were published under its idempotency key.
+        ConcurrentModificationError: (14) it conflicts with a commit that others made since it was staged.
+        InvalidTableStateError: (19) it was staged more than six days ago, or files of it were removed.
+    """
+    with resolved_table(namespace, table) as target:
+        if not is_detached(version):
+            return _published(target, version)
+        # Before the version is opened: a discard removes its manifest, and then looks for leases.
+        with acquire_lease(target.dataset).kept_alive(end=True) as lease:
+            staged = open_staged(target, version)
+            lookup = _look_up(target, staged)
+            found = _published_as(lookup, staged)
+            outcome = CommitOutcome(found, made_here=False) if found else _publish(lookup, staged, lease)
+            target.dataset.manifests.remove(staged.tag)
+            result = outcome.commit.result(target.id, lookup.started, committed=outcome.made_here)
+    did = "published" if outcome.made_here else "an earlier run had published"
+    _log.info("table %s: %s staged version %d as version %d", result.table, did, version, result.version)
+    return result
+
+
+def discard_version(namespace: NamespaceSpec | LanceNamespace, table: TableId | str, version: int) -> bool:
+    """Discard a staged version, with the files that were written for it.
+
+    Args:
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier, such as ``db$table``.
+        version: the `version` in the result of a write with ``publish=False``.
+
+    Returns:
+        Whether there was such a version. The rows of one that was published remain.
+
+    Raises:
+        TableNotFoundError: (4) the table isn't declared.
+        InvalidInputError: (13) it is no staged version.
+    """
+    if not is_detached(version):
+        raise InvalidInputError(
+            f"version={version}: isn't a staged version; to undo a published one, restore an older version"
+        )
+    with resolved_table(namespace, table) as target:
+        try:
+            staged = open_staged(target, version)
+        except TableVersionNotFoundError:
+            return False
+        files = target.dataset.manifests
+        files.remove(staged.path, staged.tag)
+        # Whoever publishes it has a lease already, or will miss the manifest.
+        if leases_of(files):
+            _log.info("table %s: other writes run; a clean-up of orphans removes the files", target.id)
+        elif (found := _look_up(target, staged).earlier) is None or not staged.write.is_done_by(found):
+            files.remove(*staged.files)
+    _log.info("table %s: discarded staged version %d", target.id, version)
+    return True
+
+
+def _look_up(target: ResolvedTable, staged: StagedVersion) -> KeyLookup:
+    return look_up(target, WriteRequest(idempotency_key=staged.key))
+
+
+def _published_as(lookup: KeyLookup, staged: StagedVersion) -> KeyedCommit | None:
+    found = lookup.earlier
+    if found is not None and not staged.write.is_done_by(found):
+        raise InvalidInputError(
+            f"table {lookup.target.id}: version {found.version} was published under idempotency key "
+            f"{staged.key!r} with other data; discard staged version {staged.version}"
+        )
+    return found
+
+
+def _published(target: ResolvedTable, version: int) -> WriteResult:
+    """Return the result of the write that made a version."""
+    target.check_version(version)
+    transaction = read_transaction(target.open(version), version)
+    found = KeyedCommit(version) if transaction is None else KeyedCommit.of(version, transaction)
+    return replace(found.result(target.id, 0.0, committed=False), seconds=0.0)
+
+
+def _publish(lookup: KeyLookup, staged: StagedVersion, lease: WriteLease) -> CommitOutcome:
+    target = lookup.target
+    _check_complete(target, staged)
+    change = staged.recipe.change(target, staged.schema, staged.fragments)
+    committer = Committer(target, staged.write, staged.commit.counts, lease=lease)
+    outcome = committer.commit(change, lookup.version)
+    if isinstance(change, Overwrite):
+        describe_columns(target, staged.schema)
+    return outcome
+
+
+def _check_complete(target: ResolvedTable, staged: StagedVersion) -> None:
+    age = datetime.now(UTC) - staged.created
+    if age > EXPIRES_AFTER:
+        raise InvalidTableStateError(
+            f"table {target.id}: version {staged.version} was staged {age.days} days ago; after "
+            f"{EXPIRES_AFTER.days} days any clean-up may remove its files; discard it, and write it again"
+        )
+    files = target.dataset.manifests
+    if missing := [path for path in staged.files if files.stat(path) is None]:
+        raise InvalidTableStateError(
+            f"table {target.id}: files of staged version {staged.version} were removed: "
+            f"{example_of(missing)}; discard it, and write it again"
+        )

@@ -1,0 +1,67 @@
+"""Stage what a write has written: as a version that readers find only by its number."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+
+from lance_namespace.errors import ConcurrentModificationError
+
+from airflow_provider_lancens.spark.commit.committer import CommitOutcome
+from airflow_provider_lancens.spark.commit.table_changes import TableChange
+from airflow_provider_lancens.spark.commit.write_lease import WriteLease
+from airflow_provider_lancens.spark.keys import Counts, KeyedCommit, KeyedWrite
+from airflow_provider_lancens.spark.publish.staged_versions import Recipe, tag_of
+from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
+from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+
+
+def stage(
+    target: ResolvedTable,
+    write: KeyedWrite,
+    change: TableChange,
+    counts: Counts,
+    recipe: Recipe,
+    lease: WriteLease,
+) -> CommitOutcome:
+    """Stage a change: commit it as a detached version that follows the version onto which it was written.
+
+    That version is tagged, so that no clean-up removes it or its files while they are needed.
+
+    Args:
+        target: the table.
+        write: what identifies the write.
+        change: the fragments, and what they do.
+        counts: what was written.
+        recipe: how the change is made again when it is published.
+        lease: the lease of the write.
+
+    Raises:
+        ConcurrentModificationError: (14) the table was removed or restored, or that version cleaned up.
+    """
+    from lance import LanceDataset, Transaction
+
+    if (target.latest_version() or 0) < recipe.base:
+        raise _gone(target, recipe.base)
+    # A detached version concerns no version authority: it is committed by path.
+    try:
+        base = DatasetRef(target.dataset.location, target.dataset.storage_options).open(recipe.base)
+    except ValueError as error:
+        if target.dataset.manifests.find(recipe.base) is not None:
+            raise
+        raise _gone(target, recipe.base) from error
+    step = change.apply_to(base)
+    commit = KeyedCommit(recipe.base, str(uuid.uuid4()), step.counts or counts, write.fingerprint)
+    properties = {**commit.as_properties(write.key), **recipe.as_properties()}
+    transaction = Transaction(recipe.base, step.operation, commit.uuid, properties)
+    lease.check()
+    base.tags.create(tag_of(commit.uuid), recipe.base)
+    made = LanceDataset.commit(base, transaction, read_version=recipe.base, detached=True)
+    return CommitOutcome(replace(commit, version=made.version), made_here=True)
+
+
+def _gone(target: ResolvedTable, version: int) -> ConcurrentModificationError:
+    return ConcurrentModificationError(
+        f"table {target.id}: version {version}, on which this write is based, was removed meanwhile; "
+        "nothing was staged, run it again"
+    )

@@ -1,0 +1,186 @@
+"""Staged versions of a table: complete versions that only those see who are given their number.
+
+Lance calls them detached: their manifests have other names, no version follows them, and no listing of
+versions contains them. The transaction of a staged version says under which idempotency key, and as which
+change, it is to be published.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+from lance_namespace.errors import TableVersionNotFoundError
+
+from airflow_provider_lancens.namespace.storage.object_store import (
+    VERSIONS,
+    detached_name,
+    detached_version_of,
+)
+from airflow_provider_lancens.spark.commit.replace_where import ReplaceWhere
+from airflow_provider_lancens.spark.commit.table_changes import Append, Overwrite, TableChange
+from airflow_provider_lancens.spark.commit.upsert import Upsert, read_keys
+from airflow_provider_lancens.spark.keys import IDEMPOTENCY_KEY, KeyedCommit, KeyedWrite
+from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+
+if TYPE_CHECKING:
+    from lance import FragmentMetadata, Transaction
+
+    from airflow_provider_lancens.namespace.storage.table_files import StoredFile
+
+_STAGED = "lancens.staged"
+"""The property of a transaction that made a staged version: a `Recipe`."""
+
+
+TAGS = "_refs/tags"
+"""Where Lance has the tags of a table."""
+_TAG = "lancens-staged-"
+
+
+def tag_of(uuid: str) -> str:
+    """Return the tag that keeps the version onto which a transaction with this UUID was staged."""
+    return f"{_TAG}{uuid}"
+
+
+def is_staged_tag(path: str) -> bool:
+    """Return whether a file is that of such a tag."""
+    return path.startswith(f"{TAGS}/{_TAG}")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How the change of a staged version is made again, when it is published."""
+
+    mode: str
+    base: int
+    """The version that was the newest when the write began."""
+    on: Sequence[str] = ()
+    """The key columns of an upsert."""
+    compared: bool = False
+    """Whether the rows of an upsert were chosen by comparing them with those of `base`."""
+    condition: str | None = None
+    """The condition on the rows that are replaced, in Lance's SQL dialect."""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parse the property."""
+        return cls(**json.loads(text))
+
+    def as_properties(self) -> dict[str, str]:
+        """Return it as a property of a transaction."""
+        fields = {name: getattr(self, name) for name in ("mode", "base", "compared", "condition")}
+        return {_STAGED: json.dumps({**fields, "on": list(self.on)})}
+
+    def change(
+        self, target: ResolvedTable, schema: pa.Schema, fragments: Sequence[FragmentMetadata]
+    ) -> TableChange:
+        """Return the change that adds these fragments to a table."""
+        table = str(target.id)
+        if self.condition is not None:
+            return ReplaceWhere(table, self.base, schema, fragments, self.condition)
+        if self.mode == "upsert":
+            columns = pa.schema([schema.field(name) for name in self.on])
+            keys = read_keys(target.dataset, fragments, columns, None, table)
+            return Upsert(table, self.base, schema, fragments, keys, self.compared)
+        kind = Append if self.mode == "append" else Overwrite
+        return kind(table, self.base, schema, fragments)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedVersion:
+    """One staged version."""
+
+    version: int
+    """Its number, which has no order."""
+    path: str
+    """Its manifest, relative to the table's location."""
+    created: datetime
+    """By the storage's clock."""
+    recipe: Recipe
+    schema: pa.Schema = field(repr=False)
+    transaction: Transaction = field(repr=False)
+
+    @property
+    def key(self) -> str:
+        """The idempotency key of its write."""
+        return str(self._properties[IDEMPOTENCY_KEY])
+
+    @property
+    def commit(self) -> KeyedCommit:
+        """Its commit, with its counts and its fingerprint."""
+        return KeyedCommit.of(self.version, self.transaction)
+
+    @property
+    def write(self) -> KeyedWrite:
+        """What identifies the commit that publishes it."""
+        return KeyedWrite(self.key, self.commit.fingerprint)
+
+    @property
+    def tag(self) -> str:
+        """The file of the tag that keeps the version onto which it was staged."""
+        return f"{TAGS}/{tag_of(self.commit.uuid)}.json"
+
+    @property
+    def fragments(self) -> list[FragmentMetadata]:
+        """What was written for it."""
+        operation: Any = self.transaction.operation
+        added = getattr(operation, "new_fragments", None)
+        return list(operation.fragments if added is None else added)
+
+    @property
+    def files(self) -> list[str]:
+        """The data files that were written for it, relative to the table's location."""
+        return [f"data/{file.path}" for fragment in self.fragments for file in fragment.files]
+
+    @property
+    def _properties(self) -> dict[str, str]:
+        return self.transaction.transaction_properties or {}
+
+
+def open_staged(target: ResolvedTable, version: int) -> StagedVersion:
+    """Open a staged version.
+
+    Raises:
+        TableVersionNotFoundError: (11) there is none with this number.
+    """
+    target.check_version(version)
+    file = target.dataset.manifests.stat(f"{VERSIONS}/{detached_name(version)}")
+    staged = None if file is None else _staged(target, file)
+    if staged is None:
+        raise TableVersionNotFoundError(
+            f"table {target.id}: version {version} was not staged by this package"
+        )
+    return staged
+
+
+def staged_versions(target: ResolvedTable) -> Iterator[StagedVersion]:
+    """Yield all staged versions of a table, by one listing and a manifest for each."""
+    for file in target.dataset.manifests.below(VERSIONS):
+        if detached_version_of(file.path) is not None and (staged := _staged(target, file)) is not None:
+            yield staged
+
+
+def find_staged(target: ResolvedTable, write: KeyedWrite) -> StagedVersion | None:
+    """Return a version that was staged under a key with the same data; None if there is none."""
+    of_key = (staged for staged in staged_versions(target) if staged.key == write.key)
+    return next((staged for staged in of_key if write.is_done_by(staged.commit)), None)
+
+
+def _staged(target: ResolvedTable, file: StoredFile) -> StagedVersion | None:
+    """Return the version of a detached manifest; None if another client made it, or it was removed."""
+    version = detached_version_of(file.path) or 0
+    try:
+        dataset = target.open(version)
+    except ValueError:
+        if target.dataset.manifests.stat(file.path) is not None:
+            raise
+        return None
+    transaction = dataset.read_transaction(version)
+    recipe = None if transaction is None else (transaction.transaction_properties or {}).get(_STAGED)
+    if transaction is None or recipe is None:
+        return None
+    return StagedVersion(version, file.path, file.modified, Recipe.parse(recipe), dataset.schema, transaction)

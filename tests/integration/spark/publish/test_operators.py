@@ -1,0 +1,75 @@
+"""Tasks that stage, publish and discard, with the asset event that tells others."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException, Asset
+
+from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
+from airflow_provider_lancens.operators.publish import LanceDiscardOperator, LancePublishOperator
+from tests.integration.airflow.lifecycle import Attempt
+from tests.integration.spark.maintenance.conftest import Maintained, rows
+
+Run = Callable[..., tuple[dict[str, Any], dict[str, Any]]]
+
+
+def more(spark: Any) -> Any:
+    return rows(spark, 3, 5)
+
+
+@pytest.fixture
+def run(hive: Maintained, connect: Callable[..., str]) -> Run:
+    """Run an operator as a worker does; return its XCom and the extra of the table's asset event."""
+    lake = connect(host=hive.spec.properties["uri"], extra={"root": hive.spec.properties["root"]})
+    asset = Asset(uri=f"lance://{lake}/{hive.id.replace('$', '/')}")
+    hive.write(rows(hive.spark, 0, 3))
+
+    def run(operator: type[Any], **arguments: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        events: dict[Any, Any] = defaultdict(lambda: SimpleNamespace(extra={}))
+        task = operator(task_id="task", lance_conn_id=lake, outlets=[asset], **arguments)
+        context: Any = {"ti": Attempt(), "run_id": "manual__1", "outlet_events": events}
+        return task.execute(context), events[asset].extra
+
+    return run
+
+
+@pytest.fixture
+def staged(run: Run, hive: Maintained) -> dict[str, Any]:
+    given = {"table": hive.id, "source": more, "idempotency_key": "day", "publish": False}
+    result, event = run(LanceSparkIngestOperator, **given)
+    again, _ = run(LanceSparkIngestOperator, **given)
+    assert event == {}
+    assert (again["version"], again["committed"]) == (result["version"], False)
+    return result
+
+
+def test_an_event_is_made_when_a_version_is_published(
+    run: Run, hive: Maintained, staged: dict[str, Any]
+) -> None:
+    published, event = run(LancePublishOperator, staged=staged)
+    again, _ = run(LancePublishOperator, staged=staged)
+
+    assert event == {"table": hive.id, "version": 2, "previous_version": 1}
+    assert (published["version"], published["committed"], published["published"]) == (2, True, True)
+    assert (again["version"], again["committed"]) == (2, False)
+    assert hive.ids() == [0, 1, 2, 3, 4]
+
+
+def test_a_discarded_version_is_not_published(run: Run, hive: Maintained, staged: dict[str, Any]) -> None:
+    discarded, event = run(LanceDiscardOperator, staged=staged)
+    again, _ = run(LanceDiscardOperator, staged=staged)
+
+    assert (discarded["discarded"], again["discarded"], event) == (True, False, {})
+    with pytest.raises(AirflowFailException, match="it was discarded, or it has expired"):
+        run(LancePublishOperator, staged=staged)
+    assert hive.ids() == [0, 1, 2]
+
+
+def test_a_mapping_without_a_version_is_refused(run: Run) -> None:
+    with pytest.raises(
+        AirflowFailException, match=r"staged=.*; allowed: a mapping with 'table' and 'version'"
+    ):
+        run(LancePublishOperator, staged={"table": "a$b"})

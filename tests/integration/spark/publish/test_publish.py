@@ -1,0 +1,297 @@
+"""Versions that are staged, read by their number, and then published once or discarded."""
+
+import os
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import lance
+import pytest
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    InvalidInputError,
+    InvalidTableStateError,
+    TableVersionNotFoundError,
+)
+
+from airflow_provider_lancens.namespace.storage.object_store import is_detached
+from airflow_provider_lancens.spark import (
+    WriteOptions,
+    WriteResult,
+    discard_version,
+    publish_version,
+    read_table,
+    remove_orphans,
+    write_table,
+)
+from airflow_provider_lancens.spark.maintenance import clean_up_versions, compact_table
+from airflow_provider_lancens.spark.publish import publish_version as publishing
+from airflow_provider_lancens.spark.table.resolved_table import resolved_table
+from tests.integration.spark.maintenance.conftest import Maintained, on, rows
+
+EVERYWHERE = on("stored", "hive", "on_glue")
+
+
+def stage(table: Maintained, first: int, end: int, **how: Any) -> WriteResult:
+    return write_table(rows(table.spark, first, end), table.spec, table.id, publish=False, **how)
+
+
+def publish(table: Maintained, staged: WriteResult) -> WriteResult:
+    return publish_version(table.spec, table.id, staged.version)
+
+
+def words(table: Maintained, version: int | None = None) -> dict[int, str]:
+    found = read_table(table.spark, table.spec, table.id, version=version).collect()
+    assert len({row["id"] for row in found}) == len(found)
+    return {row["id"]: row["word"] for row in found}
+
+
+@EVERYWHERE
+def test_a_staged_version_is_seen_by_those_alone_who_have_its_number(table: Maintained) -> None:
+    base = table.write(rows(table.spark, 0, 3))
+
+    staged = stage(table, 3, 5)
+
+    assert (staged.published, staged.committed, staged.rows, staged.previous_version) == (
+        False,
+        True,
+        2,
+        base,
+    )
+    assert is_detached(staged.version)
+    assert table.ids() == [0, 1, 2]
+    assert table.newest.version == base
+    assert table.ids(staged.version) == [0, 1, 2, 3, 4]
+
+
+@EVERYWHERE
+def test_it_becomes_the_next_version_without_copying_its_files(table: Maintained) -> None:
+    base = table.write(rows(table.spark, 0, 3))
+    staged = stage(table, 3, 5)
+    files = {file.path for fragment in lance_fragments(table, staged.version) for file in fragment.files}
+
+    published = publish(table, staged)
+
+    assert (published.version, published.previous_version) == (base + 1, base)
+    assert (published.committed, published.published, published.rows) == (True, True, 2)
+    assert table.ids() == [0, 1, 2, 3, 4]
+    assert {f.path for fragment in table.newest.get_fragments() for f in fragment.metadata.files} == files
+
+
+def lance_fragments(table: Maintained, version: int) -> list[Any]:
+    location, options = table.described.location, table.described.storage_options
+    staged = lance.dataset(location, version=version, storage_options=options)
+    return [fragment.metadata for fragment in staged.get_fragments()]
+
+
+@on("stored", "hive")
+def test_rows_of_others_are_kept_when_it_is_published(table: Maintained) -> None:
+    table.write(rows(table.spark, 0, 3))
+    staged = stage(table, 3, 5)
+    table.write(rows(table.spark, 5, 8))
+    compact_table(table.spark, table.spec, table.id)
+
+    publish(table, staged)
+
+    assert table.ids() == list(range(8))
+
+
+@on("stored", "hive")
+def test_it_is_published_once(table: Maintained) -> None:
+    table.write(rows(table.spark, 0, 3))
+    staged = stage(table, 3, 5)
+    first = publish(table, staged)
+    table.write(rows(table.spark, 5, 6))
+
+    again = publish(table, staged)
+
+    assert (again.version, again.committed, again.rows) == (first.version, False, 2)
+    assert table.ids() == [0, 1, 2, 3, 4, 5]
+
+
+@on("stored")
+def test_a_rerun_of_the_write_finds_what_was_staged_and_what_was_published(table: Maintained) -> None:
+    table.write(rows(table.spark, 0, 3))
+    staged = stage(table, 3, 5, idempotency_key="day")
+
+    again = stage(table, 3, 5, idempotency_key="day")
+    published = publish(table, again)
+    afterwards = stage(table, 3, 5, idempotency_key="day")
+
+    assert (again.version, again.committed, again.published) == (staged.version, False, False)
+    assert (afterwards.version, afterwards.committed, afterwards.published) == (
+        published.version,
+        False,
+        True,
+    )
+    assert publish(table, afterwards).version == published.version
+    assert table.ids() == [0, 1, 2, 3, 4]
+
+
+@on("stored")
+def test_other_data_under_the_key_is_staged_beside(table: Maintained) -> None:
+    table.write(rows(table.spark, 0, 3))
+    first = stage(table, 3, 5, idempotency_key="day", fingerprint="first")
+    second = stage(table, 3, 6, idempotency_key="day", fingerprint="second")
+    publish(table, second)
+
+    with pytest.raises(InvalidInputError, match="with other data; discard"):
+        publish(table, first)
+
+    assert table.ids() == [0, 1, 2, 3, 4, 5]
+
+
+@on("stored", "hive")
+@pytest.mark.parametrize("stable", [False, True], ids=["row addresses", "stable row ids"])
+def test_an_upsert_is_published_onto_later_rows(table: Maintained, stable: bool) -> None:
+    options = WriteOptions(enable_stable_row_ids=stable)
+    table.write(rows(table.spark, 0, 3), options=options)
+    changed = table.spark.range(2, 4).selectExpr("id", "'changed' AS word")
+    staged = write_table(changed, table.spec, table.id, mode="upsert", on=["id"], publish=False)
+    table.write(rows(table.spark, 8, 9))
+
+    publish(table, staged)
+
+    assert words(table) == {0: "word 0", 1: "word 1", 2: "changed", 3: "changed", 8: "word 8"}
+    assert words(table, staged.version) == {0: "word 0", 1: "word 1", 2: "changed", 3: "changed"}
+
+
+@on("stored", "hive")
+def test_an_overwrite_is_published_only_if_nothing_was_written_since(table: Maintained) -> None:
+    table.write(rows(table.spark, 0, 3))
+    refused = stage(table, 10, 12, mode="overwrite")
+    table.write(rows(table.spark, 5, 6))
+
+    with pytest.raises(ConcurrentModificationError):
+        publish(table, refused)
+    assert table.ids() == [0, 1, 2, 5]
+    publish(table, stage(table, 10, 12, mode="overwrite"))
+
+    assert table.ids() == [10, 11]
+
+
+@on("stored")
+def test_a_part_is_replaced_when_it_is_published(table: Maintained) -> None:
+    table.write(rows(table.spark, 0, 5))
+    staged = stage(table, 3, 6, mode="overwrite", replace_where="id >= 3")
+    table.write(rows(table.spark, -2, 0))
+
+    publish(table, staged)
+
+    assert table.ids() == [-2, -1, 0, 1, 2, 3, 4, 5]
+
+
+@EVERYWHERE
+def test_a_discarded_version_is_gone_with_its_files(table: Maintained) -> None:
+    table.write(rows(table.spark, 0, 3))
+    before = files_of(table)
+    staged = stage(table, 3, 5)
+
+    assert discard_version(table.spec, table.id, staged.version)
+    assert not discard_version(table.spec, table.id, staged.version)
+
+    assert {file for file in files_of(table) if file.startswith("data/")} <= before
+    with pytest.raises(TableVersionNotFoundError, match="it was discarded, or it has expired"):
+        publish(table, staged)
+    assert table.ids() == [0, 1, 2]
+
+
+def files_of(table: Maintained) -> set[str]:
+    with resolved_table(table.spec, table.id) as target:
+        return {file.path for page in target.dataset.manifests.all_below("") for file in page}
+
+
+@on("stored", "hive")
+def test_the_rows_of_a_published_version_stay_when_it_is_discarded(table: Maintained) -> None:
+    table.write(rows(table.spark, 0, 3))
+    staged = stage(table, 3, 5)
+    publish(table, staged)
+
+    discard_version(table.spec, table.id, staged.version)
+
+    assert table.ids() == [0, 1, 2, 3, 4]
+
+
+@on("stored", "hive")
+def test_maintenance_keeps_what_is_staged(table: Maintained) -> None:
+    table.write(rows(table.spark, 0, 3))
+    staged = stage(table, 3, 5)
+    table.write(rows(table.spark, 5, 6))
+    compact_table(table.spark, table.spec, table.id)
+
+    clean_up_versions(table.spec, table.id, older_than=timedelta(0))
+    remove_orphans(table.spec, table.id, older_than=timedelta(minutes=10))
+
+    assert table.ids(staged.version) == [0, 1, 2, 3, 4]
+    publish(table, staged)
+    assert table.ids() == [0, 1, 2, 3, 4, 5]
+    assert not table.newest.tags.list()
+
+
+@on("stored")
+def test_the_files_of_an_expired_version_are_removed(
+    table: Maintained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.write(rows(table.spark, 0, 3))
+    staged = stage(table, 3, 5)
+    kept = stage(table, 5, 7)
+    location = Path(table.described.location)
+    written = {f"data/{file.path}" for one in lance_fragments(table, staged.version) for file in one.files}
+    manifest = location / "_versions" / f"d{staged.version}.manifest"
+    eight_days_ago = time.time() - 8 * 86400
+    for file in [manifest, *(location / "data").iterdir(), *(location / "_refs" / "tags").iterdir()]:
+        os.utime(file, (eight_days_ago, eight_days_ago))
+
+    removed = remove_orphans(table.spec, table.id, older_than=timedelta(minutes=10))
+
+    assert f"_versions/d{staged.version}.manifest" in removed.paths
+    assert {path for path in removed.paths if path.startswith("data/")} < written
+    assert len(table.newest.tags.list()) == 1
+    assert table.ids() == [0, 1, 2]
+    publish(table, kept)
+    assert table.ids() == [0, 1, 2, 5, 6]
+    assert not table.newest.tags.list()
+
+
+@on("stored")
+def test_a_version_that_was_staged_too_long_ago_is_not_published(
+    table: Maintained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.write(rows(table.spark, 0, 3))
+    staged = stage(table, 3, 5)
+    monkeypatch.setattr(publishing, "EXPIRES_AFTER", timedelta(0))
+
+    with pytest.raises(InvalidTableStateError, match="was staged 0 days ago"):
+        publish(table, staged)
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"mode": "create"}, "publish=False for mode 'create'"),
+        ({"schema_mode": "merge"}, "publish=False contradicts schema_mode='merge'"),
+        (
+            {"idempotency_key": "k", "on_existing_key": "write_again"},
+            "publish=False contradicts on_existing_key",
+        ),
+        ({"publish": None}, "publish: expected True or False"),
+    ],
+)
+def test_what_cannot_be_staged_is_refused(stored: Maintained, how: Any, message: str) -> None:
+    stored.write(rows(stored.spark, 0, 3))
+
+    with pytest.raises(InvalidInputError, match=message):
+        write_table(rows(stored.spark, 3, 5), stored.spec, stored.id, **{"publish": False, **how})
+
+
+def test_the_first_version_of_a_table_cannot_be_staged(stored: Maintained) -> None:
+    with pytest.raises(InvalidInputError, match="its first version can't be staged"):
+        stage(stored, 0, 3)
+
+
+def test_only_staged_versions_are_discarded(stored: Maintained) -> None:
+    version = stored.write(rows(stored.spark, 0, 3))
+
+    with pytest.raises(InvalidInputError, match=f"version={version}: isn't a staged version"):
+        discard_version(stored.spec, stored.id, version)
