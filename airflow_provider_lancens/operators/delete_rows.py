@@ -24,10 +24,10 @@ class LanceDeleteRowsOperator(LanceOperator):
     storage until a compaction and a clean-up.
 
     Its XCom is ``{"table": str, "version": int, "previous_version": int | None, "rows": int,
-    "files": int, "bytes": int, "seconds": float, "committed": bool}``: ``rows`` counts the deleted rows,
-    ``files`` the fragments that contained them; no bytes are written. ``committed`` is false if an earlier
-    run made the commit. If an outlet is the table's asset or an asset alias, the extra of its event contains
-    the table and both versions.
+    "files": int, "bytes": int, "seconds": float, "committed": bool, "published": bool}``: ``rows`` counts the
+    deleted rows, ``files`` the fragments that contained them; no bytes are written. ``committed`` is false if
+    an earlier run made the commit; ``published`` is true. If an outlet is the table's asset or an asset
+    alias, the extra of its event contains the table and both versions.
 
     Args:
         table: table identifier, ``database$table``. Templated.

@@ -68,6 +68,7 @@ def test_matching_rows_are_deleted_and_the_metastore_has_the_new_version(
         "files": 2,
         "bytes": 0,
         "committed": True,
+        "published": True,
     }
     assert numbers(orders) == [1, 4]
     assert orders.namespace.describe_table(DescribeTableRequest(id=orders.id)).version == 3

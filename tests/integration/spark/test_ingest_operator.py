@@ -67,6 +67,7 @@ def test_the_operator_returns_what_it_committed(ingest: Ingest, tables: list[str
         "rows": 10,
         "files": 2,
         "committed": True,
+        "published": True,
     }
 
 

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 FRAGMENTS = 12
 
 
-@pytest.mark.parametrize("table", [pytest.param("stored", marks=pytest.mark.long), "managed"], indirect=True)
+@pytest.mark.parametrize("table", ["stored", pytest.param("managed", marks=pytest.mark.long)], indirect=True)
 def test_a_killed_run_is_continued(table: Maintained, tmp_path: Path) -> None:
     fill(table, FRAGMENTS)
     log = tmp_path / "begun"
