@@ -6,6 +6,7 @@ meanwhile is checked at the commit, see `upsert`.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from airflow_provider_lancens.spark.read.table_reader import read_opened
 from airflow_provider_lancens.spark.write.row_sources import FrameRows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -95,10 +96,27 @@ def _is_valid(frame: DataFrame, condition: str, without: str | None = None) -> b
 
     # No rows, rather than these without a column: Spark would still find the column below them.
     schema = StructType([field for field in frame.schema.fields if field.name != without])
+    with _without_query_log():
+        try:
+            return bool(frame.sparkSession.createDataFrame([], schema).where(condition).schema)
+        except (AnalysisException, ParseException):
+            return False
+
+
+@contextmanager
+def _without_query_log() -> Iterator[None]:
+    """Keep PySpark from logging an invalid query as an error, where that it is invalid is the answer."""
     try:
-        return bool(frame.sparkSession.createDataFrame([], schema).where(condition).schema)
-    except (AnalysisException, ParseException):
-        return False
+        from pyspark.logger import PySparkLogger
+    except ImportError:  # before 4.0, which logs none
+        yield
+        return
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 def _check_rows_have(columns: Sequence[str], lookup: KeyLookup) -> None:

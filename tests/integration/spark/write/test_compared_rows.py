@@ -101,7 +101,9 @@ def changes(spark: SparkSession, *values: tuple[int, int | None, str | None, str
     return spark.createDataFrame(list(values), "id long, at int, price string, op string")
 
 
-def test_the_source_says_which_rows_are_deleted(spark: SparkSession, upsert: Any, prices: Prices) -> None:
+def test_the_source_says_which_rows_are_deleted(
+    spark: SparkSession, upsert: Any, prices: Prices, capfd: pytest.CaptureFixture[str]
+) -> None:
     result = upsert(
         changes(spark, (1, 99, None, "D"), (2, 99, "new", "U"), (4, 99, "d", "I"), (9, 99, None, "D")),
         delete_when="op = 'D'",
@@ -109,6 +111,7 @@ def test_the_source_says_which_rows_are_deleted(spark: SparkSession, upsert: Any
 
     assert prices() == {2: (99, "new"), 3: (None, "c"), 4: (99, "d")}
     assert (result.rows, result.version) == (2, 2)
+    assert "ERROR" not in capfd.readouterr().err  # PySpark logs failed queries, and one is expected to fail
 
 
 def test_an_upsert_may_only_delete(spark: SparkSession, upsert: Any, prices: Prices) -> None:
