@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_lancens._exports import lazy_exports
 
 if TYPE_CHECKING:
+    from airflow_provider_lancens.operators.changes import LanceFindChangesOperator
     from airflow_provider_lancens.operators.computed_column import LanceComputeColumnOperator
     from airflow_provider_lancens.operators.delete_rows import LanceDeleteRowsOperator
     from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
@@ -71,6 +72,7 @@ __all__ = [
     "LanceDropColumnsOperator",
     "LanceDropNamespaceOperator",
     "LanceDropTableOperator",
+    "LanceFindChangesOperator",
     "LanceFindVersionOperator",
     "LanceMaintainTableOperator",
     "LancePublishOperator",
@@ -104,6 +106,7 @@ __getattr__ = lazy_exports(
         "LanceDropColumnsOperator": "schema_changes",
         "LanceDropNamespaceOperator": "namespaces",
         "LanceDropTableOperator": "tables",
+        "LanceFindChangesOperator": "changes",
         "LanceFindVersionOperator": "restore_table",
         "LanceMaintainTableOperator": "maintain_table",
         "LancePublishOperator": "publish",

@@ -57,7 +57,8 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             mapping of its fields, templated, without ``storage_options``, which come from the connection.
         inputs: tables that `source` reads, by argument name: ``{"table": ..., "version": ...}``, such as the
             XCom of a sensor or of another ingestion. Each is passed as a DataFrame of exactly that version.
-            Templated.
+            ``{"changes": {"table": ..., "previous_version": ..., "version": ...}}``, such as the XCom of a
+            sensor, passes the rows that changed after the previous version. Templated.
         op_kwargs: further arguments of `source`. Templated.
         mode: ``append`` creates the data set if there is none; ``overwrite`` replaces the rows; ``create``
             fails if there is a data set; ``upsert`` replaces rows by key.

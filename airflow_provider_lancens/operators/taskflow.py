@@ -13,7 +13,7 @@ from airflow_provider_lancens.assets.table import LanceTable, note_version
 from airflow_provider_lancens.hooks.airflow_errors import airflow_errors
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.hooks.template_args import parse_mapping, parse_table
-from airflow_provider_lancens.operators._spark.ingest_sources import PinnedTable
+from airflow_provider_lancens.operators._spark.ingest_sources import ChangedRows, PinnedTable
 from airflow_provider_lancens.operators._spark.spark_operator import CancellableSparkWork, killable
 from airflow_provider_lancens.operators._spark.write_naming import (
     asked_policy,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
+    from airflow_provider_lancens.spark.changes.read_changes import IfUnavailable
     from airflow_provider_lancens.spark.options import (
         Mode,
         OnExistingKey,
@@ -45,7 +46,7 @@ class SparkLake:
         self.spark = spark
         self._hook = hook
         self._context = context
-        self._read: dict[str, list[int | None]] = {}
+        self._read: dict[str, list[Any]] = {}
         self._writes: Counter[str] = Counter()
 
     def read(
@@ -96,6 +97,40 @@ class SparkLake:
                 columns=columns,
                 filter=filter,
                 blobs=blobs,
+            )
+
+    def read_changes(
+        self,
+        changes: Mapping[str, Any],
+        *,
+        columns: Sequence[str] | None = None,
+        filter: str | None = None,  # noqa: A002 what Lance's own readers call it
+        if_unavailable: IfUnavailable = "fail",
+    ) -> Any:
+        """Read the rows that changed between two versions as a DataFrame.
+
+        Args:
+            changes: a mapping with ``table``, ``previous_version`` and ``version``: the XCom of a sensor or
+                of `LanceFindChangesOperator`.
+            columns: the columns to read; by default all. Two that say what happened follow them.
+            filter: a condition in Lance's SQL, evaluated on the executors.
+            if_unavailable: what to do if the changes can't be told: ``fail``, or ``read_all``, which returns
+                all rows of ``version`` with the type ``snapshot``.
+
+        Raises:
+            AirflowFailException: an argument is invalid, there is no such table or version, or the changes
+                can't be told.
+        """
+        changed = ChangedRows.parse("changes", changes)
+        name = str(changed.pinned.table)
+        attempt = f"reading changes of table {name!r} through connection {self._hook.lance_conn_id!r}"
+        with airflow_errors(attempt):
+            self._read.setdefault(name, []).append(changed.identity)
+            return changed.read(
+                *(self.spark, self._hook.get_conn()),
+                columns=columns,
+                filter=filter,
+                if_unavailable=if_unavailable,
             )
 
     def write(

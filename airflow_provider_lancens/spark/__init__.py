@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_lancens._exports import lazy_exports
 
 if TYPE_CHECKING:
+    from airflow_provider_lancens.spark.changes.read_changes import read_changes
     from airflow_provider_lancens.spark.commit.delete import delete_rows
     from airflow_provider_lancens.spark.compute.column_function import ColumnFunctionError
     from airflow_provider_lancens.spark.compute.compute_column import compute_column
@@ -52,6 +53,7 @@ __all__ = [
     "fingerprint_files",
     "lance_data_source",
     "publish_version",
+    "read_changes",
     "read_table",
     "remove_orphans",
     "write_files",
@@ -82,6 +84,7 @@ __getattr__ = lazy_exports(
         "fingerprint_files": "write.files.fingerprint",
         "lance_data_source": "datasource",
         "publish_version": "publish.publish_version",
+        "read_changes": "changes.read_changes",
         "read_table": "read.table_reader",
         "remove_orphans": "maintenance.orphans",
         "write_files": "write.files.file_writer",

@@ -25,7 +25,7 @@ NAMES = (
     *("wait_for_version", "new_flights", "cascade_safely", "advance_version", "glue_assumed_role"),
     *("spark_pinned_read", "spark_files", "spark_own_function", "maintain_table"),
     *("maintain_hourly", "embeddings", "daily_readings", "correct_and_restore", "schema_changes"),
-    *("large_values", "write_audit_publish"),
+    *("large_values", "write_audit_publish", "increments"),
 )
 PARAMS = {"wait_for_version": '{"table": "sales$orders"}'}
 ROLE = "arn:aws:iam::123456789012:role/lake"
@@ -273,3 +273,11 @@ def test_checked_rows_are_published(outcomes: dict[str, Outcome], namespace: Hiv
     assert set(xcom(outcome, "audit").values()) == {0}
     assert (published["version"], published["rows"], published["published"]) == (2, 100, True)
     assert outcome["discard"]["state"] == "skipped"
+
+
+def test_an_increment_is_computed_up_to_the_version_that_was_ingested(outcomes: dict[str, Outcome]) -> None:
+    outcome = outcomes["increments"]
+    ingested, found, moved = (xcom(outcome, task) for task in ("ingest", "changes", "move"))
+    assert (found["previous_version"], found["version"]) == (None, ingested["version"])
+    assert xcom(outcome, "compute")["rows"] == 1
+    assert moved["version"] == ingested["version"]

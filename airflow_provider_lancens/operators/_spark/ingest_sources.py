@@ -97,7 +97,7 @@ class FunctionOfTask:
     """A function that returns a DataFrame."""
 
     function: Source
-    inputs: Mapping[str, PinnedTable]
+    inputs: Mapping[str, Input]
     op_kwargs: Mapping[str, Any]
 
     @classmethod
@@ -120,13 +120,12 @@ class FunctionOfTask:
                 f"source={_name(function)}: it cannot be called with (spark, "
                 f"{', '.join([*inputs, *op_kwargs])}): {error}"
             ) from error
-        pinned = {name: PinnedTable.parse(f"inputs[{name!r}]", value) for name, value in inputs.items()}
-        return cls(function, pinned, op_kwargs)
+        parsed = {name: _input(f"inputs[{name!r}]", value) for name, value in inputs.items()}
+        return cls(function, parsed, op_kwargs)
 
     def fingerprint(self, target: ResolvedTable) -> str:
         """See `IngestSource.fingerprint`."""
-        pinned = {name: (str(pin.table), pin.version) for name, pin in self.inputs.items()}
-        return fingerprint_of(pinned, self.op_kwargs)
+        return fingerprint_of({name: one.identity for name, one in self.inputs.items()}, self.op_kwargs)
 
     def rows(self, spark: Any, namespace: LanceNamespace) -> Rows:
         """See `IngestSource.rows`.
@@ -134,13 +133,9 @@ class FunctionOfTask:
         Raises:
             AirflowFailException: the function returned something else than a DataFrame.
         """
-        from airflow_provider_lancens.spark.read.table_reader import read_table
         from airflow_provider_lancens.spark.write.row_sources import FrameRows
 
-        frames = {
-            name: read_table(spark, namespace, pin.table, version=pin.version)
-            for name, pin in self.inputs.items()
-        }
+        frames = {name: one.read(spark, namespace) for name, one in self.inputs.items()}
         frame = self.function(spark, **frames, **self.op_kwargs)
         if not hasattr(frame, "mapInArrow"):
             raise AirflowFailException(
@@ -148,6 +143,17 @@ class FunctionOfTask:
                 "a DataFrame"
             )
         return FrameRows(frame)
+
+
+class Input(Protocol):
+    """What a function gets as a DataFrame."""
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What decides its rows, for the fingerprint of an ingestion."""
+
+    def read(self, spark: Any, namespace: LanceNamespace) -> Any:
+        """Return its rows as a DataFrame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +179,64 @@ class PinnedTable:
         if version is None:
             raise AirflowFailException(f"{argument}: its version is {value['version']!r}; expected a number")
         return cls(parse_table(str(value["table"])), version)
+
+    @property
+    def identity(self) -> tuple[str, int]:
+        """See `Input.identity`."""
+        return (str(self.table), self.version)
+
+    def read(self, spark: Any, namespace: LanceNamespace) -> Any:
+        """See `Input.read`."""
+        from airflow_provider_lancens.spark.read.table_reader import read_table
+
+        return read_table(spark, namespace, self.table, version=self.version)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRows:
+    """What changed in a table between two versions, as in the XCom of a sensor."""
+
+    after_version: int | None
+    pinned: PinnedTable
+
+    @classmethod
+    def parse(cls, argument: str, value: Any) -> Self:
+        """Parse an XCom, ignoring its other keys.
+
+        Raises:
+            AirflowFailException: the table or a version is missing or invalid; the message names it.
+        """
+        pinned = PinnedTable.parse(argument, value)
+        if "previous_version" not in value:
+            raise AirflowFailException(
+                f"{argument}={value!r}; allowed: a mapping with 'table', 'previous_version' and 'version', "
+                "such as the XCom of LanceTableVersionSensor or LanceFindChangesOperator"
+            )
+        return cls(parse_version(f"{argument}['previous_version']", value["previous_version"]), pinned)
+
+    @property
+    def identity(self) -> tuple[str, int, int | None]:
+        """See `Input.identity`."""
+        return (*self.pinned.identity, self.after_version)
+
+    def read(self, spark: Any, namespace: LanceNamespace, **arguments: Any) -> Any:
+        """See `Input.read`.
+
+        Args:
+            spark: the session.
+            namespace: that of the table.
+            arguments: further ones of `read_changes`.
+        """
+        from airflow_provider_lancens.spark.changes.read_changes import read_changes
+
+        given = {"after_version": self.after_version, "version": self.pinned.version, **arguments}
+        return read_changes(spark, namespace, self.pinned.table, **given)
+
+
+def _input(argument: str, value: Any) -> Input:
+    if isinstance(value, Mapping) and set(value) == {"changes"}:
+        return ChangedRows.parse(f"{argument}['changes']", value["changes"])
+    return PinnedTable.parse(argument, value)
 
 
 def _name(function: Source) -> str:

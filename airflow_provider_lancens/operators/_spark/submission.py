@@ -49,7 +49,7 @@ def make_job(hook: LanceHook, source: IngestSource, table: TableId, request: Wri
         name = name_of(source.function)
     except ValueError as error:
         raise AirflowFailException(str(error)) from error
-    inputs = {argument: (str(pinned.table), pinned.version) for argument, pinned in source.inputs.items()}
+    inputs = {argument: one.identity for argument, one in source.inputs.items()}
     properties = hook.namespace_properties()
     return Job(hook.namespace_impl, properties, str(table), name, inputs, source.op_kwargs, request)
 

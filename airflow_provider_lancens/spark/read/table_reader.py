@@ -77,7 +77,11 @@ def read_table(
 
 
 def read_opened(
-    spark: SparkSession, target: ResolvedTable, dataset: LanceDataset, columns: Sequence[str]
+    spark: SparkSession,
+    target: ResolvedTable,
+    dataset: LanceDataset,
+    columns: Sequence[str],
+    condition: str | None = None,
 ) -> DataFrame:
     """Return columns of an opened version of a table as a DataFrame.
 
@@ -85,7 +89,7 @@ def read_opened(
         TableColumnNotFoundError: (12) it has no such column.
         InvalidInputError: (13) Spark has no type for a column.
     """
-    return _frame(spark, *_plan(target, dataset, columns, None))
+    return _frame(spark, *_plan(target, dataset, columns, condition))
 
 
 def _frame(spark: SparkSession, schema: StructType, task: ReadTask) -> DataFrame:
@@ -127,7 +131,7 @@ def _plan(
     condition: str | None,
     blobs: Mapping[str, BlobRange] | None = None,
 ) -> tuple[StructType, ReadTask]:
-    projected = _projected(target, dataset.schema, columns)
+    projected = projected_columns(target, dataset.schema, columns)
     try:
         reads = BlobReads.of(projected, blobs)
     except InvalidInputError as error:
@@ -163,7 +167,12 @@ def _open(target: ResolvedTable, version: int | None) -> LanceDataset:
     return target.open(version)
 
 
-def _projected(target: ResolvedTable, schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
+def projected_columns(target: ResolvedTable, schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
+    """Return the columns with these names, or all.
+
+    Raises:
+        TableColumnNotFoundError: (12) there is no such column, or the list is empty.
+    """
     if columns is None:
         return schema
     present = frozenset(schema.names)

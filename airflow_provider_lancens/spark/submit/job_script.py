@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, Self
 from airflow_provider_lancens.spark.options import WriteOptions, WriteRequest, WriteResult
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+    from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
 
 _NOT_IMPORTABLE = ("__main__", "<run_path>", "unusual_prefix_")
 """Names of modules that another process can't import: a script's, and a DAG file's in Airflow."""
@@ -43,7 +45,8 @@ class Job:
     table: str
     source: str
     """``package.module:function``; called as ``function(spark, **inputs, **kwargs)``."""
-    inputs: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    inputs: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    """By argument: a table and a version, and for changes the version that they follow."""
     """Table and version by the name of `source`'s argument."""
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     request: WriteRequest = field(default_factory=WriteRequest)
@@ -73,19 +76,26 @@ class Job:
             LanceNamespaceError: see `write_table`.
         """
         from airflow_provider_lancens.spark.keys import look_up
-        from airflow_provider_lancens.spark.read.table_reader import read_table
         from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
         from airflow_provider_lancens.spark.write.pipeline import write_rows
         from airflow_provider_lancens.spark.write.row_sources import FrameRows
 
         namespace = NamespaceSpec(self.impl, self.properties)
-        frames = {
-            name: read_table(spark, namespace, table, version=version)
-            for name, (table, version) in self.inputs.items()
-        }
+        frames = {name: _frame(spark, namespace, *one) for name, one in self.inputs.items()}
         frame = imported(self.source)(spark, **frames, **self.kwargs)
         with resolved_table(namespace, self.table) as target:
             return write_rows(FrameRows(frame), look_up(target, self.request))
+
+
+def _frame(
+    spark: SparkSession, namespace: NamespaceSpec, table: str, version: int, *after: int | None
+) -> DataFrame:
+    from airflow_provider_lancens.spark.changes.read_changes import read_changes
+    from airflow_provider_lancens.spark.read.table_reader import read_table
+
+    if not after:
+        return read_table(spark, namespace, table, version=version)
+    return read_changes(spark, namespace, table, after_version=after[0], version=version)
 
 
 def name_of(source: Callable[..., Any]) -> str:

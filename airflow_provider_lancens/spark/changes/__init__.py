@@ -1,0 +1,1 @@
+"""The rows that changed between two versions of a table."""

@@ -1,0 +1,83 @@
+"""Fragments that differ between two versions; only their rows can have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_lancens.spark.table.history import transactions
+
+if TYPE_CHECKING:
+    from lance import LanceDataset, Transaction
+    from lance.fragment import DataFile, FragmentMetadata
+
+_COLUMN_REWRITES = frozenset({"Merge", "DataReplacement"})
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFragment:
+    """A fragment that one of two versions lacks, or that isn't the same in both."""
+
+    before: int | None
+    """Its id in the older version."""
+    after: int | None
+    """Its id in the newer version."""
+    same_values: bool = False
+    """Whether both have the same data files for the columns, so that only deletions differ."""
+    rewritten: bool = False
+    """Whether columns may have got other values in rows that Lance doesn't show as updated."""
+
+
+def changed_fragments(
+    before: LanceDataset, after: LanceDataset, fields: frozenset[int]
+) -> list[ChangedFragment]:
+    """Compare the fragments of two versions, by their metadata.
+
+    Args:
+        before: the older version.
+        after: the newer version.
+        fields: the ids of the fields whose values matter.
+    """
+    old = {fragment.id: fragment for fragment in _metadata(before)}
+    new = {fragment.id: fragment for fragment in _metadata(after)}
+    kept = {number for number in old.keys() & new.keys() if _is_same(old[number], new[number])}
+    pairs = [_pair(old[number], new[number], fields) for number in sorted(kept)]
+    # Compaction moves rows to other fragments, after which their files don't show what was computed before.
+    rewritten = any(_rewrites(one, fields) for one in _known_transactions(after, before.version))
+    return [
+        *(pair for pair in pairs if pair is not None),
+        *(ChangedFragment(number, None) for number in sorted(old.keys() - kept)),
+        *(ChangedFragment(None, number, rewritten=rewritten) for number in sorted(new.keys() - kept)),
+    ]
+
+
+def _metadata(dataset: LanceDataset) -> Iterator[FragmentMetadata]:
+    return (fragment.metadata for fragment in dataset.get_fragments())
+
+
+def _is_same(old: FragmentMetadata, new: FragmentMetadata) -> bool:
+    """Return whether both are one fragment, rather than two with one id, as a Restore can lead to."""
+    return bool({file.path for file in old.files} & {file.path for file in new.files})
+
+
+def _pair(old: FragmentMetadata, new: FragmentMetadata, fields: frozenset[int]) -> ChangedFragment | None:
+    same = _files(old.files, fields) == _files(new.files, fields)
+    if same and old.to_json()["deletion_file"] == new.to_json()["deletion_file"]:
+        return None
+    return ChangedFragment(old.id, new.id, same_values=same, rewritten=not same)
+
+
+def _files(files: list[DataFile], fields: frozenset[int]) -> dict[int, str]:
+    return {number: file.path for file in files for number in file.fields if number in fields}
+
+
+def _known_transactions(dataset: LanceDataset, after: int) -> Iterator[Transaction]:
+    return (one for _, one in transactions(dataset, after, dataset.version) if one is not None)
+
+
+def _rewrites(transaction: Transaction, fields: frozenset[int]) -> bool:
+    """Return whether a transaction wrote columns of rows that exist, which updates no row to Lance."""
+    operation: Any = transaction.operation
+    modified = getattr(operation, "fields_modified", None) or []
+    return type(operation).__name__ in _COLUMN_REWRITES or not fields.isdisjoint(modified)

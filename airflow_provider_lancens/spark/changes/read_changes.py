@@ -1,0 +1,219 @@
+"""Read what changed between two versions of a table: on executors, the changed rows alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
+
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.spark.blobs.blob_columns import is_blob
+from airflow_provider_lancens.spark.changes.appended_rows import INSERT, AppendedTask, appended_fragments
+from airflow_provider_lancens.spark.changes.changed_fragments import ChangedFragment, changed_fragments
+from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt, ids_of
+from airflow_provider_lancens.spark.changes.row_addresses import ADDRESSES, AddressTask
+from airflow_provider_lancens.spark.changes.row_images import (
+    CHANGE_TYPE,
+    COMMIT_VERSION,
+    ImageTask,
+    labeled,
+)
+from airflow_provider_lancens.spark.read.table_reader import check_filter, projected_columns, read_opened
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
+from airflow_provider_lancens.spark.types import arrow_schema, spark_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from lance import LanceDataset
+    from lance_namespace import LanceNamespace
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+IfUnavailable = Literal["fail", "read_all"]
+SNAPSHOT = "snapshot"
+_MOST_TASKS = 256
+
+
+def read_changes(
+    spark: SparkSession,
+    namespace: NamespaceSpec | LanceNamespace,
+    table: TableId | str,
+    *,
+    after_version: int | None,
+    version: int,
+    columns: Sequence[str] | None = None,
+    filter: str | None = None,  # noqa: A002 what Lance's own readers call it
+    if_unavailable: IfUnavailable = "fail",
+) -> DataFrame:
+    """Return the rows that changed between two versions as a DataFrame.
+
+    It contains the net change: deleting the rows of `after_version` that are ``delete`` or
+    ``update_preimage`` and adding those that are ``insert`` or ``update_postimage`` gives the rows of
+    `version`. Rows that only moved, by compaction, aren't in it. The columns of the table are followed by:
+
+    - ``_change_type``: ``insert``, ``delete``, ``update_preimage`` (the values before an update) or
+      ``update_postimage`` (those after it). An upsert by this package replaces rows: ``delete`` and
+      ``insert``.
+    - ``_commit_version``: the version that inserted or updated the row; null if it was deleted or restored,
+      or if another client replaced a column's values without saying in which rows.
+
+    A table whose first write had ``enable_stable_row_ids`` has these changes whatever was committed, also if
+    versions in between were cleaned up. Without, only appends can be told.
+
+    Args:
+        spark: the session.
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier, such as ``db$table``.
+        after_version: the version whose rows are known, such as the `previous_version` of a sensor; None
+            returns all rows of `version` as inserted.
+        version: the last version of the range.
+        columns: the columns to read, in this order; None reads all.
+        filter: a condition in Lance's SQL dialect on the rows, before and after their change.
+        if_unavailable: what to do if the changes can't be told: ``fail``, or ``read_all``, which returns
+            all rows of `version` with the type ``snapshot``.
+
+    Raises:
+        TableNotFoundError: (4) the table isn't declared.
+        TableVersionNotFoundError: (11) there is no such version, or it was cleaned up.
+        TableColumnNotFoundError: (12) there is no such column.
+        InvalidInputError: (13) `version` is older than `after_version`, the filter is invalid, a column
+            contains blobs, or the changes can't be told.
+    """
+    if if_unavailable not in get_args(IfUnavailable):
+        raise InvalidInputError(
+            f"if_unavailable={if_unavailable!r}; allowed: {', '.join(get_args(IfUnavailable))}"
+        )
+    with resolved_table(namespace, table) as target:
+        target.check_version(version)
+        newest = target.open(version)
+        if filter is not None:
+            check_filter(target, newest, filter)
+        read = _Read(spark, target, newest, _schema(target, newest, columns), filter)
+        if after_version is None:
+            return read.everything(INSERT)
+        if after_version > version:
+            raise InvalidInputError(
+                f"table {target.id}: after_version={after_version} is newer than version={version}"
+            )
+        try:
+            return read.changes(_opened(target, after_version))
+        except (InvalidInputError, TableVersionNotFoundError):
+            if if_unavailable == "fail":
+                raise
+            return read.everything(SNAPSHOT)
+
+
+def _schema(target: ResolvedTable, newest: LanceDataset, columns: Sequence[str] | None) -> pa.Schema:
+    schema = projected_columns(target, newest.schema, columns)
+    if blobs := [field.name for field in schema if is_blob(field.type)]:
+        raise InvalidInputError(
+            f"table {target.id}: columns: {blobs} contain blobs, which are no part of changes; leave them "
+            "out with columns=[...]"
+        )
+    return arrow_schema(spark_schema(schema))
+
+
+def _opened(target: ResolvedTable, version: int) -> LanceDataset:
+    try:
+        target.check_version(version)
+    except TableVersionNotFoundError as error:
+        raise TableVersionNotFoundError(
+            f"table {target.id}: after_version={version} was cleaned up, or has not been written; keep the "
+            "versions that a consumer needs by a tag, or read the whole table with if_unavailable='read_all'"
+        ) from error
+    return target.open(version)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A read of changes, up to an opened version."""
+
+    spark: SparkSession
+    target: ResolvedTable
+    newest: LanceDataset
+    schema: pa.Schema
+    filter: str | None
+
+    def everything(self, change_type: str) -> DataFrame:
+        """Return all rows."""
+        from pyspark.sql import functions as sql
+
+        rows = read_opened(self.spark, self.target, self.newest, self.schema.names, self.filter)
+        return rows.withColumns(
+            {CHANGE_TYPE: sql.lit(change_type), COMMIT_VERSION: sql.lit(self.newest.version).cast("long")}
+        )
+
+    def changes(self, before: LanceDataset) -> DataFrame:
+        """Return the rows that aren't the same in an older version."""
+        if not (before.has_stable_row_ids and self.newest.has_stable_row_ids):
+            return self._appended(before.version)
+        fields = ids_of(self.newest, self.schema.names)
+        fragments = changed_fragments(before, self.newest, fields)
+        if not fragments:
+            return self._none()
+        if self.filter is not None:
+            check_filter(self.target, before, self.filter)
+        return self._images(before, fragments)
+
+    def _appended(self, after: int) -> DataFrame:
+        appended = appended_fragments(self.target, self.newest, after, self.schema)
+        if not appended:
+            return self._none()
+        task = AppendedTask(self.target.dataset, appended, self.filter)
+        return _numbers(self.spark, len(appended)).mapInArrow(task.run, spark_schema(labeled(self.schema)))
+
+    def _images(self, before: LanceDataset, fragments: Sequence[ChangedFragment]) -> DataFrame:
+        from pyspark.sql import functions as sql
+
+        dataset = self.target.dataset
+        listing = AddressTask(dataset, before.version, self.newest.version, fragments)
+        rows = _numbers(self.spark, len(fragments)).mapInArrow(listing.run, spark_schema(ADDRESSES))
+        task = ImageTask(
+            dataset,
+            ColumnsAt.of(before, self.newest, self.schema),
+            ColumnsAt.of(self.newest, self.newest, self.schema),
+            self.filter,
+        )
+        fragment = sql.shiftright("address", 32)
+        return (
+            _changed(rows, before.version)
+            .repartition(min(len(fragments), _MOST_TASKS), "is_after", fragment)
+            .sortWithinPartitions("is_after", "address")
+            .mapInArrow(task.run, spark_schema(labeled(self.schema)))
+        )
+
+    def _none(self) -> DataFrame:
+        return self.spark.createDataFrame([], spark_schema(labeled(self.schema)))
+
+
+def _numbers(spark: SparkSession, count: int) -> DataFrame:
+    return spark.range(0, count, 1, min(count, _MOST_TASKS))
+
+
+def _changed(rows: DataFrame, after_version: int) -> DataFrame:
+    """Return the addresses of changed rows with their labels, from those of both versions."""
+    from pyspark.sql import functions as sql
+
+    image = sql.struct("updated", "address", "rewritten")
+    both = rows.groupBy("row_id").agg(
+        sql.max(sql.when(~sql.col("is_after"), image)).alias("before"),
+        sql.max(sql.when(sql.col("is_after"), image)).alias("after"),
+    )
+    before, after = sql.col("before"), sql.col("after")
+    rewritten = sql.coalesce(after["rewritten"], sql.lit(False))
+    is_same = before["updated"].eqNullSafe(after["updated"]) & ~rewritten
+    made_by = sql.when(after["updated"] > after_version, after["updated"])
+
+    def labeled_image(side: Column, other: Column, alone: str, together: str, version: Column) -> Column:
+        change = sql.when(other.isNull(), alone).otherwise(together)
+        labels = (change.alias(CHANGE_TYPE), version.cast("long").alias(COMMIT_VERSION))
+        is_after = sql.lit(alone == INSERT).alias("is_after")
+        return sql.when(side.isNotNull(), sql.struct(is_after, side["address"].alias("address"), *labels))
+
+    images = sql.array(
+        labeled_image(before, after, "delete", "update_preimage", made_by),
+        labeled_image(after, before, INSERT, "update_postimage", made_by),
+    )
+    return both.where(~is_same).select(sql.inline(sql.filter(images, lambda one: one.isNotNull())))

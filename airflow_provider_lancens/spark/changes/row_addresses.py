@@ -1,0 +1,74 @@
+"""Where the rows of changed fragments are: found on executors, in the metadata of the rows alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from airflow_provider_lancens.spark.changes.changed_fragments import ChangedFragment
+from airflow_provider_lancens.spark.executor_failures import storage_failures
+from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
+
+_UPDATED = "_row_last_updated_at_version"
+_COLUMNS = ["_rowid", "_rowaddr", _UPDATED]
+
+ADDRESSES = pa.schema(
+    {
+        "row_id": pa.int64(),
+        "address": pa.int64(),
+        "updated": pa.int64(),
+        "is_after": pa.bool_(),
+        "rewritten": pa.bool_(),
+    }
+)
+"""A row of one of the two versions: its stable id, its address, and the version that last updated it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddressTask:
+    """List the rows of changed fragments in both versions, but those that certainly are the same."""
+
+    dataset: DatasetRef
+    before: int
+    after: int
+    fragments: Sequence[ChangedFragment]
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """List the rows of the fragments with the numbers in `batches`."""
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                with storage_failures(self.dataset.location, self.dataset.storage_options):
+                    yield from self._rows(self.fragments[number])
+
+    def _rows(self, fragment: ChangedFragment) -> Iterator[pa.RecordBatch]:
+        old = self._read(self.before, fragment.before)
+        new = self._read(self.after, fragment.after)
+        if fragment.same_values:
+            # Of a fragment with the same files, rows were deleted, or came back by a Restore.
+            old, new = _without(old, new), _without(new, old)
+        for table, is_after in ((old, False), (new, True)):
+            yield from _labeled(table, is_after, fragment.rewritten)
+
+    def _read(self, version: int, fragment: int | None) -> pa.Table:
+        if fragment is None:
+            return pa.table({name: pa.array([], pa.uint64()) for name in _COLUMNS})
+        dataset = self.dataset.open(version)
+        found = dataset.get_fragment(fragment)
+        if found is None:
+            raise ValueError(f"version {version} has no fragment {fragment}")
+        return dataset.scanner(columns=_COLUMNS, fragments=[found]).to_table()
+
+
+def _without(rows: pa.Table, others: pa.Table) -> pa.Table:
+    common = np.isin(rows["_rowid"].to_numpy(), others["_rowid"].to_numpy())
+    return rows.filter(pa.array(~common))
+
+
+def _labeled(rows: pa.Table, is_after: bool, rewritten: bool) -> Iterator[pa.RecordBatch]:
+    for batch in rows.to_batches():
+        columns = [batch.column(name).cast(pa.int64()) for name in _COLUMNS]
+        flags = [pa.repeat(pa.scalar(flag), batch.num_rows) for flag in (is_after, rewritten)]
+        yield pa.RecordBatch.from_arrays([*columns, *flags], schema=ADDRESSES)

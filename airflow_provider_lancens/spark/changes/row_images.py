@@ -1,0 +1,124 @@
+"""Read changed rows on executors: by their addresses, in the older or the newer version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import pyarrow as pa
+
+from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt
+from airflow_provider_lancens.spark.executor_failures import storage_failures
+from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+    from lance.fragment import LanceFragment
+    from numpy.typing import NDArray
+
+CHANGE_TYPE = "_change_type"
+COMMIT_VERSION = "_commit_version"
+LABELS = [pa.field(CHANGE_TYPE, pa.string()), pa.field(COMMIT_VERSION, pa.int64())]
+"""The columns that say what happened to a row; they follow the columns of the table."""
+_BATCH_BYTES = 32 * 1024 * 1024
+_BATCH_ROWS = 16_384
+_FRAGMENT_BITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class ImageTask:
+    """Read rows by their addresses, which come sorted by version and address."""
+
+    dataset: DatasetRef
+    before: ColumnsAt
+    after: ColumnsAt
+    filter: str | None
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the row at each address, with the labels that come with it.
+
+        Args:
+            batches: columns ``is_after`` and ``address``, and the labels.
+        """
+        with storage_failures(self.dataset.location, self.dataset.storage_options):
+            opened: dict[tuple[bool, int], _OpenFragment] = {}
+            for batch in batches:
+                for part in _by_fragment(batch):
+                    key = (part["is_after"][0].as_py(), part["address"][0].as_py() >> _FRAGMENT_BITS)
+                    if key not in opened:
+                        opened = {key: self._open(*key)}
+                    yield from opened[key].rows(part)
+
+    def _open(self, is_after: bool, fragment: int) -> _OpenFragment:
+        columns = self.after if is_after else self.before
+        return _OpenFragment.of(self.dataset.open(columns.version), fragment, columns, self.filter)
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenFragment:
+    fragment: LanceFragment
+    columns: ColumnsAt
+    addresses: NDArray[np.int64]
+    """Those of all its rows, in the order in which they are stored."""
+    matching: NDArray[np.bool_]
+    """Which of its rows match the filter."""
+    batch_rows: int
+
+    @classmethod
+    def of(cls, dataset: LanceDataset, number: int, columns: ColumnsAt, condition: str | None) -> Self:
+        fragment = dataset.get_fragment(number)
+        if fragment is None:
+            raise ValueError(f"version {dataset.version} has no fragment {number}")
+        addresses = _addresses(dataset, fragment, None)
+        matching = np.ones(len(addresses), bool)
+        if condition is not None:
+            matching = np.isin(addresses, _addresses(dataset, fragment, condition))
+        size = sum(file.file_size_bytes or _BATCH_BYTES for file in fragment.metadata.files)
+        fitting = _BATCH_BYTES * fragment.metadata.physical_rows // max(size, 1)
+        return cls(fragment, columns, addresses, matching, max(1, min(fitting, _BATCH_ROWS)))
+
+    def rows(self, wanted: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the rows at some addresses."""
+        offsets = np.searchsorted(self.addresses, wanted["address"].to_numpy())
+        chosen = self.matching[offsets]
+        offsets, labels = offsets[chosen], wanted.filter(pa.array(chosen))
+        for start in range(0, len(offsets), self.batch_rows):
+            yield from self._labeled(
+                offsets[start : start + self.batch_rows], labels.slice(start, self.batch_rows)
+            )
+
+    def _labeled(self, offsets: NDArray[np.int64], labels: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        if self.columns.stored:
+            table = self.fragment.take(offsets.tolist(), columns=self.columns.stored).combine_chunks()
+            read = pa.RecordBatch.from_arrays(
+                [column.combine_chunks() for column in table.columns], names=table.column_names
+            )
+        else:  # columns that were all added later
+            read = labels.select([])
+        for batch in self.columns.batches([read]):
+            columns = [*batch.columns, *(labels[field.name] for field in LABELS)]
+            yield pa.RecordBatch.from_arrays(columns, schema=labeled(self.columns.schema))
+
+
+def labeled(schema: pa.Schema) -> pa.Schema:
+    """Return the columns of a table, and the labels."""
+    return pa.schema([*schema, *LABELS])
+
+
+def _addresses(dataset: LanceDataset, fragment: LanceFragment, condition: str | None) -> NDArray[np.int64]:
+    scanner = dataset.scanner(columns=["_rowaddr"], fragments=[fragment], filter=condition)
+    found: NDArray[np.int64] = scanner.to_table()["_rowaddr"].to_numpy().astype(np.int64)
+    return found
+
+
+def _by_fragment(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    fragments = batch["address"].to_numpy() >> _FRAGMENT_BITS
+    sides = batch["is_after"].to_numpy(zero_copy_only=False)
+    differs = (fragments[1:] != fragments[:-1]) | (sides[1:] != sides[:-1])
+    limits = [0, *(np.flatnonzero(differs) + 1), batch.num_rows]
+    for start, end in pairwise(limits):
+        if end > start:
+            yield batch.slice(start, end - start)

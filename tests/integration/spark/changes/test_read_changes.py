@@ -1,0 +1,226 @@
+"""Changes between two versions, of tables with stable row ids and without."""
+
+from datetime import timedelta
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from lance_namespace.errors import InvalidInputError, TableColumnNotFoundError, TableVersionNotFoundError
+
+from airflow_provider_lancens.spark import (
+    WriteOptions,
+    alter_columns,
+    compute_column,
+    delete_rows,
+    read_changes,
+)
+from airflow_provider_lancens.spark.maintenance.compact import compact_table
+from tests.integration.spark.changes.conftest import Changes
+from tests.integration.spark.maintenance.conftest import Maintained, on, rows
+
+STABLE = WriteOptions(enable_stable_row_ids=True)
+
+
+def start(table: Maintained, options: WriteOptions | None = STABLE) -> None:
+    """Write version 1: the rows 0 to 5 in two files."""
+    table.write(rows(table.spark, 0, 6, 2), options=options)
+
+
+def upsert(table: Maintained, words: dict[int, str]) -> None:
+    frame = table.spark.createDataFrame(list(words.items()), "id long, word string")
+    table.write(frame, mode="upsert", on=["id"])
+
+
+def clean_up(table: Maintained) -> None:
+    """Remove all versions but the newest and those with tags, as another client does."""
+    table.by_path.cleanup_old_versions(older_than=timedelta(0), error_if_tagged_old_versions=False)
+
+
+@on("stored", "hive")
+def test_rows_of_appends_are_inserts_of_their_versions(table: Maintained, changes: Changes) -> None:
+    start(table)
+    table.write(rows(table.spark, 6, 7))
+    table.write(rows(table.spark, 7, 8))
+
+    assert changes(1, 3) == [(6, "word 6", "insert", 2), (7, "word 7", "insert", 3)]
+    assert changes(2, 3) == [(7, "word 7", "insert", 3)]
+    assert changes(3, 3) == []
+
+
+@on("hive", "on_glue")
+def test_an_upsert_and_a_delete_are_told_through_a_compaction(table: Maintained, changes: Changes) -> None:
+    start(table)
+    upsert(table, {1: "one", 9: "nine"})
+    delete_rows(table.spec, table.id, "id = 4")
+    compact_table(table.spark, table.spec, table.id)
+
+    assert changes(1, table.newest.version) == [
+        (1, "one", "insert", 2),
+        (1, "word 1", "delete", None),
+        (4, "word 4", "delete", None),
+        (9, "nine", "insert", 2),
+    ]
+
+
+@on("stored")
+def test_updates_by_another_client_have_values_before_and_after(table: Maintained, changes: Changes) -> None:
+    start(table)
+    new = pa.table({"id": [2, 7], "word": ["two", "seven"]})
+    merge = lance.dataset(table.described.location).merge_insert("id")
+    merge.when_matched_update_all().when_not_matched_insert_all().execute(new)
+
+    assert changes(1, 2) == [
+        (2, "two", "update_postimage", 2),
+        (2, "word 2", "update_preimage", 2),
+        (7, "seven", "insert", 2),
+    ]
+    assert changes(1, 2, columns=["id"], filter="word = 'two'") == [(2, "update_postimage", 2)]
+
+
+@on("stored")
+def test_a_restore_is_told_as_the_changes_back(table: Maintained, changes: Changes) -> None:
+    start(table)
+    upsert(table, {1: "one"})
+    delete_rows(table.spec, table.id, "id = 3")
+    table.by_path.checkout_version(1).restore()
+
+    assert changes(1, 4) == []
+    assert changes(3, 4) == [
+        (1, "one", "delete", None),
+        (1, "word 1", "insert", None),
+        (3, "word 3", "insert", None),
+    ]
+
+
+@on("stored")
+def test_an_overwrite_deletes_all_rows_and_inserts_others(table: Maintained, changes: Changes) -> None:
+    start(table)
+    table.write(rows(table.spark, 0, 1), mode="overwrite")
+
+    found = changes(1, 2, columns=["id"])
+    assert found == [(0, "delete", None), (0, "insert", 2), *((n, "delete", None) for n in range(1, 6))]
+
+
+@on("stored")
+@pytest.mark.parametrize("compacted", [False, True])
+def test_a_computed_column_updates_all_rows_that_have_it(
+    table: Maintained, changes: Changes, compacted: bool
+) -> None:
+    start(table)
+    compute_column(
+        table.spark, table.spec, table.id, column="size", function=_length, columns=["word"], dtype="int"
+    )
+    if compacted:
+        compact_table(table.spark, table.spec, table.id)
+    version = table.newest.version
+
+    found = changes(1, version)
+    assert {row[2:] for row in found} == {
+        (6, "update_postimage", 3),
+        (6, "update_postimage", 4),
+        (None, "update_preimage", 3),
+        (None, "update_preimage", 4),
+    }
+    assert len(found) == 12
+    if not compacted:  # which hides whose files have changed
+        assert changes(1, version, columns=["id", "word"]) == []
+
+
+@on("stored")
+def test_columns_that_another_client_rewrote_update_all_rows_of_their_fragments(
+    table: Maintained, changes: Changes
+) -> None:
+    start(table)
+    dataset = table.by_path
+    fragment = dataset.get_fragments()[0]
+    words = pa.table({"_rowid": pa.array(range(3), pa.uint64()), "word": ["a", "b", "c"]})
+    updated, fields = fragment.update_columns(words, left_on="_rowid", right_on="_rowid")
+    operation = lance.LanceOperation.Update(
+        updated_fragments=[updated], fields_modified=fields, update_mode="rewrite_columns"
+    )
+    lance.LanceDataset.commit(dataset, operation, read_version=1)
+
+    images = [
+        ((n, f"word {n}", "update_preimage", None), (n, word, "update_postimage", None))
+        for n, word in enumerate("abc")
+    ]
+    assert changes(1, 2) == sorted((image for both in images for image in both), key=repr)
+
+
+@on("stored")
+def test_rows_are_read_under_the_names_and_types_of_the_newer_version(
+    table: Maintained, changes: Changes
+) -> None:
+    start(table)
+    alter_columns(table.spec, table.id, rename={"word": "text"})
+    delete_rows(table.spec, table.id, "id = 0")
+
+    frame = read_changes(table.spark, table.spec, table.id, after_version=1, version=3)
+    assert frame.columns == ["id", "text", "_change_type", "_commit_version"]
+    assert changes(1, 3) == [(0, "word 0", "delete", None)]
+
+
+@on("stored", "hive")
+def test_appends_are_told_without_stable_row_ids(table: Maintained, changes: Changes) -> None:
+    start(table, None)
+    table.write(rows(table.spark, 6, 8))
+    compact_table(table.spark, table.spec, table.id)
+    table.write(rows(table.spark, 8, 9))
+    last = table.newest.version
+
+    assert changes(1, last, columns=["id"]) == [(6, "insert", 2), (7, "insert", 2), (8, "insert", last)]
+    assert changes(1, last, columns=["id"], filter="id > 6") == [(7, "insert", 2), (8, "insert", last)]
+
+    delete_rows(table.spec, table.id, "id = 0")
+    with pytest.raises(InvalidInputError, match=r"is no append .* enable_stable_row_ids=True"):
+        changes(1, last + 1)
+    everything = changes(1, last + 1, columns=["id"], if_unavailable="read_all")
+    assert everything == [(number, "snapshot", last + 1) for number in range(1, 9)]
+
+
+@on("stored")
+def test_versions_in_between_are_needed_only_without_stable_row_ids(
+    table: Maintained, changes: Changes
+) -> None:
+    start(table)
+    upsert(table, {0: "zero"})
+    table.write(rows(table.spark, 6, 7))
+    table.by_path.tags.create("bookmark", 1)
+    clean_up(table)
+
+    assert len(changes(1, 3)) == 3
+    table.by_path.tags.delete("bookmark")
+    clean_up(table)
+    with pytest.raises(TableVersionNotFoundError, match="after_version=1 was cleaned up"):
+        changes(1, 3)
+    assert {row[-2] for row in changes(1, 3, if_unavailable="read_all")} == {"snapshot"}
+
+
+@on("stored")
+def test_without_an_older_version_all_rows_are_inserts(table: Maintained, changes: Changes) -> None:
+    start(table)
+    assert changes(None, 1, columns=["id"]) == [(number, "insert", 1) for number in range(6)]
+
+
+@on("stored")
+def test_wrong_arguments_are_refused(table: Maintained, changes: Changes) -> None:
+    start(table)
+    table.write(rows(table.spark, 6, 7))
+
+    with pytest.raises(InvalidInputError, match="after_version=2 is newer than version=1"):
+        changes(2, 1)
+    with pytest.raises(TableVersionNotFoundError, match="has no version 7"):
+        changes(1, 7)
+    with pytest.raises(TableColumnNotFoundError, match="nope"):
+        changes(1, 2, columns=["nope"])
+    with pytest.raises(InvalidInputError, match="filter 'nope = 1'"):
+        changes(1, 2, filter="nope = 1")
+    with pytest.raises(InvalidInputError, match="if_unavailable='all'; allowed: fail, read_all"):
+        changes(1, 2, if_unavailable="all")
+
+
+def _length(batch: pa.RecordBatch) -> Any:
+    import pyarrow.compute as pc
+
+    return pc.utf8_length(batch["word"])

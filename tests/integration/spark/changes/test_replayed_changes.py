@@ -1,0 +1,102 @@
+"""Changes replayed onto the rows of an older version give those of a newer one, whatever was committed."""
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+
+import lance
+import pyarrow as pa
+import pytest
+
+from airflow_provider_lancens.spark import delete_rows, read_changes
+from tests.integration.spark.changes.conftest import Maintained
+from tests.integration.spark.changes.test_read_changes import start, upsert
+from tests.integration.spark.maintenance.conftest import on
+
+_IDS = 60
+
+
+@dataclass
+class History:
+    """A table that is changed at random by this package and by another client."""
+
+    table: Maintained
+    chance: random.Random
+    versions: dict[int, Counter[tuple[int, str]]] = field(default_factory=dict)
+    """The rows of each version that was seen."""
+
+    def step(self) -> None:
+        actions = [self.append, self.upsert, self.merge, self.update, self.delete, self.compact, self.restore]
+        self.chance.choice(actions)()
+        self.note()
+
+    def note(self) -> None:
+        newest = self.table.by_path
+        self.versions[newest.version] = rows_of(newest)
+
+    def append(self) -> None:
+        first = self.chance.randrange(1000, 10**9)
+        new = pa.table({"id": [first, first + 1], "word": ["new", "new"]})
+        lance.write_dataset(new, self.table.by_path, mode="append")
+
+    def upsert(self) -> None:
+        upsert(self.table, dict.fromkeys(self._some(5), f"upsert {self.chance.random()}"))
+
+    def merge(self) -> None:
+        new = pa.table({"id": self._some(5), "word": [f"merge {self.chance.random()}"] * 5})
+        merge = self.table.by_path.merge_insert("id")
+        merge.when_matched_update_all().when_not_matched_insert_all().execute(new)
+
+    def update(self) -> None:
+        word = f"'update {self.chance.random()}'"
+        self.table.by_path.update({"word": word}, where=f"id % 7 = {self.chance.randrange(7)}")
+
+    def delete(self) -> None:
+        delete_rows(self.table.spec, self.table.id, f"id % 11 = {self.chance.randrange(11)}")
+
+    def compact(self) -> None:
+        self.table.by_path.optimize.compact_files()
+
+    def restore(self) -> None:
+        self.table.by_path.checkout_version(self.chance.choice(list(self.versions))).restore()
+
+    def _some(self, count: int) -> list[int]:
+        return self.chance.sample(range(_IDS), count)
+
+
+def rows_of(dataset: lance.LanceDataset) -> Counter[tuple[int, str]]:
+    return Counter((row["id"], row["word"]) for row in dataset.to_table(columns=["id", "word"]).to_pylist())
+
+
+@on("stored")
+@pytest.mark.parametrize(
+    ("steps", "pairs"),
+    [(30, 8), pytest.param(1000, 200, marks=[pytest.mark.long, pytest.mark.timeout(3600)])],
+)
+def test_changes_of_any_two_versions_lead_from_one_to_the_other(
+    table: Maintained, steps: int, pairs: int
+) -> None:
+    table.spark.conf.set("spark.sql.shuffle.partitions", "2")
+    start(table)
+    history = History(table, random.Random(17))
+    history.note()
+    for _ in range(steps):
+        history.step()
+
+    seen = sorted(history.versions)
+    for after, version in [*_pairs(history.chance, seen, pairs), (seen[0], seen[-1])]:
+        changes = read_changes(table.spark, table.spec, table.id, after_version=after, version=version)
+        replayed = history.versions[after].copy()
+        for row in sorted(
+            changes.collect(), key=lambda row: row["_change_type"] in ("insert", "update_postimage")
+        ):
+            replayed[row["id"], row["word"]] += (
+                1 if row["_change_type"] in ("insert", "update_postimage") else -1
+            )
+            assert replayed[row["id"], row["word"]] >= 0, (after, version, row)
+        assert +replayed == history.versions[version], (after, version)
+
+
+def _pairs(chance: random.Random, seen: list[int], count: int) -> list[tuple[int, int]]:
+    picked = [sorted(chance.sample(seen, 2)) for _ in range(count)]
+    return [(after, version) for after, version in picked]
