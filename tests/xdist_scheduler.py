@@ -11,12 +11,15 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 _SPARK = "tests/integration/spark"
+_LONG = ("faults", "compute", "maintenance", "blobs", "changes", "publish")
 WORK_UNITS: Mapping[str, str] = {
     # These do Spark's work in their own process.
     f"{_SPARK}/faults/test_presumed_dead_drivers.py": "file",
     f"{_SPARK}/faults/test_frozen_drivers.py": "file",
     f"{_SPARK}/faults/test_lost_metastore.py": "file",
     f"{_SPARK}/faults/test_missing_files.py": "file",
+    # Each long enough to pay for a Spark session of its own.
+    **{f"{_SPARK}/{name}/": "folder" for name in _LONG},
     # One Spark session, one Spark Connect server, one standalone cluster.
     f"{_SPARK}/": "folder",
     # Tests with their own embedded metastore.
@@ -32,10 +35,9 @@ WORK_UNITS: Mapping[str, str] = {
 """By the beginning of a path, the first that fits: what is one piece. Elsewhere each file is."""
 
 FIRST = (
-    f"{_SPARK}/",
-    "tests/e2e/flights/",
     "tests/e2e/running/",
     "tests/e2e/",
+    f"{_SPARK}/",
     "tests/wheel/",
     "tests/integration/",
 )

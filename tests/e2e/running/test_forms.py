@@ -159,8 +159,17 @@ def press_test(page: Any, conn_id: str) -> dict[str, Any]:
     return answer
 
 
-@pytest.mark.parametrize("conn_type", ["lance_hive2", "lance_hive3", "lance_glue"])
-@pytest.mark.parametrize("color", ["green", "red"])
+@pytest.mark.parametrize(
+    ("conn_type", "color"),
+    [
+        ("lance_hive2", "green"),
+        ("lance_glue", "red"),
+        pytest.param("lance_hive3", "green", marks=pytest.mark.long),
+        pytest.param("lance_hive2", "red", marks=pytest.mark.long),
+        pytest.param("lance_hive3", "red", marks=pytest.mark.long),
+        pytest.param("lance_glue", "green", marks=pytest.mark.long),
+    ],
+)
 def test_a_form_is_filled_saved_and_tested(
     page: Any, shoot: Callable[[str], None], request: pytest.FixtureRequest, conn_type: str, color: str
 ) -> None:

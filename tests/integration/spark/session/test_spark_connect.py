@@ -58,6 +58,7 @@ def test_data_frames_and_files_are_ingested_through_spark_connect(
     assert results == [[(1, 2, True), (1, 2, False)], [(2, 3, True), (2, 3, False)]]
 
 
+@pytest.mark.long
 def test_maintenance_through_spark_connect(tables: dict[str, Any], on_connect: str) -> None:
     where = {"table": tables["inputs"]["orders"]["table"], "spark_conn_id": on_connect}
 
