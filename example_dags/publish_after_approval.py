@@ -1,0 +1,71 @@
+"""Publish after approval: rows are staged, and a person decides in Airflow's UI whether anyone reads them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.providers.standard.operators.hitl import HITLBranchOperator
+from airflow.sdk import DAG
+
+from airflow_provider_lancens.assets import lance_table
+from airflow_provider_lancens.operators import (
+    LanceCreateNamespaceOperator,
+    LanceDeclareTableOperator,
+    LanceDiscardOperator,
+    LancePublishOperator,
+    LanceSparkIngestOperator,
+)
+
+CONNECTION = "lake"
+PRICES = "catalog$prices"
+SPARK = {"spark.master": "local[2]"}
+
+
+def no_prices(spark: Any) -> Any:
+    """Return the columns: a table's first version cannot be staged, so one without rows is written."""
+    return prices(spark).limit(0)
+
+
+def prices(spark: Any) -> Any:
+    """Return the new prices; here they are generated."""
+    return spark.range(100).selectExpr("id AS product", "cast(10 + id AS decimal(9, 2)) AS price")
+
+
+with DAG(
+    dag_id="lance_publish_after_approval",
+    schedule=None,
+    default_args={"retries": 2, "retry_delay": timedelta(seconds=30)},
+    tags=["lance", "example"],
+    doc_md=__doc__,
+) as dag:
+    given = {"lance_conn_id": CONNECTION}
+    create = LanceCreateNamespaceOperator(task_id="create", namespace="catalog", **given)
+    declare = LanceDeclareTableOperator(task_id="declare", table=PRICES, **given)
+    columns = LanceSparkIngestOperator(
+        task_id="columns",
+        table=PRICES,
+        source=no_prices,
+        idempotency_key="columns",
+        spark_conf=SPARK,
+        **given,
+    )
+    # [START howto_approve]
+    stage = LanceSparkIngestOperator(
+        task_id="stage", table=PRICES, source=prices, publish=False, spark_conf=SPARK, **given
+    )
+    decide = HITLBranchOperator(
+        task_id="decide",
+        subject="New prices",
+        body="{{ ti.xcom_pull('stage')['rows'] }} prices are staged as version "
+        "{{ ti.xcom_pull('stage')['version'] }} of the table.",
+        options=["Publish", "Discard"],
+        options_mapping={"Publish": "publish", "Discard": "discard"},
+    )
+    publish = LancePublishOperator(
+        task_id="publish", staged=stage.output, outlets=[lance_table(PRICES, CONNECTION)], **given
+    )
+    discard = LanceDiscardOperator(task_id="discard", staged=stage.output, **given)
+    stage >> decide >> [publish, discard]
+    # [END howto_approve]
+    create >> declare >> columns >> stage
