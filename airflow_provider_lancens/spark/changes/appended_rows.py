@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 
+from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt
-from airflow_provider_lancens.spark.changes.row_images import labeled
+from airflow_provider_lancens.spark.changes.row_images import LABELS, labeled
 from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
-from airflow_provider_lancens.spark.table.history import is_maintenance, transactions
+from airflow_provider_lancens.spark.table.history import is_maintenance, transactions_of
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class AppendedTask:
             columns=part.columns.stored, fragments=fragments, filter=self.filter, with_row_address=True
         )
         for batch in part.columns.batches(scanner.to_batches()):
-            labels = [pa.repeat(pa.scalar(value), batch.num_rows) for value in (INSERT, part.columns.version)]
+            labels = [pa.repeat(one, batch.num_rows) for one in _labels(part.columns.version)]
             yield pa.RecordBatch.from_arrays([*batch.columns, *labels], schema=labeled(batch.schema))
 
 
@@ -74,9 +75,14 @@ def appended_fragments(
     """
     return [
         _appended(target.open(version), newest, transaction, schema)
-        for version, transaction in transactions(newest, after, newest.version)
+        for version, transaction in transactions_of(newest, after)
         if _is_append(target, version, transaction)
     ]
+
+
+def _labels(version: int) -> list[pa.Scalar]:
+    made_by = None if is_detached(version) else version
+    return [pa.scalar(value, field.type) for value, field in zip((INSERT, made_by), LABELS, strict=True)]
 
 
 def _is_append(target: ResolvedTable, version: int, transaction: Transaction | None) -> bool:

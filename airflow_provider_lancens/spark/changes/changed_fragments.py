@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_lancens.spark.table.history import transactions
+from airflow_provider_lancens.spark.table.history import transactions_of
 
 if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
@@ -73,7 +73,7 @@ def _files(files: list[DataFile], fields: frozenset[int]) -> dict[int, str]:
 
 
 def _known_transactions(dataset: LanceDataset, after: int) -> Iterator[Transaction]:
-    return (one for _, one in transactions(dataset, after, dataset.version) if one is not None)
+    return (one for _, one in transactions_of(dataset, after) if one is not None)
 
 
 def _rewrites(transaction: Transaction, fields: frozenset[int]) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 
 from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.spark.blobs.blob_columns import is_blob
 from airflow_provider_lancens.spark.changes.appended_rows import INSERT, AppendedTask, appended_fragments
 from airflow_provider_lancens.spark.changes.changed_fragments import ChangedFragment, changed_fragments
@@ -57,7 +58,7 @@ def read_changes(
       ``update_postimage`` (those after it). An upsert by this package replaces rows: ``delete`` and
       ``insert``.
     - ``_commit_version``: the version that inserted or updated the row; null if it was deleted or restored,
-      or if another client replaced a column's values without saying in which rows.
+      if the version is staged, or if another client replaced a column's values without saying in which rows.
 
     A table whose first write had ``enable_stable_row_ids`` has these changes whatever was committed, also if
     versions in between were cleaned up. Without, only appends can be told.
@@ -141,8 +142,9 @@ class _Read:
         from pyspark.sql import functions as sql
 
         rows = read_opened(self.spark, self.target, self.newest, self.schema.names, self.filter)
+        version = None if is_detached(self.newest.version) else self.newest.version
         return rows.withColumns(
-            {CHANGE_TYPE: sql.lit(change_type), COMMIT_VERSION: sql.lit(self.newest.version).cast("long")}
+            {CHANGE_TYPE: sql.lit(change_type), COMMIT_VERSION: sql.lit(version).cast("long")}
         )
 
     def changes(self, before: LanceDataset) -> DataFrame:
@@ -178,7 +180,7 @@ class _Read:
         )
         fragment = sql.shiftright("address", 32)
         return (
-            _changed(rows, before.version)
+            _changed(rows, before.version, is_detached(self.newest.version))
             .repartition(min(len(fragments), _MOST_TASKS), "is_after", fragment)
             .sortWithinPartitions("is_after", "address")
             .mapInArrow(task.run, spark_schema(labeled(self.schema)))
@@ -192,7 +194,7 @@ def _numbers(spark: SparkSession, count: int) -> DataFrame:
     return spark.range(0, count, 1, min(count, _MOST_TASKS))
 
 
-def _changed(rows: DataFrame, after_version: int) -> DataFrame:
+def _changed(rows: DataFrame, after_version: int, staged: bool) -> DataFrame:
     """Return the addresses of changed rows with their labels, from those of both versions."""
     from pyspark.sql import functions as sql
 
@@ -204,7 +206,8 @@ def _changed(rows: DataFrame, after_version: int) -> DataFrame:
     before, after = sql.col("before"), sql.col("after")
     rewritten = sql.coalesce(after["rewritten"], sql.lit(False))
     is_same = before["updated"].eqNullSafe(after["updated"]) & ~rewritten
-    made_by = sql.when(after["updated"] > after_version, after["updated"])
+    known = sql.lit(not staged) & (after["updated"] > after_version)
+    made_by = sql.when(known, after["updated"])
 
     def labeled_image(side: Column, other: Column, alone: str, together: str, version: Column) -> Column:
         change = sql.when(other.isNull(), alone).otherwise(together)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,9 @@ import pyarrow as pa
 from airflow_provider_lancens.spark.changes.changed_fragments import ChangedFragment
 from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
 
 _UPDATED = "_row_last_updated_at_version"
 _COLUMNS = ["_rowid", "_rowaddr", _UPDATED]
@@ -38,28 +42,29 @@ class AddressTask:
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """List the rows of the fragments with the numbers in `batches`."""
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                with storage_failures(self.dataset.location, self.dataset.storage_options):
-                    yield from self._rows(self.fragments[number])
+        with storage_failures(self.dataset.location, self.dataset.storage_options):
+            before, after = self.dataset.open(self.before), self.dataset.open(self.after)
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    yield from _rows(before, after, self.fragments[number])
 
-    def _rows(self, fragment: ChangedFragment) -> Iterator[pa.RecordBatch]:
-        old = self._read(self.before, fragment.before)
-        new = self._read(self.after, fragment.after)
-        if fragment.same_values:
-            # Of a fragment with the same files, rows were deleted, or came back by a Restore.
-            old, new = _without(old, new), _without(new, old)
-        for table, is_after in ((old, False), (new, True)):
-            yield from _labeled(table, is_after, fragment.rewritten)
 
-    def _read(self, version: int, fragment: int | None) -> pa.Table:
-        if fragment is None:
-            return pa.table({name: pa.array([], pa.uint64()) for name in _COLUMNS})
-        dataset = self.dataset.open(version)
-        found = dataset.get_fragment(fragment)
-        if found is None:
-            raise ValueError(f"version {version} has no fragment {fragment}")
-        return dataset.scanner(columns=_COLUMNS, fragments=[found]).to_table()
+def _rows(before: LanceDataset, after: LanceDataset, fragment: ChangedFragment) -> Iterator[pa.RecordBatch]:
+    old, new = _read(before, fragment.before), _read(after, fragment.after)
+    if fragment.same_values:
+        # Of a fragment with the same files, rows were deleted, or came back by a Restore.
+        old, new = _without(old, new), _without(new, old)
+    for table, is_after in ((old, False), (new, True)):
+        yield from _labeled(table, is_after, fragment.rewritten)
+
+
+def _read(dataset: LanceDataset, fragment: int | None) -> pa.Table:
+    if fragment is None:
+        return pa.table({name: pa.array([], pa.uint64()) for name in _COLUMNS})
+    found = dataset.get_fragment(fragment)
+    if found is None:
+        raise ValueError(f"version {dataset.version} has no fragment {fragment}")
+    return dataset.scanner(columns=_COLUMNS, fragments=[found]).to_table()
 
 
 def _without(rows: pa.Table, others: pa.Table) -> pa.Table:

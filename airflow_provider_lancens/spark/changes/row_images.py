@@ -44,17 +44,16 @@ class ImageTask:
             batches: columns ``is_after`` and ``address``, and the labels.
         """
         with storage_failures(self.dataset.location, self.dataset.storage_options):
+            sides = {False: self.before, True: self.after}
+            datasets = {side: self.dataset.open(columns.version) for side, columns in sides.items()}
             opened: dict[tuple[bool, int], _OpenFragment] = {}
             for batch in batches:
                 for part in _by_fragment(batch):
-                    key = (part["is_after"][0].as_py(), part["address"][0].as_py() >> _FRAGMENT_BITS)
-                    if key not in opened:
-                        opened = {key: self._open(*key)}
-                    yield from opened[key].rows(part)
-
-    def _open(self, is_after: bool, fragment: int) -> _OpenFragment:
-        columns = self.after if is_after else self.before
-        return _OpenFragment.of(self.dataset.open(columns.version), fragment, columns, self.filter)
+                    side, fragment = part["is_after"][0].as_py(), part["address"][0].as_py() >> _FRAGMENT_BITS
+                    if (side, fragment) not in opened:
+                        found = _OpenFragment.of(datasets[side], fragment, sides[side], self.filter)
+                        opened = {(side, fragment): found}
+                    yield from opened[side, fragment].rows(part)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from airflow_provider_lancens.namespace.storage.object_store import is_detached
+
 if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
     from lance.fragment import LanceFragment
@@ -84,6 +86,18 @@ def transactions(
                 history.list_kept()
             # In growing blocks, since callers mostly need the newest few.
             start, size = start + size, min(2 * size, _READ_AHEAD)
+
+
+def transactions_of(opened: LanceDataset, after: int) -> Iterator[tuple[int, Transaction | None]]:
+    """Yield the transactions above `after` that led to an opened version, which may be a staged one."""
+    newest = opened.version
+    if is_detached(newest):
+        staged = opened.read_transaction(newest)
+        if staged is None:
+            raise ValueError(f"version {newest} has no transaction")
+        yield newest, staged
+        newest = staged.read_version
+    yield from transactions(opened, after, newest)
 
 
 class _History:

@@ -14,6 +14,7 @@ from airflow_provider_lancens.spark import (
     compute_column,
     delete_rows,
     read_changes,
+    write_table,
 )
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
 from tests.integration.spark.changes.conftest import Changes
@@ -195,6 +196,20 @@ def test_versions_in_between_are_needed_only_without_stable_row_ids(
     with pytest.raises(TableVersionNotFoundError, match="after_version=1 was cleaned up"):
         changes(1, 3)
     assert {row[-2] for row in changes(1, 3, if_unavailable="read_all")} == {"snapshot"}
+
+
+@on("stored", "hive")
+@pytest.mark.parametrize("options", [STABLE, None], ids=["stable row ids", "row addresses"])
+def test_the_rows_of_a_staged_version_are_read_alone(
+    table: Maintained, changes: Changes, options: WriteOptions | None
+) -> None:
+    start(table, options)
+    staged = write_table(
+        rows(table.spark, 6, 8), table.spec, table.id, idempotency_key="day", publish=False
+    ).version
+
+    assert changes(1, staged, columns=["id"]) == [(6, "insert", None), (7, "insert", None)]
+    assert len(changes(None, staged)) == 8
 
 
 @on("stored")

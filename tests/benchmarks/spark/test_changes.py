@@ -1,0 +1,60 @@
+"""What it costs to read the changes of 1% of the rows, beside reading the table."""
+
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from lance_namespace import DeclareTableRequest
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_provider_lancens.spark import (
+    NamespaceSpec,
+    WriteOptions,
+    read_changes,
+    read_table,
+    write_table,
+)
+from airflow_provider_lancens.spark.maintenance.compact import compact_table
+from tests.benchmarks.spark.conftest import SCALE
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
+
+ROWS = int(4_000_000 * SCALE)
+ROUNDS = 5
+VALUES = [f"sha2(cast(id * {number} + {{salt}} AS string), 512) AS v{number}" for number in range(1, 9)]
+"""Columns of 128 characters, 1 kB a row, which compress badly."""
+
+
+def _rows(spark: SparkSession, step: int, salt: int) -> DataFrame:
+    return spark.range(0, ROWS, step, 16).selectExpr("id", *(value.format(salt=salt) for value in VALUES))
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_changes_cost_a_small_part_of_a_full_read(
+    spark: SparkSession, tmp_path: Path, compacted: bool
+) -> None:
+    spec = NamespaceSpec("dir", {"root": str(tmp_path)})
+    spec.connect().declare_table(DeclareTableRequest(id=["t"]))
+    write_table(_rows(spark, 1, 0), spec, "t", options=WriteOptions(enable_stable_row_ids=True))
+    version = write_table(_rows(spark, 100, 1), spec, "t", mode="upsert", on=["id"]).version
+    if compacted:
+        version = compact_table(spark, spec, "t").version
+
+    reads: dict[str, Callable[[], DataFrame]] = {
+        "all": lambda: read_table(spark, spec, "t", version=version),
+        "changes": lambda: read_changes(spark, spec, "t", after_version=1, version=version),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in reads}
+    for _ in range(ROUNDS):
+        for name, read in reads.items():
+            started = time.monotonic()
+            read().write.format("noop").mode("overwrite").save()
+            seconds[name].append(time.monotonic() - started)
+
+    medians = {name: statistics.median(values) for name, values in seconds.items()}
+    share = medians["changes"] / medians["all"]
+    print(f"\ncompacted={compacted}: {medians}, share {share:.3f}")  # noqa: T201 for the one who measures
+    assert reads["changes"]().count() == 2 * ROWS // 100
+    assert share <= 0.25
