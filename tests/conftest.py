@@ -30,6 +30,9 @@ os.environ["AIRFLOW_HOME"] = _airflow_home.name
 # Drivers run only briefly in tests: with only the first-tier compiler, they take a fifth less CPU time.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData")
 
+# How soon Airflow notices that a task's process has ended, and how long a wait lasts at least.
+os.environ["AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL"] = "1"
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Select the everyday tests unless others are selected."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         LanceAlterColumnsOperator,
         LanceDropColumnsOperator,
     )
+    from airflow_provider_lancens.operators.stream import LanceStreamOperator
     from airflow_provider_lancens.operators.table_clean_up import (
         LanceCleanUpVersionsOperator,
         LanceRemoveOrphansOperator,
@@ -81,6 +82,7 @@ __all__ = [
     "LanceRemoveOrphansOperator",
     "LanceRestoreTableOperator",
     "LanceSparkIngestOperator",
+    "LanceStreamOperator",
     "LanceTagVersionOperator",
     "SparkLake",
     "lance_spark",
@@ -115,6 +117,7 @@ __getattr__ = lazy_exports(
         "LanceRemoveOrphansOperator": "table_clean_up",
         "LanceRestoreTableOperator": "restore_table",
         "LanceSparkIngestOperator": "ingest",
+        "LanceStreamOperator": "stream",
         "LanceTagVersionOperator": "versions",
         "SparkLake": "taskflow",
         "lance_spark": "taskflow",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_lancens.hooks.template_args import check_mapping, parse_table, parse_text
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators._spark.spark_operator import LanceSparkOperator
+from airflow_provider_lancens.operators._spark.write_arguments import write_request
 from airflow_provider_lancens.operators._spark.write_naming import (
     asked_policy,
     conditions,
@@ -16,14 +17,7 @@ from airflow_provider_lancens.operators._spark.write_naming import (
     idempotency_key,
     occasion_of,
 )
-from airflow_provider_lancens.spark.options import (
-    Mode,
-    OnExistingKey,
-    SchemaMode,
-    WhenMatched,
-    WriteOptions,
-    WriteRequest,
-)
+from airflow_provider_lancens.spark.options import Mode, OnExistingKey, SchemaMode, WhenMatched, WriteRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -155,7 +149,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         self.fingerprint = fingerprint
         layout = check_mapping("options", options)
         self.replace_where = replace_where
-        self._request = _write_request(
+        self._request = write_request(
             layout,
             mode=mode,
             on=on,
@@ -250,14 +244,3 @@ def _template_of(files: FileSource | Mapping[str, Any]) -> dict[str, Any]:
     from airflow_provider_lancens.operators._spark.ingest_sources import FilesOfTask
 
     return FilesOfTask.template_of(files)
-
-
-def _write_request(layout: Mapping[str, Any], **arguments: Any) -> WriteRequest:
-    try:
-        options = WriteOptions(**layout)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"options: {error}") from error
-    try:
-        return WriteRequest(**arguments, options=options)
-    except Exception as error:  # an InvalidInputError: importing its class would slow down parsing all DAGs
-        raise ValueError(str(error)) from error

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.schema.add_columns import add_columns
     from airflow_provider_lancens.spark.schema.alter_columns import alter_columns
     from airflow_provider_lancens.spark.schema.drop_columns import drop_columns
+    from airflow_provider_lancens.spark.streaming.foreach_batch import foreach_batch
     from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
     from airflow_provider_lancens.spark.table.version_lookup import find_version
     from airflow_provider_lancens.spark.write.files.file_writer import write_files
@@ -51,6 +52,7 @@ __all__ = [
     "find_version",
     "find_write",
     "fingerprint_files",
+    "foreach_batch",
     "lance_data_source",
     "publish_version",
     "read_changes",
@@ -82,6 +84,7 @@ __getattr__ = lazy_exports(
         "find_version": "table.version_lookup",
         "find_write": "write.pipeline",
         "fingerprint_files": "write.files.fingerprint",
+        "foreach_batch": "streaming.foreach_batch",
         "lance_data_source": "datasource",
         "publish_version": "publish.publish_version",
         "read_changes": "changes.read_changes",

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowFailException, conf
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_lancens.hooks.template_args import parse_table
@@ -19,11 +19,18 @@ SUCCESS = "success"
 ERROR = "error"
 """Status of an event."""
 
+HEARTBEATS_OF_A_WORKER = 1.5
+"""How long a wait lasts at least, as a multiple of the heartbeat interval of Airflow's workers."""
+
 log = logging.getLogger(__name__)
 
 
 class LanceTableVersionTrigger(BaseTrigger):
     """Waits until a table's version meets the conditions, then fires once.
+
+    It doesn't fire before Airflow knows that the worker that deferred the task has ended, which takes up to
+    `[workers] min_heartbeat_interval` (5 seconds). A task that runs again before that is failed by Airflow's
+    scheduler, which takes the end of the first worker for that of the second (apache/airflow#72716).
 
     Its event is ``{"status": "success", "table", "version", "location"}``, or
     ``{"status": "error", "message"}`` if the wait can never succeed.
@@ -69,22 +76,23 @@ class LanceTableVersionTrigger(BaseTrigger):
 
     async def run(self) -> AsyncGenerator[TriggerEvent]:
         """Poll until the version meets the conditions."""
+        earliest = asyncio.get_running_loop().time() + _worker_end()
         try:
             with subscribe(self.lance_conn_id, self.table, self.poll_interval) as subscription:
                 status = await subscription.changed()
                 while not self.condition.holds(status):
                     status = await subscription.changed()
         except AirflowFailException as error:
-            yield TriggerEvent({"status": ERROR, "message": str(error)})
+            event: dict[str, Any] = {"status": ERROR, "message": str(error)}
         else:
-            yield TriggerEvent(
-                {
-                    "status": SUCCESS,
-                    "table": str(status.table),
-                    "version": status.version,
-                    "location": status.location,
-                }
-            )
+            event = {
+                "status": SUCCESS,
+                "table": str(status.table),
+                "version": status.version,
+                "location": status.location,
+            }
+        await asyncio.sleep(max(0.0, earliest - asyncio.get_running_loop().time()))
+        yield TriggerEvent(event)
 
 
 class LanceAnyTableTrigger(BaseTrigger):
@@ -124,6 +132,12 @@ class LanceAnyTableTrigger(BaseTrigger):
             for wait in racing:
                 wait.cancel()
             await asyncio.gather(*racing, return_exceptions=True)
+
+
+def _worker_end() -> float:
+    """Return the seconds within which Airflow learns that the worker that deferred a task has ended."""
+    interval: int = conf.getint("workers", "min_heartbeat_interval", fallback=5)
+    return interval * HEARTBEATS_OF_A_WORKER
 
 
 async def _event(trigger: LanceTableVersionTrigger) -> TriggerEvent:

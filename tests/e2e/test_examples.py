@@ -25,7 +25,7 @@ NAMES = (
     *("wait_for_version", "new_flights", "cascade_safely", "advance_version", "glue_assumed_role"),
     *("spark_pinned_read", "spark_files", "spark_own_function", "maintain_table"),
     *("maintain_hourly", "embeddings", "daily_readings", "correct_and_restore", "schema_changes"),
-    *("large_values", "write_audit_publish", "increments"),
+    *("large_values", "write_audit_publish", "increments", "stream_readings"),
 )
 PARAMS = {"wait_for_version": '{"table": "sales$orders"}'}
 ROLE = "arn:aws:iam::123456789012:role/lake"
@@ -281,3 +281,10 @@ def test_an_increment_is_computed_up_to_the_version_that_was_ingested(outcomes: 
     assert (found["previous_version"], found["version"]) == (None, ingested["version"])
     assert xcom(outcome, "compute")["rows"] == 1
     assert moved["version"] == ingested["version"]
+
+
+def test_streams_write_what_has_arrived(outcomes: dict[str, Outcome]) -> None:
+    outcome = outcomes["stream_readings"]
+    written, kept = xcom(outcome, "write"), xcom(outcome, "keep")
+    assert (written["version"], written["epochs"], written["rows"]) == (1, 1, 10)
+    assert (kept["version"], kept["rows"]) == (1, 5)

@@ -131,10 +131,22 @@ class FunctionOfTask:
         """See `IngestSource.rows`.
 
         Raises:
-            AirflowFailException: the function returned something else than a DataFrame.
+            AirflowFailException: see `frame`.
         """
         from airflow_provider_lancens.spark.write.row_sources import FrameRows
 
+        return FrameRows(self.frame(spark, namespace))
+
+    def frame(self, spark: Any, namespace: LanceNamespace) -> Any:
+        """Return the DataFrame that the function returns.
+
+        Args:
+            spark: the session.
+            namespace: the namespace of the tables that are read.
+
+        Raises:
+            AirflowFailException: the function returned something else than a DataFrame.
+        """
         frames = {name: one.read(spark, namespace) for name, one in self.inputs.items()}
         frame = self.function(spark, **frames, **self.op_kwargs)
         if not hasattr(frame, "mapInArrow"):
@@ -142,7 +154,7 @@ class FunctionOfTask:
                 f"source={_name(self.function)}: it returned {type(frame).__name__}; it must return "
                 "a DataFrame"
             )
-        return FrameRows(frame)
+        return frame
 
 
 class Input(Protocol):

@@ -9,12 +9,12 @@ from airflow_provider_lancens.links import table_page_url
 
 if TYPE_CHECKING:
     from airflow_provider_lancens.spark.options import WriteResult
-
+    from airflow_provider_lancens.spark.streaming.write_available import StreamResult
 
 _log = logging.getLogger(__name__)
 
 
-def log_result(lance_conn_id: str, result: WriteResult) -> None:
+def log_result(lance_conn_id: str, result: WriteResult | StreamResult) -> None:
     """Log the result of a write, and the page of the version with its rows.
 
     Args:

@@ -1,83 +1,121 @@
-"""Changes of a table without stable row ids: the fragments of its appends."""
+"""Rows that versions appended, by the data files of their commits; needs no stable row ids."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
-from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt
+from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt, column_ids
 from airflow_provider_lancens.spark.changes.row_images import LABELS, labeled
 from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.history import is_maintenance, transactions_of
-from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
+
+    from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 INSERT = "insert"
 
 
 @dataclass(frozen=True, slots=True)
-class AppendedFragments:
-    """What one version appended."""
+class VersionRows:
+    """Rows of one version: those of the fragments with these data files."""
 
-    columns: ColumnsAt
-    fragments: Sequence[int]
+    version: int
+    paths: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class VersionReader:
+    """Reads rows on executors, each at the version that appended it, where no later compaction hides it."""
+
+    dataset: DatasetRef
+    ids: Mapping[str, int]
+    """The field ids of the wanted columns, by which a version has them under any name."""
+    schema: pa.Schema
+    """The columns to return."""
+    filter: str | None
+
+    @classmethod
+    def of(
+        cls, target: ResolvedTable, newest: LanceDataset, schema: pa.Schema, condition: str | None
+    ) -> Self:
+        """Make a reader of the columns that the newest version of a range has.
+
+        Args:
+            target: the table.
+            newest: the version whose columns are wanted.
+            schema: those columns, as Spark gets them.
+            condition: the condition on the rows, in Lance's SQL; None reads all.
+        """
+        return cls(target.dataset, column_ids(newest, schema.names), schema, condition)
+
+    def read(self, part: VersionRows) -> Iterator[pa.RecordBatch]:
+        """Yield the rows."""
+        with storage_failures(self.dataset.location, self.dataset.storage_options):
+            dataset = self.dataset.open(part.version)
+            columns = ColumnsAt.matching(dataset, self.ids, self.schema)
+            fragments = [
+                fragment
+                for fragment in dataset.get_fragments()
+                if any(file.path in part.paths for file in fragment.metadata.files)
+            ]
+            # With addresses, since a version may have none of the columns, but still has rows.
+            scanner = dataset.scanner(
+                columns=columns.stored, fragments=fragments, filter=self.filter, with_row_address=True
+            )
+            yield from columns.batches(scanner.to_batches())
 
 
 @dataclass(frozen=True, slots=True)
 class AppendedTask:
-    """Read what versions appended, each at that version: a later compaction doesn't hide it there."""
+    """Read what versions appended, labeled as inserted."""
 
-    dataset: DatasetRef
-    appended: Sequence[AppendedFragments]
-    filter: str | None
+    reader: VersionReader
+    appended: Sequence[VersionRows]
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Read the appends with the numbers in `batches`."""
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                with storage_failures(self.dataset.location, self.dataset.storage_options):
-                    yield from self._read(self.appended[number])
+                yield from self._read(self.appended[number])
 
-    def _read(self, part: AppendedFragments) -> Iterator[pa.RecordBatch]:
-        dataset = self.dataset.open(part.columns.version)
-        wanted = frozenset(part.fragments)
-        fragments = [fragment for fragment in dataset.get_fragments() if fragment.fragment_id in wanted]
-        scanner = dataset.scanner(
-            columns=part.columns.stored, fragments=fragments, filter=self.filter, with_row_address=True
-        )
-        for batch in part.columns.batches(scanner.to_batches()):
-            labels = [pa.repeat(one, batch.num_rows) for one in _labels(part.columns.version)]
+    def _read(self, part: VersionRows) -> Iterator[pa.RecordBatch]:
+        for batch in self.reader.read(part):
+            labels = [pa.repeat(one, batch.num_rows) for one in _labels(part.version)]
             yield pa.RecordBatch.from_arrays([*batch.columns, *labels], schema=labeled(batch.schema))
 
 
-def appended_fragments(
-    target: ResolvedTable, newest: LanceDataset, after: int, schema: pa.Schema
-) -> list[AppendedFragments]:
+def appended_fragments(target: ResolvedTable, newest: LanceDataset, after: int) -> list[VersionRows]:
     """Return what the versions above `after` appended.
 
     Args:
         target: the table.
         newest: the last version of the range.
         after: the version before the range.
-        schema: the columns to read.
 
     Raises:
         TableVersionNotFoundError: (11) a version was cleaned up.
         InvalidInputError: (13) a version changed rows in another way than by an append.
     """
     return [
-        _appended(target.open(version), newest, transaction, schema)
+        VersionRows(version, file_paths(transaction))
         for version, transaction in transactions_of(newest, after)
         if _is_append(target, version, transaction)
     ]
+
+
+def file_paths(transaction: Transaction | None) -> frozenset[str]:
+    """Return the paths of the data files that an append committed."""
+    operation: Any = transaction.operation if transaction is not None else None
+    return frozenset(file.path for fragment in operation.fragments for file in fragment.files)
 
 
 def _labels(version: int) -> list[pa.Scalar]:
@@ -99,16 +137,3 @@ def _is_append(target: ResolvedTable, version: int, transaction: Transaction | N
             "enable_stable_row_ids=True"
         )
     return kind == "Append"
-
-
-def _appended(
-    dataset: LanceDataset, newest: LanceDataset, transaction: Transaction | None, schema: pa.Schema
-) -> AppendedFragments:
-    operation: Any = transaction.operation if transaction is not None else None
-    paths = {file.path for fragment in operation.fragments for file in fragment.files}
-    fragments = [
-        fragment.fragment_id
-        for fragment in dataset.get_fragments()
-        if any(file.path in paths for file in fragment.metadata.files)
-    ]
-    return AppendedFragments(ColumnsAt.of(dataset, newest, schema), fragments)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
+from lance_namespace.errors import InvalidInputError
 
+from airflow_provider_lancens.spark.blobs.blob_columns import is_blob
 from airflow_provider_lancens.spark.commit.table_changes import field_ids
+from airflow_provider_lancens.spark.read.table_reader import projected_columns
+from airflow_provider_lancens.spark.types import arrow_schema, spark_schema
 from airflow_provider_lancens.spark.write.record_batches import conform
 
 if TYPE_CHECKING:
     from lance import LanceDataset
+
+    from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +40,19 @@ class ColumnsAt:
             newest: the version with the columns that are wanted.
             schema: those columns, as Spark gets them.
         """
+        return cls.matching(dataset, column_ids(newest, schema.names), schema)
+
+    @classmethod
+    def matching(cls, dataset: LanceDataset, ids: Mapping[str, int], schema: pa.Schema) -> Self:
+        """Match columns by the field ids that they are wanted by.
+
+        Args:
+            dataset: the opened version.
+            ids: the field id of each wanted column.
+            schema: the wanted columns, as Spark gets them.
+        """
         here = {field.id(): field.name() for field in _fields(dataset)}
-        there = {field.name(): field.id() for field in _fields(newest)}
-        found = {name: here.get(there[name]) for name in schema.names}
+        found = {name: here.get(ids[name]) for name in schema.names}
         return cls(dataset.version, schema, {name: old for name, old in found.items() if old is not None})
 
     @property
@@ -58,6 +74,12 @@ class ColumnsAt:
         return pa.RecordBatch.from_arrays(columns, names=self.schema.names)
 
 
+def column_ids(dataset: LanceDataset, names: Iterable[str]) -> dict[str, int]:
+    """Return the field ids of columns."""
+    ids = {field.name(): field.id() for field in _fields(dataset)}
+    return {name: ids[name] for name in names}
+
+
 def ids_of(dataset: LanceDataset, names: Iterable[str]) -> frozenset[int]:
     """Return the ids of columns and of all fields inside them."""
     wanted = frozenset(names)
@@ -66,3 +88,24 @@ def ids_of(dataset: LanceDataset, names: Iterable[str]) -> frozenset[int]:
 
 def _fields(dataset: LanceDataset) -> Iterable[Any]:
     return dataset.lance_schema.fields()
+
+
+def readable_columns(target: ResolvedTable, newest: LanceDataset, names: Sequence[str] | None) -> pa.Schema:
+    """Return the columns to read of changed rows, as Spark gets them.
+
+    Args:
+        target: the table.
+        newest: the version whose columns they are.
+        names: the columns; None reads all.
+
+    Raises:
+        TableColumnNotFoundError: (12) there is no such column.
+        InvalidInputError: (13) a column contains blobs, or Spark has no type for it.
+    """
+    schema = projected_columns(target, newest.schema, names)
+    if blobs := [field.name for field in schema if is_blob(field.type)]:
+        raise InvalidInputError(
+            f"table {target.id}: columns: {blobs} contain blobs, which are no part of changes; leave them "
+            "out with columns=[...]"
+        )
+    return arrow_schema(spark_schema(schema))

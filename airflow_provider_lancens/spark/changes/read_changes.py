@@ -9,10 +9,14 @@ from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
-from airflow_provider_lancens.spark.blobs.blob_columns import is_blob
-from airflow_provider_lancens.spark.changes.appended_rows import INSERT, AppendedTask, appended_fragments
+from airflow_provider_lancens.spark.changes.appended_rows import (
+    INSERT,
+    AppendedTask,
+    VersionReader,
+    appended_fragments,
+)
 from airflow_provider_lancens.spark.changes.changed_fragments import ChangedFragment, changed_fragments
-from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt, ids_of
+from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt, ids_of, readable_columns
 from airflow_provider_lancens.spark.changes.row_addresses import ADDRESSES, AddressTask
 from airflow_provider_lancens.spark.changes.row_images import (
     CHANGE_TYPE,
@@ -20,9 +24,9 @@ from airflow_provider_lancens.spark.changes.row_images import (
     ImageTask,
     labeled,
 )
-from airflow_provider_lancens.spark.read.table_reader import check_filter, projected_columns, read_opened
+from airflow_provider_lancens.spark.read.table_reader import check_filter, read_opened
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
-from airflow_provider_lancens.spark.types import arrow_schema, spark_schema
+from airflow_provider_lancens.spark.types import spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,7 +95,7 @@ def read_changes(
         newest = target.open(version)
         if filter is not None:
             check_filter(target, newest, filter)
-        read = _Read(spark, target, newest, _schema(target, newest, columns), filter)
+        read = _Read(spark, target, newest, readable_columns(target, newest, columns), filter)
         if after_version is None:
             return read.everything(INSERT)
         if after_version > version:
@@ -104,16 +108,6 @@ def read_changes(
             if if_unavailable == "fail":
                 raise
             return read.everything(SNAPSHOT)
-
-
-def _schema(target: ResolvedTable, newest: LanceDataset, columns: Sequence[str] | None) -> pa.Schema:
-    schema = projected_columns(target, newest.schema, columns)
-    if blobs := [field.name for field in schema if is_blob(field.type)]:
-        raise InvalidInputError(
-            f"table {target.id}: columns: {blobs} contain blobs, which are no part of changes; leave them "
-            "out with columns=[...]"
-        )
-    return arrow_schema(spark_schema(schema))
 
 
 def _opened(target: ResolvedTable, version: int) -> LanceDataset:
@@ -160,10 +154,11 @@ class _Read:
         return self._images(before, fragments)
 
     def _appended(self, after: int) -> DataFrame:
-        appended = appended_fragments(self.target, self.newest, after, self.schema)
+        appended = appended_fragments(self.target, self.newest, after)
         if not appended:
             return self._none()
-        task = AppendedTask(self.target.dataset, appended, self.filter)
+        reader = VersionReader.of(self.target, self.newest, self.schema, self.filter)
+        task = AppendedTask(reader, appended)
         return _numbers(self.spark, len(appended)).mapInArrow(task.run, spark_schema(labeled(self.schema)))
 
     def _images(self, before: LanceDataset, fragments: Sequence[ChangedFragment]) -> DataFrame:

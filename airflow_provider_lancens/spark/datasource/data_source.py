@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NoReturn
+from typing import TYPE_CHECKING, ClassVar
 
-from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
+from lance_namespace.errors import InvalidInputError
 from pyspark.sql.datasource import DataSource
 
-from airflow_provider_lancens.spark.datasource.source_options import ReadConfig, namespace_of, write_request
+from airflow_provider_lancens.spark.datasource.source_options import (
+    ReadConfig,
+    StreamReadConfig,
+    epoch_request,
+    is_stream,
+    namespace_of,
+    write_request,
+)
 from airflow_provider_lancens.spark.datasource.source_reader import LanceReader, reader_class
 from airflow_provider_lancens.spark.datasource.source_writer import LanceWriter
+from airflow_provider_lancens.spark.datasource.stream_reader import (
+    LanceStreamReader,
+    stream_reader,
+    stream_schema,
+)
+from airflow_provider_lancens.spark.datasource.stream_writer import LanceStreamWriter
 from airflow_provider_lancens.spark.read.table_reader import plan_read
 
 if TYPE_CHECKING:
@@ -46,6 +59,10 @@ class LanceDataSource(DataSource):
             TableColumnNotFoundError: (12) it has no such column.
             InvalidInputError: (13) an option is invalid, or Spark has no type for a column.
         """
+        if is_stream(self.options):
+            return stream_schema(
+                namespace_of(self.options, self.namespace), StreamReadConfig.of(self.options)
+            )
         config = ReadConfig.of(self.options)
         schema, self._task = plan_read(
             namespace_of(self.options, self.namespace),
@@ -63,6 +80,8 @@ class LanceDataSource(DataSource):
         Raises:
             InvalidInputError: (13) the caller gave a schema, so that Spark didn't call `schema`.
         """
+        if is_stream(self.options):
+            ReadConfig.of(self.options)  # which refuses the options of a stream
         if self._task is None:
             raise InvalidInputError(
                 "schema: a Lance table has its own, which spark.read.schema(...) and CREATE TABLE "
@@ -82,23 +101,24 @@ class LanceDataSource(DataSource):
         table, request = write_request(self.options, overwrite)
         return LanceWriter.plan(namespace_of(self.options, self.namespace), table, request, schema)
 
-    def streamReader(self, schema: StructType) -> NoReturn:  # noqa: ARG002, N802 Spark's signature
-        """Not offered.
+    def streamReader(self, schema: StructType) -> LanceStreamReader:  # noqa: ARG002 Spark's signature
+        """Return a reader of the rows that the table gains.
 
         Raises:
-            UnsupportedOperationError: (0) always.
+            InvalidInputError: (13) an option is invalid, or needs a newer PySpark.
         """
-        raise _no_streams("readStream", "wait for a version and read it")
+        config = StreamReadConfig.of(self.options)
+        return stream_reader(namespace_of(self.options, self.namespace), config)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002, N802
-        """Not offered.
+    def streamWriter(self, schema: StructType, overwrite: bool) -> LanceStreamWriter:
+        """Return a writer of epochs; each is planned when Spark sends it to the executors.
 
         Raises:
-            UnsupportedOperationError: (0) always.
+            InvalidInputError: (13) an option is invalid.
         """
-        raise _no_streams(
-            "writeStream", "write each micro-batch with foreachBatch, with its number in the idempotency_key"
-        )
+        table, request, query = epoch_request(self.options, overwrite)
+        namespace = namespace_of(self.options, self.namespace)
+        return LanceStreamWriter(namespace, table, request, schema, query)
 
 
 def lance_data_source(namespace: NamespaceSpec, name: str = "lancens") -> type[LanceDataSource]:
@@ -113,9 +133,3 @@ def lance_data_source(namespace: NamespaceSpec, name: str = "lancens") -> type[L
     """
     # Created dynamically, so that it is pickled by value, including its namespace.
     return type("BoundLanceDataSource", (LanceDataSource,), {"namespace": namespace, "format_name": name})
-
-
-def _no_streams(method: str, instead: str) -> UnsupportedOperationError:
-    return UnsupportedOperationError(
-        f"{method}: Lance tables cannot be read or written as streams; {instead}"
-    )

@@ -19,7 +19,13 @@ _IMPL = "namespace.impl"
 _LAYOUT = tuple(field.name for field in fields(WriteOptions))
 _KEY = ("idempotency_key", "fingerprint", "on_existing_key", "occasion")
 _WRITE = ("table", *_KEY, "on", "schema_mode", "overwrite_schema", "replace_where", *_LAYOUT)
-_READ = ("table", "version", "as_of", "tag", "columns", "filter", "blobs")
+_EPOCH = ("table", "on", "schema_mode", "query", *_LAYOUT)
+_OF_SPARK = ("checkpointlocation",)
+"""Options of a stream that Spark itself uses, and passes on."""
+_BATCH_READ = ("version", "as_of", "tag", "blobs")
+_STREAM_READ = ("after_version", "max_rows_per_batch", "other_changes")
+_READ = ("table", "columns", "filter")
+_OTHER_CHANGES = ("fail", "skip")
 
 Options = Mapping[str, str]
 
@@ -36,20 +42,80 @@ class ReadConfig:
 
     @classmethod
     def of(cls, options: Options) -> Self:
-        """Parse the options.
+        """Parse the options of a read that is no stream.
 
         Raises:
             InvalidInputError: (13) an option is unknown or invalid.
         """
-        _check_known(options, _READ)
-        columns = options.get("columns")
+        _check_known(options, (*_READ, *_BATCH_READ))
         return cls(
             table=_table(options),
             wanted=WantedVersion(_whole(options, "version"), _time(options, "as_of"), options.get("tag")),
-            columns=None if columns is None else _names("columns", columns),
+            columns=_columns(options),
             filter=options.get("filter"),
             blobs=_object(options, "blobs", '{"image": "all", "video": [0, 65536]}'),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class StreamReadConfig:
+    """How a table is read as a stream."""
+
+    table: str
+    columns: list[str] | None
+    filter: str | None
+    after_version: int | None
+    """The version to start after; None starts with all rows of the newest one."""
+    max_rows: int | None
+    """Maximum number of rows of a micro-batch."""
+    skips_changes: bool
+    """Whether versions that are no appends are passed over."""
+
+    @classmethod
+    def of(cls, options: Options) -> Self:
+        """Parse the options of a stream.
+
+        Raises:
+            InvalidInputError: (13) an option is unknown or invalid.
+        """
+        _check_known(options, (*_READ, *_STREAM_READ))
+        other = options.get("other_changes", "fail")
+        if other not in _OTHER_CHANGES:
+            raise InvalidInputError(
+                f"other_changes: expected one of {', '.join(_OTHER_CHANGES)}, got {other!r}"
+            )
+        return cls(
+            table=_table(options),
+            columns=_columns(options),
+            filter=options.get("filter"),
+            after_version=_whole(options, "after_version", lowest=0),
+            max_rows=_whole(options, "max_rows_per_batch"),
+            skips_changes=other == "skip",
+        )
+
+
+def is_stream(options: Options) -> bool:
+    """Return whether a read has options that only a stream has."""
+    return any(name in options for name in _STREAM_READ)
+
+
+def epoch_request(options: Options, overwrite: bool) -> tuple[str, WriteRequest, str | None]:
+    """Return the table to write a stream to, how to write an epoch, and the name for the keys of its query.
+
+    Args:
+        options: Spark's.
+        overwrite: whether Spark's output mode is ``complete``; otherwise it is ``append``.
+
+    Raises:
+        InvalidInputError: (13) an option is unknown or invalid.
+    """
+    options = {name: options[name] for name in options if name not in _OF_SPARK}
+    if keys := [name for name in _KEY if name in options]:
+        raise InvalidInputError(
+            f"{keys[0]}: not allowed for a stream, whose epochs are identified by the query and their number"
+        )
+    _check_known(options, _EPOCH)
+    return _table(options), _request(options, overwrite), options.get("query")
 
 
 def write_request(options: Options, overwrite: bool) -> tuple[str, WriteRequest]:
@@ -63,12 +129,16 @@ def write_request(options: Options, overwrite: bool) -> tuple[str, WriteRequest]
         InvalidInputError: (13) an option is unknown or invalid.
     """
     _check_known(options, _WRITE)
+    return _table(options), _request(options, overwrite)
+
+
+def _request(options: Options, overwrite: bool) -> WriteRequest:
     on = _names("on", options["on"]) if "on" in options else None
     if on and overwrite:
         raise InvalidInputError("on: an upsert is mode('append'); an overwrite has no key columns")
     key = {name: cast("Any", options[name]) for name in _KEY if name in options}
     mode: Mode = "overwrite" if overwrite else "upsert" if on else "append"
-    return _table(options), WriteRequest(
+    return WriteRequest(
         mode=mode,
         **key,
         on=on,
@@ -139,12 +209,17 @@ def _table(options: Options) -> str:
     return options["table"]
 
 
-def _whole(options: Options, name: str) -> int | None:
+def _columns(options: Options) -> list[str] | None:
+    text = options.get("columns")
+    return None if text is None else _names("columns", text)
+
+
+def _whole(options: Options, name: str, lowest: int = 1) -> int | None:
     text = options.get(name)
     if text is None:
         return None
-    if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise InvalidInputError(f"{name}: expected a whole number of at least 1, got {text!r}")
+    if not (text.isascii() and text.isdecimal() and int(text) >= lowest):
+        raise InvalidInputError(f"{name}: expected a whole number of at least {lowest}, got {text!r}")
     return int(text)
 
 

@@ -38,7 +38,7 @@ class LanceReader(DataSourceReader):
 class FilteringReader(LanceReader):
     """Also pushes Spark's filters down to Lance."""
 
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 Spark's signature
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Take the filters that mean the same to Lance; yields the others."""
         held = self.task.dataset.open(self.task.version).schema
         conditions = {index: condition_of(one, held) for index, one in enumerate(filters)}

@@ -54,18 +54,9 @@ class LanceWriter(DataSourceArrowWriter):
         """Plan the write, and acquire its lease.
 
         Raises:
-            LanceNamespaceError: see `look_up`, `with_merged_columns` and `WritePlan.of`.
+            LanceNamespaceError: see `planned`.
         """
-        with resolved_table(namespace, table) as target:
-            lookup = look_up(target, request)
-            if lookup.earlier is not None:
-                skipped_write(lookup, lookup.earlier)
-                return cls(namespace, table, lookup.started, None)
-            columns = FrameColumns(schema)
-            if request.schema_mode == "merge":
-                lookup = with_merged_columns(lookup, columns)
-            plan = WritePlan.of(lookup, columns)
-            return cls(namespace, table, lookup.started, (plan, acquire_lease(target.dataset)))
+        return cls(namespace, table, *planned(namespace, table, request, schema))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Answered:
         """Write one partition, on an executor; nothing if the write was already committed."""
@@ -86,7 +77,7 @@ class LanceWriter(DataSourceArrowWriter):
         plan, lease = self.work
         rows = [row for message in messages if isinstance(message, Answered) for row in message.rows]
         with resolved_table(self.namespace, self.table) as target, lease.kept_alive():
-            _check_place(target, plan)
+            check_location(target, plan)
             outcome = plan.commit(target, rows, lease)
         _log.info("%s", outcome.commit.result(target.id, self.started, committed=outcome.made_here))
         lease.end()
@@ -97,7 +88,36 @@ class LanceWriter(DataSourceArrowWriter):
             self.work[1].end()
 
 
-def _check_place(target: ResolvedTable, plan: WritePlan) -> None:
+def planned(
+    namespace: NamespaceSpec, table: str, request: WriteRequest, schema: StructType
+) -> tuple[float, tuple[WritePlan, WriteLease] | None]:
+    """Plan a write, and acquire its lease.
+
+    Returns:
+        When it began, by the monotonic clock, and the plan with the lease; None instead of these if the write
+        was already committed under its key.
+
+    Raises:
+        LanceNamespaceError: see `look_up`, `with_merged_columns` and `WritePlan.of`.
+    """
+    with resolved_table(namespace, table) as target:
+        lookup = look_up(target, request)
+        if lookup.earlier is not None:
+            skipped_write(lookup, lookup.earlier)
+            return lookup.started, None
+        columns = FrameColumns(schema)
+        if request.schema_mode == "merge":
+            lookup = with_merged_columns(lookup, columns)
+        plan = WritePlan.of(lookup, columns)
+        return lookup.started, (plan, acquire_lease(target.dataset))
+
+
+def check_location(target: ResolvedTable, plan: WritePlan) -> None:
+    """Check that a table is where it was when a write was planned.
+
+    Raises:
+        ConcurrentModificationError: (14) it isn't.
+    """
     if target.dataset.location != plan.task.dataset.location:
         raise ConcurrentModificationError(
             f"table {target.id}: its location was {plan.task.dataset.location} when this write "

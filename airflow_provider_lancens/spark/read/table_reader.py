@@ -109,7 +109,7 @@ def plan_read(
 ) -> tuple[StructType, ReadTask]:
     """Plan a read on the driver: return the Spark schema, and the task for the executors."""
     with resolved_table(namespace, table) as target:
-        return _plan(target, _open(target, wanted.find(target)), columns, condition, blobs)
+        return _plan(target, open_version(target, wanted.find(target)), columns, condition, blobs)
 
 
 def check_filter(target: ResolvedTable, dataset: LanceDataset, condition: str) -> None:
@@ -155,7 +155,16 @@ def _plan(
     return schema, task
 
 
-def _open(target: ResolvedTable, version: int | None) -> LanceDataset:
+def open_version(target: ResolvedTable, version: int | None) -> LanceDataset:
+    """Open a table to read it.
+
+    Args:
+        target: the table.
+        version: the version; None opens the newest.
+
+    Raises:
+        TableVersionNotFoundError: (11) it has no such version, or none at all yet.
+    """
     if version is None:
         latest = target.open_latest()
         if latest is None:

@@ -49,9 +49,9 @@ class OpenedSession:
     def abort(self) -> None:
         """Stop running jobs; from any thread, or from a signal handler. May be called twice."""
         if is_remote(self.spark):
-            _elsewhere(lambda: self.spark.interruptTag(self.tag))
+            from_another_thread(lambda: self.spark.interruptTag(self.tag))
         else:
-            _elsewhere(lambda: self.spark.sparkContext.cancelJobsWithTag(self.tag))
+            from_another_thread(lambda: self.spark.sparkContext.cancelJobsWithTag(self.tag))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class OwnSession(OpenedSession):
         """See `OpenedSession.abort`: the JVM is ended, and executors and workers with it."""
         if self.process is None:
             OpenedSession.abort(self)
-            _elsewhere(self.spark.stop)
+            from_another_thread(self.spark.stop)
         else:
             local_jvm.end(self.process)
             local_jvm.forget(type(self.spark))
@@ -87,8 +87,8 @@ class RemoteSession(OpenedSession):
 
     def abort(self) -> None:
         """See `OpenedSession.abort`: the server interrupts the session's jobs, and releases it."""
-        _elsewhere(self.spark.interruptAll)
-        _elsewhere(self.close)
+        from_another_thread(self.spark.interruptAll)
+        from_another_thread(self.close)
 
 
 def is_remote(spark: Any) -> bool:
@@ -96,7 +96,7 @@ def is_remote(spark: Any) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
-def _elsewhere(call: Callable[[], object]) -> None:
+def from_another_thread(call: Callable[[], object]) -> None:
     """Call Spark from another thread: this thread's connection may be waiting for a running job's answer."""
 
     def attempt() -> None:

@@ -47,7 +47,6 @@ class Job:
     """``package.module:function``; called as ``function(spark, **inputs, **kwargs)``."""
     inputs: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     """By argument: a table and a version, and for changes the version that they follow."""
-    """Table and version by the name of `source`'s argument."""
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     request: WriteRequest = field(default_factory=WriteRequest)
 

@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime
 
 import pytest
-from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
+from lance_namespace.errors import InvalidInputError
 from pyspark.sql.types import StructType
 
 from tests.pyspark_versions import need_data_sources
@@ -94,7 +94,7 @@ def test_an_append_with_key_columns_is_an_upsert() -> None:
     ("options", "message"),
     [
         ({}, "table: expected an identifier"),
-        ({"table": "t", "verzion": "1"}, "unknown: verzion; allowed: table, version"),
+        ({"table": "t", "verzion": "1"}, "unknown: verzion; allowed: table, columns"),
         ({"table": "t", "path": "/x"}, "unknown: path"),
         ({"table": "t", "idempotency_key": "k"}, "unknown: idempotency_key"),
         ({"table": "t", "version": "0"}, "version: expected a whole number of at least 1, got '0'"),
@@ -158,10 +158,34 @@ def test_a_newer_pyspark_is_accepted(version: str) -> None:
     check_pyspark(version)
 
 
-def test_streams_are_refused_with_what_to_do_instead() -> None:
-    source = LanceDataSource({})
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "table: expected an identifier"),
+        ({"table": "t", "version": "1"}, "unknown: version; allowed: table, columns, filter, after_version"),
+        ({"table": "t", "after_version": "-1"}, "after_version: expected a whole number of at least 0"),
+        ({"table": "t", "max_rows_per_batch": "0"}, "max_rows_per_batch: expected a whole number"),
+        ({"table": "t", "other_changes": "ignore"}, "other_changes: expected one of fail, skip"),
+    ],
+)
+def test_an_invalid_stream_to_read_is_refused(options: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        LanceDataSource({**options, "namespace.impl": "dir"}).streamReader(StructType())
+    assert message in str(refused.value)
 
-    with pytest.raises(UnsupportedOperationError, match=r"readStream: .* wait for a version"):
-        source.streamReader(StructType())
-    with pytest.raises(UnsupportedOperationError, match=r"writeStream: .* foreachBatch"):
-        source.streamWriter(StructType(), overwrite=False)
+
+@pytest.mark.parametrize(
+    ("options", "overwrite", "message"),
+    [
+        ({"idempotency_key": "a"}, False, "idempotency_key: not allowed for a stream"),
+        ({"replace_where": "a = 1"}, False, "unknown: replace_where; allowed: table, on, schema_mode, query"),
+        ({"on": "id"}, True, "an overwrite has no key columns"),
+    ],
+)
+def test_an_invalid_stream_to_write_is_refused(
+    options: dict[str, str], overwrite: bool, message: str
+) -> None:
+    given = {"table": "t", "checkpointlocation": "/checkpoint", "namespace.impl": "dir", **options}
+    with pytest.raises(InvalidInputError) as refused:
+        LanceDataSource(given).streamWriter(StructType(), overwrite)
+    assert message in str(refused.value)

@@ -1,0 +1,146 @@
+"""Operator that writes what a stream has now into a table, each epoch once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_lancens.hooks.template_args import check_mapping, parse_table, parse_text
+from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
+from airflow_provider_lancens.operators._spark.spark_operator import LanceSparkOperator
+from airflow_provider_lancens.operators._spark.write_arguments import write_request
+from airflow_provider_lancens.spark.options import SchemaMode, WhenMatched
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from airflow.sdk import Context
+
+    from airflow_provider_lancens.hooks.lance_hook import LanceHook
+
+
+class LanceStreamOperator(LanceSparkOperator):
+    """Write all that a streaming DataFrame has now into a declared table, and end: ``availableNow``.
+
+    The checkpoint holds how far the query is, so that each run goes on where the last one ended. Each epoch
+    is committed under a key of the query and the epoch's number: a task that is killed, retried, cleared or
+    run twice at the same time writes each row once.
+
+    Its XCom is ``{"table": str, "version": int | None, "previous_version": int | None, "epochs": int,
+    "rows": int, "files": int, "bytes": int, "seconds": float, "committed": bool}``: ``previous_version`` is
+    the version before the first epoch of this try. If there were rows and an outlet is the table's asset or
+    an asset alias, the extra of its event contains the table and both versions.
+
+    Args:
+        table: table identifier, ``database$table``. Templated.
+        source: a function, called as ``source(spark, **op_kwargs)``, that returns a streaming DataFrame, made
+            by ``spark.readStream``. With PySpark 4.1 or newer, ``spark.readStream.format("lancens")`` reads
+            tables of the connection.
+        checkpoint: the folder, on a file system that Spark can write to, where Spark keeps how far the query
+            is. It belongs to this task alone. Templated.
+        op_kwargs: further arguments of `source`. Templated.
+        mode: ``append``, or ``upsert``, which replaces rows by key.
+        on: the key columns of an ``upsert``.
+        schema_mode: what to do if the rows have other columns than the table: ``strict`` refuses them,
+            ``merge`` adds and widens columns of the table.
+        when_matched: what an ``upsert`` does with a row of the table that has the key of a new one:
+            ``update`` replaces it, ``keep`` leaves it and doesn't write the new one.
+        sequence_by: a column by which an ``upsert`` orders the rows of a key, such as a time; without it, the
+            keys of an epoch must be unique.
+        delete_when: a condition in Spark's SQL on the new rows, such as ``op = 'D'``: an ``upsert`` deletes
+            the rows of the table that have the key of such a row, rather than writing it.
+        update_columns: an ``upsert`` updates only these columns of rows that exist.
+        options: fields of `airflow_provider_lancens.spark.WriteOptions`, such as ``max_rows_per_file``.
+        spark_conn_id: where Spark runs: a connection of type ``spark``; None runs it in the task's process.
+            Templated.
+        spark_conf: Spark configuration, which overrides the connection's; by default ``local[*]`` without a
+            web UI, in UTC. Templated.
+        lance_conn_id: a connection of any of this provider's types. Templated.
+    """
+
+    template_fields: Sequence[str] = (
+        *("table", "checkpoint", "op_kwargs"),
+        *LanceSparkOperator.template_fields,
+    )
+    template_fields_renderers = {"op_kwargs": "json", **LanceSparkOperator.template_fields_renderers}
+    operator_extra_links = (LancePageLink(), LanceGlueTableLink())
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        source: Callable[..., Any],
+        checkpoint: str,
+        op_kwargs: Mapping[str, Any] | None = None,
+        mode: Literal["append", "upsert"] = "append",
+        on: Sequence[str] | None = None,
+        schema_mode: SchemaMode = "strict",
+        when_matched: WhenMatched = "update",
+        sequence_by: str | None = None,
+        delete_when: str | None = None,
+        update_columns: Sequence[str] | None = None,
+        options: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if not callable(source):
+            raise TypeError(f"source: is of type {type(source).__name__}; allowed: a function")
+        if mode not in ("append", "upsert"):
+            raise ValueError(f"mode: expected append or upsert, got {mode!r}")
+        self.table = table
+        self.source = source
+        self.checkpoint = checkpoint
+        self.op_kwargs = op_kwargs or {}
+        self._request = write_request(
+            check_mapping("options", options),
+            mode=mode,
+            on=on,
+            schema_mode=schema_mode,
+            when_matched=when_matched,
+            sequence_by=sequence_by,
+            delete_when=delete_when,
+            update_columns=update_columns,
+        )
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Run the query until it has written what was there when it began.
+
+        Raises:
+            AirflowFailException: an argument is invalid, the rows don't match the table, or the checkpoint is
+                older than the table.
+            LanceRetryableError: the metastore or the storage is unavailable, a commit conflicted, or the task
+                was killed.
+        """
+        from airflow_provider_lancens.operators._spark.ingest_sources import FunctionOfTask
+        from airflow_provider_lancens.operators._spark.result_log import log_result
+        from airflow_provider_lancens.spark.streaming.write_available import write_available
+
+        table, checkpoint = parse_table(self.table), parse_text(self.checkpoint)
+        if checkpoint is None:
+            raise AirflowFailException("checkpoint: expected the path of a folder, got blank text")
+        source = FunctionOfTask.parse(self.source, {}, self.op_kwargs)
+        with (
+            self.connected(f"streaming into table {str(table)!r}") as namespace,
+            self.spark(self.spark_deployment()) as spark,
+        ):
+            _register_data_source(spark, self.hook)
+            frame = source.frame(spark, namespace)
+            result = write_available(frame, namespace, table, self._request, checkpoint=checkpoint)
+        if result.rows and result.version is not None:
+            self.note_version(context, table, result.version, result.previous_version)
+        log_result(self.lance_conn_id, result)
+        return result.as_dict()
+
+
+def _register_data_source(spark: Any, hook: LanceHook) -> None:
+    """Register ``format("lancens")`` for the tables of a connection, where PySpark can have it."""
+    from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
+
+    try:
+        from airflow_provider_lancens.spark.datasource import lance_data_source
+    except ImportError:  # PySpark is older than 4.1
+        return
+    spec = NamespaceSpec(hook.namespace_impl, hook.namespace_properties())
+    spark.dataSource.register(lance_data_source(spec))

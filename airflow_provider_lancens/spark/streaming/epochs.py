@@ -1,0 +1,69 @@
+"""Epochs of streaming queries: what identifies one, so that it is written once.
+
+Spark numbers the micro-batches of a query, and repeats one with the same number and rows if the query stopped
+before it was done. The query's id is kept in its checkpoint.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_namespace.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from airflow_provider_lancens.spark.keys import KeyedCommit
+
+QUERY_ID = "sql.streaming.queryId"
+"""Spark's local property with the id of the query that a job or a task belongs to."""
+
+
+def epoch_key(query: str, epoch: int) -> str:
+    """Return the idempotency key of an epoch.
+
+    Args:
+        query: the id of the query, or the name that it was given for its keys.
+        epoch: the number of the micro-batch.
+    """
+    return f"stream/{query}/{epoch}"
+
+
+def running_query(spark: SparkSession) -> str:
+    """Return the id of the query that a function of ``foreachBatch`` is called for.
+
+    Raises:
+        InvalidInputError: (13) Spark doesn't tell it, as on Spark Connect, or there is no query.
+    """
+    context = getattr(spark, "_sc", None)
+    found = None if context is None else context.getLocalProperty(QUERY_ID)
+    if not found:
+        raise InvalidInputError(
+            "query: Spark doesn't tell which streaming query this is; pass a name that no other query of "
+            "the table has, such as query='orders'"
+        )
+    return str(found)
+
+
+def check_same_rows(table: object, key: str, earlier: KeyedCommit, rows: int) -> None:
+    """Check that an epoch that is repeated has as many rows as when it was committed.
+
+    If a checkpoint was restored from a backup, Spark may give numbers that the table already has to other
+    rows, which would be lost if they were taken for those.
+
+    Args:
+        table: the table's identifier.
+        key: the key of the epoch.
+        earlier: its commit.
+        rows: the number of its rows now.
+
+    Raises:
+        InvalidInputError: (13) it has another number of rows.
+    """
+    if earlier.counts.rows != rows:
+        raise InvalidInputError(
+            f"table {table}: version {earlier.version} was committed as epoch {key!r} with "
+            f"{earlier.counts.rows} rows, but the epoch has {rows} now: the checkpoint is older than the "
+            "table, and its next epochs contain other rows. Nothing was written; start a query with a new "
+            "checkpoint from where the table is"
+        )

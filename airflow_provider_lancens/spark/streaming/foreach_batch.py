@@ -1,0 +1,111 @@
+"""Write each epoch of a streaming query once, by ``DataStreamWriter.foreachBatch``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.spark.keys import look_up
+from airflow_provider_lancens.spark.options import (
+    DEFAULT_LAYOUT,
+    SchemaMode,
+    WhenMatched,
+    WriteOptions,
+    WriteRequest,
+    WriteResult,
+)
+from airflow_provider_lancens.spark.streaming.epochs import check_same_rows, epoch_key, running_query
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
+from airflow_provider_lancens.spark.write.pipeline import write_rows
+from airflow_provider_lancens.spark.write.row_sources import FrameRows
+
+if TYPE_CHECKING:
+    from lance_namespace import LanceNamespace
+    from pyspark.sql import DataFrame
+
+EpochMode = Literal["append", "overwrite", "upsert"]
+
+
+def foreach_batch(
+    namespace: NamespaceSpec | LanceNamespace,
+    table: TableId | str,
+    *,
+    mode: EpochMode = "append",
+    on: Sequence[str] | None = None,
+    schema_mode: SchemaMode = "strict",
+    when_matched: WhenMatched = "update",
+    sequence_by: str | None = None,
+    delete_when: str | None = None,
+    update_columns: Sequence[str] | None = None,
+    options: WriteOptions | None = None,
+    query: str | None = None,
+) -> Callable[[DataFrame, int], None]:
+    """Return a function for ``foreachBatch`` that writes each epoch of a query to a table, once.
+
+    An epoch is identified by the query's id, which Spark keeps in the checkpoint, and by its number: if the
+    query stops after the commit and before Spark recorded it, the repeated epoch is found in the table. One
+    that is in the table with another number of rows is refused.
+
+    Args:
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier, such as ``db$table``.
+        mode: ``append``, ``upsert``, or ``overwrite``, by which each epoch replaces the one before.
+        on: the key columns of an ``upsert``.
+        schema_mode: see `write_table`.
+        when_matched: see `write_table`.
+        sequence_by: see `write_table`; without it, the keys of an epoch must be unique.
+        delete_when: see `write_table`.
+        update_columns: see `write_table`.
+        options: the storage layout of a new data set.
+        query: a name for the query's keys, which no other query of the table has; required on Spark Connect,
+            where Spark doesn't tell the query's id. Its epochs must not start from 0 again.
+
+    Returns:
+        A function of a DataFrame and the epoch's number. It raises the errors of `write_table`.
+
+    Raises:
+        InvalidInputError: (13) an argument is invalid.
+    """
+    request = WriteRequest(
+        mode,
+        on=on,
+        options=options or DEFAULT_LAYOUT,
+        schema_mode=schema_mode,
+        when_matched=when_matched,
+        sequence_by=sequence_by,
+        delete_when=delete_when,
+        update_columns=update_columns,
+    )
+
+    def write(frame: DataFrame, epoch: int) -> None:
+        write_epoch(frame, epoch, namespace, table, request, query)
+
+    return write
+
+
+def write_epoch(
+    frame: DataFrame,
+    epoch: int,
+    namespace: NamespaceSpec | LanceNamespace,
+    table: TableId | str,
+    request: WriteRequest,
+    query: str | None = None,
+) -> WriteResult:
+    """Write one epoch; see `foreach_batch`.
+
+    Args:
+        frame: its rows.
+        epoch: its number.
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier.
+        request: how to write it; the key is added here.
+        query: a name for the query's keys; None uses its id.
+    """
+    key = epoch_key(query or running_query(frame.sparkSession), epoch)
+    with resolved_table(namespace, table) as target:
+        lookup = look_up(target, replace(request, idempotency_key=key))
+        if lookup.earlier is not None and not request.chooses_rows:
+            check_same_rows(target.id, key, lookup.earlier, frame.count())
+        return write_rows(FrameRows(frame), lookup)

@@ -1,0 +1,45 @@
+"""Where a stream of a table's rows is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from lance_namespace.errors import InvalidInputError
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOffset:
+    """Position in the history of a table. Spark keeps it in the checkpoint of a query, as JSON."""
+
+    version: int
+    """The version up to which everything was read; with `snapshot`, the one that is being read."""
+    fragments: int = 0
+    """How many fragments of the next version were read too; with `snapshot`, of `version` itself."""
+    snapshot: bool = False
+    """Whether all rows of `version` are being read, with which a stream without a start begins."""
+
+    @classmethod
+    def parse(cls, given: Mapping[str, Any]) -> Self:
+        """Parse what `as_dict` returned.
+
+        Raises:
+            InvalidInputError: (13) it is something else, such as the offset of another source.
+        """
+        try:
+            return cls(**given)
+        except TypeError as error:
+            raise InvalidInputError(
+                f"checkpointLocation: expected offsets of a Lance table, got {dict(given)!r}; use another "
+                "checkpoint for this query"
+            ) from error
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        return asdict(self)
+
+    @property
+    def last_version(self) -> int:
+        """The newest version that was read, in part or whole."""
+        return self.version if self.snapshot or not self.fragments else self.version + 1

@@ -1,0 +1,145 @@
+"""Write what a streaming query finds now, and end: a stream as a task that runs now and then."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
+
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.spark.options import WriteRequest, WriteResult
+from airflow_provider_lancens.spark.session.handles import from_another_thread, is_remote
+from airflow_provider_lancens.spark.streaming.foreach_batch import write_epoch
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
+
+if TYPE_CHECKING:
+    from lance_namespace import LanceNamespace
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+@dataclass(frozen=True, slots=True)
+class StreamResult:
+    """Result of a run of a streaming query."""
+
+    table: str
+    """Identifier, such as ``db$table``."""
+    version: int | None
+    """The version with all its rows; None if nothing has been written to the table yet."""
+    previous_version: int | None
+    """The version before the first of these epochs; the same as `version` if there were no rows."""
+    epochs: int
+    """How many micro-batches this run processed, with one that an interrupted run had committed already."""
+    rows: int
+    files: int
+    bytes: int
+    seconds: float
+    """Wall-clock time of this run."""
+    committed: bool
+    """Whether this run made a new version."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the result as plain JSON values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return (
+            f"table {self.table}: {self.epochs} epochs with {self.rows:,} rows committed up to version "
+            f"{self.version} in {self.seconds:.1f} s"
+        )
+
+
+def write_available(
+    frame: DataFrame,
+    namespace: NamespaceSpec | LanceNamespace,
+    table: TableId | str,
+    request: WriteRequest,
+    *,
+    checkpoint: str,
+) -> StreamResult:
+    """Write all that a streaming DataFrame has now, in one or more epochs, each once.
+
+    Args:
+        frame: the streaming DataFrame.
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier.
+        request: how to write an epoch.
+        checkpoint: the folder where Spark keeps how far the query is. It belongs to this query and table.
+
+    Raises:
+        InvalidInputError: (13) the frame is no stream, or its checkpoint doesn't fit.
+        UnsupportedOperationError: (0) the session is one of Spark Connect.
+        LanceNamespaceError: see `write_table`.
+    """
+    _check(frame)
+    started = time.monotonic()
+    results: list[WriteResult] = []
+    failures: list[Exception] = []
+
+    def write(rows: DataFrame, epoch: int) -> None:
+        try:
+            results.append(write_epoch(rows, epoch, namespace, table, request))
+        except Exception as error:
+            failures.append(error)
+            raise
+
+    writer = frame.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
+    try:
+        with _stopped_if_interrupted(writer.trigger(availableNow=True).start()) as query:
+            query.awaitTermination()
+    except Exception:
+        if failures:  # Spark's own error has its text, not its type
+            raise failures[0] from None
+        raise
+    return _result(namespace, table, results, time.monotonic() - started)
+
+
+@contextmanager
+def _stopped_if_interrupted(query: StreamingQuery) -> Iterator[StreamingQuery]:
+    """Stop the query if the block is left by an exception, such as that of a signal handler."""
+    try:
+        yield query
+    except BaseException:
+        # This thread's connection may be waiting for the query's end.
+        from_another_thread(query.stop)
+        raise
+
+
+def _check(frame: DataFrame) -> None:
+    if is_remote(frame.sparkSession):
+        raise UnsupportedOperationError(
+            "streams on Spark Connect: the server runs the function of foreachBatch, and its results are not "
+            "known here; run the query where the driver is, or write it with foreach_batch"
+        )
+    if not frame.isStreaming:
+        raise InvalidInputError(
+            "source: expected a streaming DataFrame, made by spark.readStream; for other DataFrames use an "
+            "ingestion"
+        )
+
+
+def _result(
+    namespace: NamespaceSpec | LanceNamespace,
+    table: TableId | str,
+    results: list[WriteResult],
+    seconds: float,
+) -> StreamResult:
+    # An epoch that was found is one that the try before had committed when it stopped.
+    written = [one for one in results if one.committed or one.rows]
+    with resolved_table(namespace, table) as target:
+        name, newest = str(target.id), target.latest_version()
+    return StreamResult(
+        table=name,
+        version=written[-1].version if written else newest,
+        previous_version=written[0].previous_version if written else newest,
+        epochs=len(results),
+        rows=sum(one.rows for one in written),
+        files=sum(one.files for one in written),
+        bytes=sum(one.bytes for one in written),
+        seconds=round(seconds, 3),
+        committed=any(one.committed for one in written),
+    )
