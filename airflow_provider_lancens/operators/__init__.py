@@ -24,6 +24,10 @@ if TYPE_CHECKING:
         LanceDropNamespaceOperator,
     )
     from airflow_provider_lancens.operators.publish import LanceDiscardOperator, LancePublishOperator
+    from airflow_provider_lancens.operators.release_sets import (
+        LanceFindReleaseSetOperator,
+        LanceReleaseSetOperator,
+    )
     from airflow_provider_lancens.operators.restore_table import (
         LanceFindVersionOperator,
         LanceRestoreTableOperator,
@@ -74,10 +78,12 @@ __all__ = [
     "LanceDropNamespaceOperator",
     "LanceDropTableOperator",
     "LanceFindChangesOperator",
+    "LanceFindReleaseSetOperator",
     "LanceFindVersionOperator",
     "LanceMaintainTableOperator",
     "LancePublishOperator",
     "LanceRegisterTableOperator",
+    "LanceReleaseSetOperator",
     "LanceReleaseVersionOperator",
     "LanceRemoveOrphansOperator",
     "LanceRestoreTableOperator",
@@ -109,10 +115,12 @@ __getattr__ = lazy_exports(
         "LanceDropNamespaceOperator": "namespaces",
         "LanceDropTableOperator": "tables",
         "LanceFindChangesOperator": "changes",
+        "LanceFindReleaseSetOperator": "release_sets",
         "LanceFindVersionOperator": "restore_table",
         "LanceMaintainTableOperator": "maintain_table",
         "LancePublishOperator": "publish",
         "LanceRegisterTableOperator": "tables",
+        "LanceReleaseSetOperator": "release_sets",
         "LanceReleaseVersionOperator": "versions",
         "LanceRemoveOrphansOperator": "table_clean_up",
         "LanceRestoreTableOperator": "restore_table",

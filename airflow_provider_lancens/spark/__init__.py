@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.options import SchemaResult, WriteOptions, WriteResult
     from airflow_provider_lancens.spark.publish.publish_version import discard_version, publish_version
     from airflow_provider_lancens.spark.read.table_reader import read_table
+    from airflow_provider_lancens.spark.release_sets.release_set import find_release_set, move_release_set
     from airflow_provider_lancens.spark.schema.add_columns import add_columns
     from airflow_provider_lancens.spark.schema.alter_columns import alter_columns
     from airflow_provider_lancens.spark.schema.drop_columns import drop_columns
@@ -49,11 +50,13 @@ __all__ = [
     "delete_rows",
     "discard_version",
     "drop_columns",
+    "find_release_set",
     "find_version",
     "find_write",
     "fingerprint_files",
     "foreach_batch",
     "lance_data_source",
+    "move_release_set",
     "publish_version",
     "read_changes",
     "read_table",
@@ -81,11 +84,13 @@ __getattr__ = lazy_exports(
         "discard_version": "publish.publish_version",
         "delete_rows": "commit.delete",
         "drop_columns": "schema.drop_columns",
+        "find_release_set": "release_sets.release_set",
         "find_version": "table.version_lookup",
         "find_write": "write.pipeline",
         "fingerprint_files": "write.files.fingerprint",
         "foreach_batch": "streaming.foreach_batch",
         "lance_data_source": "datasource",
+        "move_release_set": "release_sets.release_set",
         "publish_version": "publish.publish_version",
         "read_changes": "changes.read_changes",
         "read_table": "read.table_reader",

@@ -25,7 +25,7 @@ NAMES = (
     *("wait_for_version", "new_flights", "cascade_safely", "advance_version", "glue_assumed_role"),
     *("spark_pinned_read", "spark_files", "spark_own_function", "maintain_table"),
     *("maintain_hourly", "embeddings", "daily_readings", "correct_and_restore", "schema_changes"),
-    *("large_values", "write_audit_publish", "increments", "stream_readings"),
+    *("large_values", "write_audit_publish", "increments", "stream_readings", "release_daily"),
 )
 PARAMS = {"wait_for_version": '{"table": "sales$orders"}'}
 ROLE = "arn:aws:iam::123456789012:role/lake"
@@ -288,3 +288,12 @@ def test_streams_write_what_has_arrived(outcomes: dict[str, Outcome]) -> None:
     written, kept = xcom(outcome, "write"), xcom(outcome, "keep")
     assert (written["version"], written["epochs"], written["rows"]) == (1, 1, 10)
     assert (kept["version"], kept["rows"]) == (1, 5)
+
+
+def test_tables_of_a_release_set_are_read_at_its_versions(outcomes: dict[str, Outcome]) -> None:
+    outcome = outcomes["release_daily"]
+    released, found = xcom(outcome, "release"), xcom(outcome, "find")
+    assert (released["version"], found["version"]) == (1, 1)
+    assert released["tables"] == {"store$orders": 1, "store$customers": 1}
+    assert found["store$orders"] == {"table": "store$orders", "version": 1}
+    assert xcom(outcome, "join")["rows"] == 10

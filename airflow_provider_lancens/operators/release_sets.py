@@ -1,0 +1,159 @@
+"""Operators on release sets: versions of several tables that belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_lancens.hooks.template_args import parse_table, parse_version
+from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
+from airflow_provider_lancens.operators.lance_operator import LanceOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+DEFAULT_KEEP = 2
+
+
+class LanceReleaseSetOperator(LanceOperator):
+    """Release versions of several tables together, in one commit: a reader sees all of them or none.
+
+    A release set is a declared table of its own, whose rows are the tables with their versions. Each of its
+    versions is a release, which `LanceTableVersionSensor` can wait for, and `LanceFindReleaseSetOperator`
+    looks up. The released versions are tagged, so that clean-ups keep them.
+
+    Its XCom is ``{"table": str, "version": int, "previous_version": int | None, "tables": dict[str, int],
+    "committed": bool}``: ``table`` and ``version`` are those of the release set; ``committed`` is false if an
+    earlier try made the release. If an outlet is the asset of the release set's table, or an asset alias, the
+    extra of its event contains the versions, and ``tables``.
+
+    Args:
+        release_set: identifier of the release set's table, ``database$table``. Templated.
+        tables: the tables with their versions: a list of XComs of ingestions or sensors, or a mapping of
+            identifiers to versions. Templated.
+        expected_version: the version that the release set must have; 0 if it must be new. Templated.
+        allow_older: whether a table may go back to an older version than that of the last release. Without
+            it, a run that is late doesn't undo a newer one.
+        keep: how many releases keep their versions from clean-ups.
+        idempotency_key: identifies this release. By default the DAG, the task and the data interval, or the
+            run if there is no interval. Templated.
+        lance_conn_id: a connection of any of this provider's types. Templated.
+    """
+
+    template_fields: Sequence[str] = (
+        *("release_set", "tables", "expected_version", "idempotency_key"),
+        *LanceOperator.template_fields,
+    )
+    operator_extra_links = (LancePageLink(), LanceGlueTableLink())
+
+    def __init__(
+        self,
+        *,
+        release_set: str,
+        tables: Sequence[Any] | Mapping[str, Any],
+        expected_version: int | str | None = None,
+        allow_older: bool = False,
+        keep: int = DEFAULT_KEEP,
+        idempotency_key: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.release_set = release_set
+        self.tables = tables
+        self.expected_version = expected_version
+        self.allow_older = allow_older
+        self.keep = keep
+        self.idempotency_key = idempotency_key
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Make the release, or return the one that an earlier try made.
+
+        Raises:
+            AirflowFailException: an argument is invalid, there is no such table or version, or a table would
+                go back to an older version.
+            LanceRetryableError: the release set isn't at the expected version, it was moved meanwhile, or the
+                metastore or the storage is unavailable.
+        """
+        from airflow_provider_lancens.operators._spark.write_naming import idempotency_key
+        from airflow_provider_lancens.spark.release_sets.release_set import move_release_set
+
+        release_set, tables = parse_table(self.release_set), _versions(self.tables)
+        key = idempotency_key(self.idempotency_key, context)
+        with self.connected(f"releasing {str(release_set)!r}") as namespace:
+            result = move_release_set(
+                *(namespace, release_set, tables),
+                expected_version=parse_version("expected_version", self.expected_version),
+                allow_older=self.allow_older,
+                keep=self.keep,
+                idempotency_key=key,
+            )
+        self.note_version(context, release_set, result.version, result.previous_version, {"tables": tables})
+        return {
+            "table": result.table,
+            "version": result.version,
+            "previous_version": result.previous_version,
+            "tables": tables,
+            "committed": result.committed,
+        }
+
+
+class LanceFindReleaseSetOperator(LanceOperator):
+    """Look up the versions of a release set's tables, to be read as inputs.
+
+    Its XCom is ``{"release_set": str, "version": int}`` and, for each table by its identifier, ``{"table":
+    str, "version": int}``: ``inputs={"orders": find.output["shop$orders"]}`` reads the version of
+    ``shop$orders``.
+
+    Args:
+        release_set: the XCom of a sensor or of `LanceReleaseSetOperator`, which has a version; or the
+            identifier of the release set's table, whose newest version is used. Templated.
+        lance_conn_id: a connection of any of this provider's types. Templated.
+    """
+
+    template_fields: Sequence[str] = ("release_set", *LanceOperator.template_fields)
+    operator_extra_links = (LancePageLink(), LanceGlueTableLink())
+
+    def __init__(self, *, release_set: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.release_set = release_set
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Look them up.
+
+        Raises:
+            AirflowFailException: there is no such release set or version.
+            LanceRetryableError: the metastore or the storage is unavailable.
+        """
+        from airflow_provider_lancens.operators._spark.ingest_sources import PinnedTable
+        from airflow_provider_lancens.spark.release_sets.release_set import find_release_set
+
+        wanted: int | None = None
+        if isinstance(self.release_set, Mapping):
+            pinned = PinnedTable.parse("release_set", self.release_set)
+            table, wanted = pinned.table, pinned.version
+        else:
+            table = parse_table(self.release_set)
+        with self.connected(f"looking up release set {str(table)!r}") as namespace:
+            version, members = find_release_set(namespace, table, wanted)
+        self.log.info("Release set %s: version %d has %s", table, version, members)
+        tables = {name: {"table": name, "version": number} for name, number in members.items()}
+        return {"release_set": str(table), "version": version, **tables}
+
+
+def _versions(tables: Any) -> dict[str, int]:
+    from airflow_provider_lancens.operators._spark.ingest_sources import PinnedTable
+
+    if isinstance(tables, Mapping):
+        tables = [{"table": table, "version": version} for table, version in tables.items()]
+    if isinstance(tables, str) or not isinstance(tables, Sequence):
+        raise AirflowFailException(
+            f"tables={tables!r}; allowed: a list of XComs with 'table' and 'version', or a mapping of "
+            "tables to versions"
+        )
+    parsed = [PinnedTable.parse(f"tables[{number}]", one) for number, one in enumerate(tables)]
+    found = {str(one.table): one.version for one in parsed}
+    if len(found) < len(parsed):
+        raise AirflowFailException(f"tables: a table is named twice in {[str(one.table) for one in parsed]}")
+    return found

@@ -1,0 +1,57 @@
+"""The rows of a release set's table: the tables that belong to it, with their versions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import pyarrow as pa
+from lance_namespace.errors import InvalidTableStateError
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+    from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
+    from airflow_provider_lancens.spark.write.row_sources import Written
+
+SCHEMA = pa.schema([("table", pa.string()), ("version", pa.int64())])
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRows:
+    """Members of a release set, which are few: they are written in this process."""
+
+    members: Mapping[str, int]
+    """Versions by the tables' identifiers."""
+    time_zone_known: ClassVar[bool] = True
+    match_case: ClassVar[bool] = True
+
+    def schema(
+        self,
+        storage: Mapping[str, str],  # noqa: ARG002 nothing is read
+        vectors: Mapping[str, int] | None = None,  # noqa: ARG002 it has none
+    ) -> pa.Schema:
+        """See `Columns.schema`."""
+        return SCHEMA
+
+    def write(self, task: WriteTask) -> Written:
+        """See `Rows.write`."""
+        rows = [{"table": table, "version": version} for table, version in sorted(self.members.items())]
+        batch = pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
+        return [row for written in task.run(iter([batch])) for row in written.to_pylist()]
+
+
+def read_members(dataset: LanceDataset, release_set: object) -> dict[str, int]:
+    """Return the members of an opened version of a release set.
+
+    Raises:
+        InvalidTableStateError: (19) the table is no release set.
+    """
+    if dataset.schema.names != SCHEMA.names:
+        raise InvalidTableStateError(
+            f"table {release_set} is no release set: expected the columns {SCHEMA.names}, got "
+            f"{dataset.schema.names}; declare a table of its own for a release set"
+        )
+    rows = dataset.to_table().to_pylist()
+    return {row["table"]: row["version"] for row in rows}

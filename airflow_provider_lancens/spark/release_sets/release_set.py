@@ -1,0 +1,136 @@
+"""Move a release set to other versions of its tables, by one commit, and look up what it contains."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from lance_namespace.errors import ConcurrentModificationError, InvalidInputError
+
+from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
+from airflow_provider_lancens.spark.keys import KeyLookup, look_up
+from airflow_provider_lancens.spark.options import WriteRequest, WriteResult
+from airflow_provider_lancens.spark.read.table_reader import open_version
+from airflow_provider_lancens.spark.release_sets.member_rows import MemberRows, read_members
+from airflow_provider_lancens.spark.release_sets.member_tags import MemberTags
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
+from airflow_provider_lancens.spark.write.pipeline import skipped_write, write_rows
+
+if TYPE_CHECKING:
+    from lance_namespace import LanceNamespace
+
+_log = logging.getLogger(__name__)
+
+DEFAULT_KEEP = 2
+
+
+def move_release_set(
+    namespace: NamespaceSpec | LanceNamespace,
+    release_set: TableId | str,
+    tables: Mapping[str, int],
+    *,
+    expected_version: int | None = None,
+    allow_older: bool = False,
+    keep: int = DEFAULT_KEEP,
+    idempotency_key: str | None = None,
+) -> WriteResult:
+    """Make versions of several tables those of a release set, in one commit.
+
+    A release set is a declared table with a row for each of its tables, and each of its versions is one
+    release: a reader sees all of the versions or none. They are tagged, so that clean-ups keep them.
+
+    Args:
+        namespace: the namespace of all these tables, or a `NamespaceSpec` to connect from.
+        release_set: the identifier of the set's table, such as ``db$daily``.
+        tables: the version of each table, by identifier. Tables that are missing no longer belong to the set.
+        expected_version: the version that the release set must have; 0 if it must be new. None allows any.
+        allow_older: whether a table may go back to an older version than that of the last release.
+        keep: how many releases keep their versions from clean-ups, at least one.
+        idempotency_key: the same for all tries of one release; None makes each call a new one.
+
+    Returns:
+        The commit: its `version` is that of the release set.
+
+    Raises:
+        TableNotFoundError: (4) a table isn't declared.
+        TableVersionNotFoundError: (11) a table has no such version.
+        InvalidInputError: (13) there are no tables, a version is staged or older than that of the last
+            release, or other versions were released under the key.
+        ConcurrentModificationError: (14) the release set isn't at `expected_version`, or it was moved
+            meanwhile.
+        InvalidTableStateError: (19) the table is no release set.
+    """
+    members = _parsed(tables, keep)
+    fingerprint = json.dumps(members, sort_keys=True)
+    request = WriteRequest("overwrite", idempotency_key=idempotency_key, fingerprint=fingerprint)
+    with resolved_table(namespace, release_set) as target:
+        lookup = look_up(target, request)
+        if lookup.earlier is not None:
+            return skipped_write(lookup, lookup.earlier)
+        before = _checked(lookup, members, expected_version, allow_older=allow_older)
+        # Before the release, so that no clean-up comes in between.
+        tags = MemberTags(namespace, str(target.id), lookup.version + 1)
+        tags.create(members)
+        result = write_rows(MemberRows(members), lookup)
+    tags.remove_older({**before, **members}, keep)
+    _log.info("release set %s: version %d has %s", result.table, result.version, members)
+    return result
+
+
+def find_release_set(
+    namespace: NamespaceSpec | LanceNamespace, release_set: TableId | str, version: int | None = None
+) -> tuple[int, dict[str, int]]:
+    """Return a version of a release set, and the versions of its tables.
+
+    Args:
+        namespace: its namespace, or a `NamespaceSpec` to connect from.
+        release_set: the identifier of its table.
+        version: the version of the release set; None is the newest.
+
+    Raises:
+        TableNotFoundError: (4) it isn't declared.
+        TableVersionNotFoundError: (11) it has no such version, or none at all yet.
+        InvalidTableStateError: (19) the table is no release set.
+    """
+    with resolved_table(namespace, release_set) as target:
+        dataset = open_version(target, version)
+        return dataset.version, read_members(dataset, target.id)
+
+
+def _parsed(tables: Mapping[str, int], keep: int) -> dict[str, int]:
+    if not isinstance(keep, int) or keep < 1:
+        raise InvalidInputError(f"keep: expected a whole number of at least 1, got {keep!r}")
+    if not tables:
+        raise InvalidInputError("tables: expected at least one table with its version, got none")
+    try:
+        return {str(TableId.parse(table)): int(version) for table, version in tables.items()}
+    except InvalidIdentifierError as error:
+        raise InvalidInputError(f"tables: expected identifiers such as 'db$table', {error}") from error
+
+
+def _checked(
+    lookup: KeyLookup, members: Mapping[str, int], expected: int | None, *, allow_older: bool
+) -> dict[str, int]:
+    """Return the members of the last release."""
+    target = lookup.target
+    if expected is not None and lookup.version != expected:
+        raise ConcurrentModificationError(
+            f"release set {target.id}: is at version {lookup.version}, but expected_version={expected}; "
+            "nothing was released"
+        )
+    if lookup.latest is None:
+        return {}
+    before = read_members(lookup.latest, target.id)
+    older = sorted(table for table, version in members.items() if version < before.get(table, 0))
+    if older and not allow_older:
+        raise _is_older(target, lookup.version, older[0], before[older[0]], members[older[0]])
+    return before
+
+
+def _is_older(target: ResolvedTable, release: int, table: str, before: int, now: int) -> InvalidInputError:
+    return InvalidInputError(
+        f"tables: version {now} of table {table} is older than {before}, which release {release} of "
+        f"{target.id} has; nothing was released. Pass allow_older=True to go back"
+    )
