@@ -113,6 +113,7 @@ def note_version(
     version: int,
     previous_version: int | None,
     extra: Mapping[str, Any] | None = None,
+    partitions: Sequence[str] | None = None,
 ) -> None:
     """Attach the version that a task created to the asset events of its outlets.
 
@@ -126,18 +127,24 @@ def note_version(
         version: its version now.
         previous_version: the version before, or None.
         extra: further values of the extra.
+        partitions: the partitions that the version changed, such as days: the event of the table's asset has
+            them as partition keys on Airflow 3.3 or newer, and any event in its extra. None if not known.
     """
     noted: Mapping[str, Any] = {
         "table": str(table.table),
         "previous_version": previous_version,
         "version": version,
         **(extra or {}),
+        **({} if partitions is None else {"partitions": list(partitions)}),
     }
     for outlet in outlets:
         if isinstance(outlet, AssetAlias):
             context["outlet_events"][outlet].add(Asset(uri=table.uri), extra=dict(noted))
         elif isinstance(outlet, Asset) and outlet.uri == table.uri:
-            context["outlet_events"][outlet].extra.update(noted)
+            event = context["outlet_events"][outlet]
+            event.extra.update(noted)
+            if partitions and hasattr(event, "add_partitions"):  # since Airflow 3.3
+                event.add_partitions(list(partitions))
 
 
 def _checked_connection(lance_conn_id: str) -> str:

@@ -85,6 +85,9 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             fingerprint), ``replace_if_changed``, ``replace`` or ``write_again``, as described for
             `airflow_provider_lancens.spark.write_table`. ``lance_on_existing_key`` in the run's
             configuration overrides it, for all tasks or by task id.
+        partition_by: a column, such as a day, whose values in the rows that were written, replaced or deleted
+            are the partitions of the asset event: as its partition keys on Airflow 3.3 or newer, one event
+            for each, and in its extra. At most 1,000 values. Templated.
         options: fields of `airflow_provider_lancens.spark.WriteOptions`, such as ``max_rows_per_file``.
         spark_conn_id: where Spark runs: a connection of type ``spark`` or ``spark_connect``; None runs it in
             the task's process. Templated.
@@ -101,6 +104,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         "replace_where",
         "idempotency_key",
         "fingerprint",
+        "partition_by",
         *LanceSparkOperator.template_fields,
     )
     operator_extra_links = (LancePageLink(), LanceGlueTableLink())
@@ -132,6 +136,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         idempotency_key: str | None = None,
         fingerprint: str | None = None,
         on_existing_key: OnExistingKey = "skip",
+        partition_by: str | None = None,
         options: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
@@ -147,6 +152,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         self.op_kwargs = op_kwargs or {}
         self.idempotency_key = idempotency_key
         self.fingerprint = fingerprint
+        self.partition_by = partition_by
         layout = check_mapping("options", options)
         self.replace_where = replace_where
         self._request = write_request(
@@ -195,8 +201,9 @@ class LanceSparkIngestOperator(LanceSparkOperator):
                 result = self._written(source, namespace, lookup)
             else:
                 result = staged
+            partitions = self._partitions(namespace, result)
         if result.published:
-            self.note_version(context, table, result.version, result.previous_version)
+            self.note_version(context, table, result.version, result.previous_version, partitions=partitions)
         log_result(self.lance_conn_id, result)
         return result.as_dict()
 
@@ -218,6 +225,23 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         if fingerprint is None or self.replace_where is None:
             return fingerprint
         return fingerprint_of({"source": fingerprint}, *conditions(self.replace_where))
+
+    def _partitions(self, namespace: LanceNamespace, result: WriteResult) -> list[str] | None:
+        from lance_namespace.errors import TableVersionNotFoundError
+
+        from airflow_provider_lancens.spark.changes.touched_values import touched_values
+
+        column = parse_text(self.partition_by)
+        if column is None or not result.published:
+            return None
+        if not result.rows:
+            return []
+        after, version = result.previous_version, result.version
+        try:
+            return touched_values(namespace, result.table, column, after_version=after, version=version)
+        except TableVersionNotFoundError as error:  # of a commit that an earlier run made
+            self.log.warning("The partitions of version %d aren't known any more: %s", version, error)
+            return None
 
     def _parsed_source(self) -> IngestSource:
         from airflow_provider_lancens.operators._spark.ingest_sources import FilesOfTask, FunctionOfTask

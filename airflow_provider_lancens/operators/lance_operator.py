@@ -66,6 +66,7 @@ class LanceOperator(BaseOperator):
         version: int,
         previous_version: int | None,
         extra: Mapping[str, Any] | None = None,
+        partitions: Sequence[str] | None = None,
     ) -> None:
         """Attach a table's version to the asset events of the task's outlets.
 
@@ -75,6 +76,7 @@ class LanceOperator(BaseOperator):
             version: its version now.
             previous_version: the version before, or None.
             extra: further values of the events' extra.
+            partitions: the partitions that the version changed, such as days; None if not known.
         """
         changed = LanceTable.of(self.lance_conn_id, str(table))
-        note_version(context, self.outlets, changed, version, previous_version, extra)
+        note_version(context, self.outlets, changed, version, previous_version, extra, partitions)

@@ -1,0 +1,115 @@
+"""Values of a column, such as days, in the rows that a commit wrote, replaced or deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
+
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.spark.changes.changed_fragments import ChangedFragment, changed_fragments
+from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt, ids_of
+from airflow_provider_lancens.spark.read.table_reader import projected_columns
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lance import LanceDataset
+    from lance_namespace import LanceNamespace
+
+_MOST = 1_000
+"""A column with more values is no partition of anything."""
+_ADDRESS = "_rowaddr"
+
+
+def touched_values(
+    namespace: NamespaceSpec | LanceNamespace,
+    table: TableId | str,
+    column: str,
+    *,
+    after_version: int | None,
+    version: int,
+) -> list[str]:
+    """Return the values of a column in the rows that changed between two versions, as sorted text.
+
+    Only fragments that differ are read, and of them only this column. Null isn't among the values.
+
+    Args:
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier, such as ``db$table``.
+        column: a column with few values, such as a day.
+        after_version: the version before; None if there was none.
+        version: the version with the changes.
+
+    Raises:
+        TableColumnNotFoundError: (12) there is no such column.
+        TableVersionNotFoundError: (11) a version was cleaned up.
+        InvalidInputError: (13) the column has more than 1,000 values.
+    """
+    with resolved_table(namespace, table) as target:
+        after = target.open(version)
+        schema = projected_columns(target, after.schema, [column])
+        before = None if after_version is None else _opened(target, after_version)
+        found: set[object] = set()
+        for values in _changed(before, after, schema):
+            found.update(values.unique().to_pylist())
+            if len(found) > _MOST:
+                raise InvalidInputError(
+                    f"table {target.id}: column {column!r} has more than {_MOST} values in the changed rows; "
+                    "expected a column such as a day"
+                )
+    return sorted(str(value) for value in found if value is not None)
+
+
+def _opened(target: ResolvedTable, version: int) -> LanceDataset:
+    try:
+        return target.open(version)
+    except (OSError, ValueError) as error:
+        target.check_version(version)
+        raise TableVersionNotFoundError(f"table {target.id}: version {version} can't be opened") from error
+
+
+def _changed(before: LanceDataset | None, after: LanceDataset, schema: pa.Schema) -> Iterator[pa.Array]:
+    if before is None:
+        yield from _values(after, [fragment.fragment_id for fragment in after.get_fragments()], schema, after)
+        return
+    for one in changed_fragments(before, after, ids_of(after, schema.names)):
+        if one.same_values:
+            yield _deleted(before, after, one, schema)
+        else:
+            yield from _values(before, [one.before], schema, after)
+            yield from _values(after, [one.after], schema, after)
+
+
+def _values(
+    dataset: LanceDataset, fragments: list[int | None], schema: pa.Schema, newest: LanceDataset
+) -> Iterator[pa.Array]:
+    columns = ColumnsAt.of(dataset, newest, schema)
+    for batch in _scanned(dataset, fragments, columns):
+        yield from next(iter(columns.batches([batch]))).columns
+
+
+def _deleted(before: LanceDataset, after: LanceDataset, one: ChangedFragment, schema: pa.Schema) -> pa.Array:
+    """Return the values of rows that only the older version of a fragment has."""
+    import pyarrow as pa
+
+    columns = ColumnsAt.of(before, after, schema)
+    scanned = list(_scanned(before, [one.before], columns))
+    if not scanned:
+        return pa.nulls(0)
+    rows = pa.Table.from_batches(scanned)
+    kept = [batch[_ADDRESS] for batch in _scanned(after, [one.after], columns)]
+    there = np.concatenate([np.empty(0, np.uint64), *(part.to_numpy() for part in kept)])
+    gone = ~np.isin(rows[_ADDRESS].to_numpy(), there)
+    return rows.column(0).filter(pa.array(gone)).combine_chunks()
+
+
+def _scanned(
+    dataset: LanceDataset, fragments: list[int | None], columns: ColumnsAt
+) -> Iterator[pa.RecordBatch]:
+    wanted = [one for one in dataset.get_fragments() if one.fragment_id in fragments]
+    if wanted:
+        scanner = dataset.scanner(columns=columns.stored, fragments=wanted, with_row_address=True)
+        yield from scanner.to_batches()

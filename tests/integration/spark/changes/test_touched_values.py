@@ -1,0 +1,78 @@
+"""The values of a column in the rows that a commit touched, as partitions of its asset event."""
+
+from contextlib import closing
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.sdk.execution_time.context import OutletEventAccessors
+from lance_namespace.errors import InvalidInputError, TableColumnNotFoundError
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_provider_lancens.assets import lance_table
+from airflow_provider_lancens.hooks.lance_hook import LanceHook
+from airflow_provider_lancens.operators import LanceSparkIngestOperator
+from airflow_provider_lancens.spark import delete_rows
+from airflow_provider_lancens.spark.changes.touched_values import touched_values
+from airflow_provider_lancens.spark.maintenance.compact import compact_table
+from tests.integration.airflow.lifecycle import Attempt
+from tests.integration.spark.changes.conftest import Maintained
+
+
+def days(table: Maintained, version: int) -> list[str]:
+    after = version - 1 or None
+    return touched_values(table.spec, table.id, "day", after_version=after, version=version)
+
+
+def frame(table: Maintained, *rows: tuple[int, str | None]) -> DataFrame:
+    return table.spark.createDataFrame(list(rows), "id long, text string").selectExpr(
+        "id", "cast(text as date) as day"
+    )
+
+
+def test_days_that_rows_are_written_to_moved_from_and_deleted_of(table: Maintained) -> None:
+    write, day = table.write, "2026-11-0{}".format
+    write(frame(table, (1, day(1)), (2, day(2)), (3, day(3)), (4, None)))
+    assert days(table, 1) == [day(1), day(2), day(3)]
+    write(frame(table, (5, day(4))))
+    assert days(table, 2) == [day(4)]
+    write(frame(table, (2, day(5))), mode="upsert", on=["id"])
+    assert days(table, 3) == [day(2), day(5)]
+    version = delete_rows(table.spec, table.id, "id = 3").version
+    assert days(table, version) == [day(3)]
+    write(frame(table, (1, day(1))), mode="overwrite", replace_where=f"day = '{day(1)}'")
+    assert days(table, version + 1) == [day(1)]
+    compacted = compact_table(table.spark, table.spec, table.id).version
+    write(frame(table, (9, day(9))), mode="overwrite")
+    assert days(table, compacted + 1) == [day(1), day(4), day(5), day(9)]
+
+
+def test_a_column_that_is_no_partition_is_refused(table: Maintained) -> None:
+    table.write(table.spark.range(1001))
+    with pytest.raises(InvalidInputError, match="column 'id' has more than 1000 values"):
+        touched_values(table.spec, table.id, "id", after_version=None, version=1)
+    with pytest.raises(TableColumnNotFoundError):
+        touched_values(table.spec, table.id, "day", after_version=None, version=1)
+
+
+def test_an_asset_event_has_the_days_as_partition_keys(table: Maintained, hive: str) -> None:
+    outlet = lance_table(table.id, hive)
+    events = OutletEventAccessors()
+
+    def source(spark: SparkSession) -> DataFrame:
+        return frame(table, (1, "2026-11-01"), (2, "2026-11-02"))
+
+    def run(**arguments: Any) -> None:
+        given = {"task_id": "ingest", "table": table.id, "source": source, "lance_conn_id": hive}
+        task = LanceSparkIngestOperator(**given, outlets=[outlet], **arguments)
+        with closing(LanceHook.for_connection(hive)):
+            task.execute({"ti": Attempt(), "run_id": "run", "outlet_events": events})  # type: ignore[typeddict-item]
+
+    run()
+    assert "partitions" not in events[outlet].extra
+    run(partition_by="day")  # the same commit, found by its key
+    assert events[outlet].extra["partitions"] == ["2026-11-01", "2026-11-02"]
+    if hasattr(events[outlet], "add_partitions"):
+        assert events[outlet].partition_keys == {"2026-11-01", "2026-11-02"}
+    with pytest.raises(AirflowFailException, match="month"):
+        run(partition_by="month")
