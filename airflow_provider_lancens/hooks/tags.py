@@ -62,14 +62,13 @@ def pin(hook: LanceHook, table: TableId, version: int, tag: str) -> None:
         AirflowFailException: there is no such version, or the tag's name is invalid.
         LanceRetryableError: the storage or the metastore is unavailable.
     """
+    from airflow_provider_lancens.spark.table.version_tags import set_tag
+
     check_tag(tag)
     with _open_dataset(
         hook, table, f"tagging version {version} of table {str(table)!r} as {tag!r}"
     ) as dataset:
-        if tag in dataset.tags.list():
-            dataset.tags.update(tag, version)
-        else:
-            dataset.tags.create(tag, version)
+        set_tag(dataset, tag, version)
 
 
 def release(hook: LanceHook, table: TableId, tag: str) -> bool:
@@ -82,12 +81,11 @@ def release(hook: LanceHook, table: TableId, tag: str) -> bool:
         AirflowFailException: the tag's name is invalid, or there is no such table.
         LanceRetryableError: the storage or the metastore is unavailable.
     """
+    from airflow_provider_lancens.spark.table.version_tags import delete_tag
+
     check_tag(tag)
     with _open_dataset(hook, table, f"releasing tag {tag!r} of table {str(table)!r}") as dataset:
-        if tag not in dataset.tags.list():
-            return False
-        dataset.tags.delete(tag)
-        return True
+        return delete_tag(dataset, tag)
 
 
 def data_changed(hook: LanceHook, table: TableId, since: int) -> bool:

@@ -12,9 +12,9 @@ from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
+from airflow_provider_lancens.spark.table.version_tags import delete_tag, set_tag
 
 if TYPE_CHECKING:
-    from lance import LanceDataset
     from lance_namespace import LanceNamespace
 
 _PREFIX = "release-set"
@@ -42,7 +42,7 @@ class MemberTags:
                 _check(target, version)
                 # Two who make the same version of a release set don't move each other's tags.
                 name = f"{self._beginning}.{self.number}.{_digest(members)}"
-                _tag(target.open(version), name, version)
+                set_tag(target.open(version), name, version)
 
     def remove_older(self, tables: Mapping[str, int], keep: int) -> None:
         """Remove the tags of older versions of the release set.
@@ -58,7 +58,7 @@ class MemberTags:
                 for name in [] if dataset is None else list(dataset.tags.list()):
                     found = pattern.fullmatch(name)
                     if found and dataset is not None and int(found[1]) <= self.number - keep:
-                        dataset.tags.delete(name)
+                        delete_tag(dataset, name)
 
     @property
     def _beginning(self) -> str:
@@ -79,10 +79,3 @@ def _check(target: ResolvedTable, version: int) -> None:
         target.check_version(version)
     except TableVersionNotFoundError as error:
         raise TableVersionNotFoundError(f"tables: {error}") from error
-
-
-def _tag(dataset: LanceDataset, name: str, version: int) -> None:
-    if name in dataset.tags.list():
-        dataset.tags.update(name, version)
-    else:
-        dataset.tags.create(name, version)

@@ -136,6 +136,7 @@ def test_arguments_that_name_data_are_templated() -> None:
         "replace_where",
         "idempotency_key",
         "fingerprint",
+        "partition_by",
         "spark_conn_id",
         "spark_conf",
         "lance_conn_id",

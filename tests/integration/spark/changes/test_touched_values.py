@@ -1,5 +1,6 @@
 """The values of a column in the rows that a commit touched, as partitions of its asset event."""
 
+from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
@@ -17,6 +18,7 @@ from airflow_provider_lancens.spark.changes.touched_values import touched_values
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
 from tests.integration.airflow.lifecycle import Attempt
 from tests.integration.spark.changes.conftest import Maintained
+from tests.integration.spark.maintenance.conftest import on
 
 
 def days(table: Maintained, version: int) -> list[str]:
@@ -30,6 +32,7 @@ def frame(table: Maintained, *rows: tuple[int, str | None]) -> DataFrame:
     )
 
 
+@on("stored", "hive")
 def test_days_that_rows_are_written_to_moved_from_and_deleted_of(table: Maintained) -> None:
     write, day = table.write, "2026-11-0{}".format
     write(frame(table, (1, day(1)), (2, day(2)), (3, day(3)), (4, None)))
@@ -47,6 +50,7 @@ def test_days_that_rows_are_written_to_moved_from_and_deleted_of(table: Maintain
     assert days(table, compacted + 1) == [day(1), day(4), day(5), day(9)]
 
 
+@on("stored")
 def test_a_column_that_is_no_partition_is_refused(table: Maintained) -> None:
     table.write(table.spark.range(1001))
     with pytest.raises(InvalidInputError, match="column 'id' has more than 1000 values"):
@@ -55,17 +59,19 @@ def test_a_column_that_is_no_partition_is_refused(table: Maintained) -> None:
         touched_values(table.spec, table.id, "day", after_version=None, version=1)
 
 
-def test_an_asset_event_has_the_days_as_partition_keys(table: Maintained, hive: str) -> None:
-    outlet = lance_table(table.id, hive)
+def test_an_asset_event_has_the_days_as_partition_keys(hive: Maintained, connect: Callable[..., str]) -> None:
+    table, properties = hive, hive.spec.properties
+    lake = connect(host=properties["uri"], extra={"root": properties["root"]})
+    outlet = lance_table(table.id, lake)
     events = OutletEventAccessors()
 
     def source(spark: SparkSession) -> DataFrame:
         return frame(table, (1, "2026-11-01"), (2, "2026-11-02"))
 
     def run(**arguments: Any) -> None:
-        given = {"task_id": "ingest", "table": table.id, "source": source, "lance_conn_id": hive}
+        given = {"task_id": "ingest", "table": table.id, "source": source, "lance_conn_id": lake}
         task = LanceSparkIngestOperator(**given, outlets=[outlet], **arguments)
-        with closing(LanceHook.for_connection(hive)):
+        with closing(LanceHook.for_connection(lake)):
             task.execute({"ti": Attempt(), "run_id": "run", "outlet_events": events})  # type: ignore[typeddict-item]
 
     run()

@@ -169,16 +169,17 @@ def test_releases_at_the_same_time_are_never_mixed(shop: Shop) -> None:
             with suppress(TableVersionNotFoundError):
                 seen.append(shop.found()[1])
 
-    def release(number: int) -> int | None:
+    def release(_: int) -> None:
         for version in range(1, 4):
             with suppress(ConcurrentModificationError):
                 shop.release(version, allow_older=True, keep=100)
-        return None
 
     with ThreadPoolExecutor(5) as pool:
         reader = pool.submit(read)
-        list(pool.map(release, range(4)))
-        ended.set()
+        try:
+            list(pool.map(release, range(4)))
+        finally:
+            ended.set()
         reader.result()
 
     assert seen
