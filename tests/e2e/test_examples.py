@@ -27,12 +27,17 @@ NAMES = (
     *("maintain_hourly", "embeddings", "daily_readings", "correct_and_restore", "schema_changes"),
     *("large_values", "write_audit_publish", "increments", "stream_readings", "release_daily"),
 )
-PARAMS = {"wait_for_version": '{"table": "sales$orders"}'}
+PARAMS = {"wait_for_version": {"table": "sales$orders"}}
 ROLE = "arn:aws:iam::123456789012:role/lake"
 BUCKET = "lake"
 
-Outcome = dict[str, Any]
-"""Each task's state and XCom, by its id."""
+
+class Outcome(dict[str, Any]):
+    """Each task's state and XCom, by its id."""
+
+    log = ""
+    """What the run logged."""
+
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -75,11 +80,19 @@ def scratch(metastore: MetastoreServer, namespace: Hive2Namespace, root: Path) -
 
 @pytest.fixture(scope="module")
 def outcomes(
-    airflow_home: dict[str, str], connections: dict[str, str], glue: GlueDouble, namespace: Any, scratch: str
+    airflow_home: dict[str, str],
+    connections: dict[str, str],
+    glue: GlueDouble,
+    namespace: Any,
+    scratch: str,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Outcome]:
     """The results of each example's tasks, by the example's file."""
     glue.client("s3").create_bucket(Bucket=BUCKET)
-    files = [part for name in NAMES for part in (str(EXAMPLES / f"{name}.py"), PARAMS.get(name, "{}"))]
+    params = {**PARAMS, "stream_readings": {"folder": str(tmp_path_factory.mktemp("readings"))}}
+    files = [
+        part for name in NAMES for part in (str(EXAMPLES / f"{name}.py"), json.dumps(params.get(name, {})))
+    ]
     settings = {
         "AIRFLOW__CORE__DAGS_FOLDER": str(EXAMPLES),
         "PYTHONPATH": str(EXAMPLES),
@@ -97,8 +110,18 @@ def outcomes(
             run.result()
         finally:
             process.kill()  # also if the time of the test is over
-    found = [json.loads(line) for line in run.log.splitlines() if line.startswith("{")]
-    return dict(zip(NAMES, found, strict=True))
+    return dict(zip(NAMES, _outcomes(run.log), strict=True))
+
+
+def _outcomes(log: str) -> Iterator[Outcome]:
+    lines: list[str] = []
+    for line in log.splitlines():
+        if line.startswith("{"):
+            outcome = Outcome(json.loads(line))
+            outcome.log, lines = "\n".join(lines), []
+            yield outcome
+        else:
+            lines.append(line)
 
 
 def _flights_of(*months: int) -> pa.Table:
@@ -117,7 +140,7 @@ def _write_while_somebody_waits(run: DagRun, orders: Table) -> None:
 
 
 def xcom(outcome: Outcome, task: str) -> Any:
-    assert outcome[task]["state"] == "success", outcome
+    assert outcome[task]["state"] == "success", f"{outcome}\n{outcome.log[-20_000:]}"
     return outcome[task]["xcom"]
 
 
