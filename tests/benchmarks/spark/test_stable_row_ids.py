@@ -1,0 +1,95 @@
+"""What stable row ids cost: the same steps on tables with and without them."""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from lance_namespace import DeclareTableRequest
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_provider_lancens.spark import NamespaceSpec, WriteOptions, delete_rows, read_table, write_table
+from airflow_provider_lancens.spark.maintenance.compact import compact_table
+from tests.benchmarks.spark.conftest import ROUNDS, SCALE
+from tests.benchmarks.timing import Times
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
+
+ROWS = int(5_000_000 * SCALE)
+KINDS = {"stable": True, "plain": False}
+MOST = 1.1
+"""How much longer a step may take with stable row ids."""
+
+
+class Steps:
+    """The steps of a table's life, timed for each kind of table in turn."""
+
+    def __init__(self, spark: SparkSession, root: Path) -> None:
+        self._spark, self._root = spark, root
+        self._seconds: dict[str, dict[str, list[float]]] = {}
+        self.bytes: dict[str, int] = {}
+
+    def run(self, kind: str) -> None:
+        folder = self._root / kind
+        spec = NamespaceSpec("dir", {"root": str(folder)})
+        spec.connect().declare_table(DeclareTableRequest(id=["t"]))
+        options = WriteOptions(enable_stable_row_ids=KINDS[kind])
+        steps: dict[str, Callable[[], object]] = {
+            "write": lambda: write_table(self._rows(), spec, "t", options=options),
+            "append a row": lambda: write_table(self._rows().limit(1), spec, "t"),
+            "upsert 1%": lambda: write_table(self._rows(100), spec, "t", mode="upsert", on=["id"]),
+            "delete 1%": lambda: delete_rows(spec, "t", "id % 100 = 50"),
+            "read": lambda: _consume(read_table(self._spark, spec, "t")),
+            "compact": lambda: compact_table(self._spark, spec, "t"),
+            "read compacted": lambda: _consume(read_table(self._spark, spec, "t")),
+        }
+        for name, step in steps.items():
+            with self._timed(kind, name):
+                step()
+        self.bytes[kind] = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        shutil.rmtree(folder)
+
+    def forget(self) -> None:
+        """Leave out what was measured so far, as a warm-up."""
+        self._seconds.clear()
+
+    def times(self) -> dict[str, Times]:
+        return {name: Times(rounds) for name, rounds in self._seconds.items()}
+
+    def _rows(self, step: int = 1) -> DataFrame:
+        return self._spark.range(0, ROWS, step, 4).selectExpr(
+            "id", "cast(id % 1000 AS int) AS store", "rand(7) AS amount", "cast(id * 31 AS string) AS code"
+        )
+
+    @contextmanager
+    def _timed(self, kind: str, name: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        took = time.perf_counter() - started
+        self._seconds.setdefault(name, {kind: [] for kind in KINDS})[kind].append(took)
+
+
+def test_stable_row_ids_cost_little(spark: SparkSession, tmp_path: Path) -> None:
+    steps = Steps(spark, tmp_path)
+    for number in range(ROUNDS + 1):
+        for kind in sorted(KINDS, reverse=number % 2 == 1):
+            steps.run(kind)
+        if not number:
+            steps.forget()
+
+    ratios = {name: times.ratio("stable", "plain") for name, times in steps.times().items()}
+    for name, times in steps.times().items():
+        print(  # noqa: T201 for the one who measures
+            f"\n{name}: {times.median('stable'):.3f} s with, {times.median('plain'):.3f} s without, "
+            f"ratio {ratios[name]:.3f}",
+            end="",
+        )
+    print(f"\nbytes: {steps.bytes}, ratio {steps.bytes['stable'] / steps.bytes['plain']:.4f}")  # noqa: T201
+    assert max(ratios.values()) <= MOST
+    assert steps.bytes["stable"] <= 1.01 * steps.bytes["plain"]
+
+
+def _consume(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
