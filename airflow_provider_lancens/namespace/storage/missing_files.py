@@ -53,7 +53,7 @@ class StoredVersions:
         for folder in {path.rpartition("/")[0] for path in wanted}:
             listed.update(file.path for file in files.below(folder))
         # A listing may be older than a file that was just written: check each that isn't in it.
-        missing = [path for path in wanted - listed if files.stat(path) is None]
+        missing = files.missing(wanted - listed)
         missing += [folder for folder in _index_folders(dataset) if not files.below(folder)]
         return tuple(sorted(missing))
 

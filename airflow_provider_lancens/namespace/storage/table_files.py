@@ -7,7 +7,8 @@ ServiceUnavailableError (17) of the storage.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _MISSING = (exceptions.NotFoundError, FileNotFoundError)
 _PAGE = 1000
+_THREADS = 32
 _Answer = TypeVar("_Answer")
 
 
@@ -82,6 +84,14 @@ class TableFiles:
     def stat(self, path: str) -> StoredFile | None:
         """Return a file's attributes; None if it doesn't exist."""
         return self._found(lambda store: _stored(obstore.head(store, path)))
+
+    def missing(self, paths: Collection[str]) -> list[str]:
+        """Return those of some files that don't exist; each is asked for, several at a time."""
+        if not paths:
+            return []
+        with ThreadPoolExecutor(min(_THREADS, len(paths)), thread_name_prefix="lance-files") as pool:
+            found = pool.map(self.stat, paths)
+            return [path for path, file in zip(paths, found, strict=True) if file is None]
 
     def read(self, path: str) -> bytes | None:
         """Return the content of a file; None if it doesn't exist."""

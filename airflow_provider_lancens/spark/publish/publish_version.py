@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from lance_namespace.errors import InvalidInputError, InvalidTableStateError, TableVersionNotFoundError
 
@@ -13,7 +13,7 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage.missing_files import example_of
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
-from airflow_provider_lancens.spark.commit.table_changes import Overwrite
+from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease, leases_of
 from airflow_provider_lancens.spark.keys import KeyedCommit, KeyLookup, look_up
 from airflow_provider_lancens.spark.options import WriteRequest, WriteResult
@@ -23,6 +23,7 @@ from airflow_provider_lancens.spark.table.history import read_transaction
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 
 if TYPE_CHECKING:
+    from lance import LanceDataset
     from lance_namespace import LanceNamespace
 
 _log = logging.getLogger(__name__)
@@ -132,12 +133,38 @@ def _published(target: ResolvedTable, version: int) -> WriteResult:
 def _publish(lookup: KeyLookup, staged: StagedVersion, lease: WriteLease) -> CommitOutcome:
     target = lookup.target
     _check_complete(target, staged)
-    change = staged.recipe.change(target, staged.schema, staged.fragments)
     committer = Committer(target, staged.write, staged.commit.counts, lease=lease)
-    outcome = committer.commit(change, lookup.version)
-    if isinstance(change, Overwrite):
+    outcome = committer.commit(StagedChange.of(target, staged), lookup.version)
+    if staged.recipe.replaces_all:
         describe_columns(target, staged.schema)
     return outcome
+
+
+@dataclass(frozen=True, slots=True)
+class StagedChange(TableChange):
+    """The change of a staged version: as it was staged, or made again if others have committed since."""
+
+    target: ResolvedTable
+    staged: StagedVersion
+
+    @classmethod
+    def of(cls, target: ResolvedTable, staged: StagedVersion) -> Self:
+        """Return the change of a staged version."""
+        table, base = str(target.id), staged.recipe.base
+        return cls(table, base, staged.schema, staged.fragments, target, staged)
+
+    def apply_to(self, latest: LanceDataset | None) -> CommitStep:
+        """See `TableChange.apply_to`."""
+        if latest is not None and latest.version == self.base and self._is_whole():
+            return CommitStep(self.staged.transaction.operation, latest.version)
+        return self.staged.recipe.change(self.target, self.schema, self.fragments).apply_to(latest)
+
+    def _is_whole(self) -> bool:
+        """Return whether what the staged version needs besides its data files is there: marks of deletion."""
+        changed = getattr(self.staged.transaction.operation, "updated_fragments", ())
+        deletions = [(one.id, one.deletion_file) for one in changed if one.deletion_file is not None]
+        paths = [file.path(fragment) for fragment, file in deletions]
+        return not self.target.dataset.manifests.missing(paths)
 
 
 def _check_complete(target: ResolvedTable, staged: StagedVersion) -> None:
@@ -147,8 +174,7 @@ def _check_complete(target: ResolvedTable, staged: StagedVersion) -> None:
             f"table {target.id}: version {staged.version} was staged {age.days} days ago; after "
             f"{EXPIRES_AFTER.days} days any clean-up may remove its files; discard it, and write it again"
         )
-    files = target.dataset.manifests
-    if missing := [path for path in staged.files if files.stat(path) is None]:
+    if missing := target.dataset.manifests.missing(staged.files):
         raise InvalidTableStateError(
             f"table {target.id}: files of staged version {staged.version} were removed: "
             f"{example_of(missing)}; discard it, and write it again"

@@ -65,6 +65,11 @@ class Recipe:
     condition: str | None = None
     """The condition on the rows that are replaced, in Lance's SQL dialect."""
 
+    @property
+    def replaces_all(self) -> bool:
+        """Whether it replaces all rows of the table, and its columns."""
+        return self.mode not in ("append", "upsert") and self.condition is None
+
     @classmethod
     def parse(cls, text: str) -> Self:
         """Parse the property."""

@@ -1,4 +1,4 @@
-"""What happens to rows with other columns than the table: each change, in each way to write, by schema mode."""
+"""What happens to rows with other columns than the table: each change, each way to write, by schema mode."""
 
 import re
 from pathlib import Path
