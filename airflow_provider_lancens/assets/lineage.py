@@ -1,12 +1,14 @@
-"""Converts a Lance table's asset to an OpenLineage data set, under the name that other tools use for it.
+"""Names of Lance tables and of files in OpenLineage, as other tools give them; converts a table's asset.
 
-Names follow OpenLineage's specification (Naming): a Hive table is ``database.table`` in ``hive://host:port``,
-a Glue table ``table/database/table`` in ``arn:aws:glue:region:account``.
+They follow OpenLineage's specification (Naming): a Hive table is ``database.table`` in ``hive://host:port``,
+a Glue table ``table/database/table`` in ``arn:aws:glue:region:account``, a file its path in ``file`` or its
+key in ``s3://bucket``.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_lancens.assets.table import LanceTable
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
@@ -18,6 +20,15 @@ if TYPE_CHECKING:
 
 _DEFAULT_CATALOG = "hive"
 _GLUE = "lance_glue"
+_WILD = re.compile(r"[*?\[]")
+_OBJECT_STORES = ("s3", "gs", "abfs", "abfss")
+
+
+class DatasetName(NamedTuple):
+    """A data set of OpenLineage."""
+
+    namespace: str
+    name: str
 
 
 def convert_asset_to_openlineage(
@@ -31,29 +42,70 @@ def convert_asset_to_openlineage(
         lineage_context: Airflow's; unused, since the asset names its connection.
 
     Returns:
-        None if the connection doesn't specify the Glue catalog or region: then the data set can't be
-        identified with that of other tools.
+        None if the table has no name, see `name_of_table`.
     """
     from airflow.providers.common.compat.openlineage.facet import Dataset
 
-    named = LanceTable.parse(asset.uri)
-    hook = LanceHook.for_connection(named.lance_conn_id)
+    asked = LanceTable.parse(asset.uri)
+    named = name_of_table(LanceHook.for_connection(asked.lance_conn_id), asked.table)
+    return None if named is None else Dataset(namespace=named.namespace, name=named.name)
+
+
+def name_of_table(hook: LanceHook, table: TableId) -> DatasetName | None:
+    """Return the name of a table, without a call to the metastore.
+
+    Args:
+        hook: the hook of its connection.
+        table: its identifier.
+
+    Returns:
+        None if the connection doesn't specify the Glue catalog or region: then the data set can't be
+        identified with that of other tools.
+    """
     endpoint = hook.endpoint_properties()
     if hook.conn_type == _GLUE:
-        return _in_glue(Dataset, named.table, endpoint.get("region"), endpoint.get("catalog_id"))
+        return _name_in_glue(table, endpoint.get("region"), endpoint.get("catalog_id"))
     # The first of several servers: the others serve the same metastore.
     address = endpoint["uri"].partition(",")[0].partition("://")[2]
-    return Dataset(namespace=f"hive://{address}", name=_hive_name(named.table))
+    return DatasetName(f"hive://{address}", _name_in_hive(table))
 
 
-def _in_glue(dataset: type[Any], table: TableId, region: str | None, account: str | None) -> Dataset | None:
+def name_of_files(path: str) -> DatasetName | None:
+    """Return the name of a file or a folder; that of a pattern is the folder above its first wildcard.
+
+    Args:
+        path: an absolute path or a URL, as in the ``paths`` of a `FileSource`.
+
+    Returns:
+        None if the specification names no files on such a storage, or the path contains credentials.
+    """
+    # Loads the specification's errors: not where a DAG is parsed.
+    from airflow_provider_lancens.namespace.locations import is_local, normalize
+    from airflow_provider_lancens.redaction import has_credentials
+
+    if has_credentials(path):
+        return None
+    location = normalize(path)
+    if is_local(location):
+        return DatasetName("file", _above_wildcards(location) or "/")
+    scheme, _, rest = location.partition("://")
+    authority, _, key = rest.partition("/")
+    if scheme not in _OBJECT_STORES or not authority or _WILD.search(authority):
+        return None
+    return DatasetName(f"{scheme}://{authority}", _above_wildcards(key) or "/")
+
+
+def _above_wildcards(path: str) -> str:
+    wild = _WILD.search(path)
+    return path.rstrip("/") if wild is None else path[: wild.start()].rpartition("/")[0]
+
+
+def _name_in_glue(table: TableId, region: str | None, account: str | None) -> DatasetName | None:
     if not region or not account:
         return None
-    name = f"table/{table.namespace.name}/{table.name}"
-    made: Dataset = dataset(namespace=f"arn:aws:glue:{region}:{account}", name=name)
-    return made
+    return DatasetName(f"arn:aws:glue:{region}:{account}", f"table/{table.namespace.name}/{table.name}")
 
 
-def _hive_name(table: TableId) -> str:
+def _name_in_hive(table: TableId) -> str:
     # Tools without catalogs see only tables in the catalog "hive".
     return ".".join(table.parts[1:] if len(table) > 2 and table.parts[0] == _DEFAULT_CATALOG else table.parts)

@@ -104,17 +104,19 @@ class LanceComputeColumnOperator(LanceSparkOperator):
             LanceRetryableError: the metastore or the storage is unavailable, the task was killed, or other
                 commits kept rewriting the table.
         """
+        from airflow_provider_lancens.lineage.task_lineage import DerivedColumn, TableRead, TableWrite
         from airflow_provider_lancens.operators._spark.write_naming import occasion_of
         from airflow_provider_lancens.spark.compute.compute_column import compute_column
 
         table, column = parse_table(self.table), parse_text(self.column) or ""
         where = parse_text(self.where)
+        columns = parse_list("columns", self.columns, "names of columns")
         is_missing_only = self.only_missing and where is None
         attempt = f"computing column {column!r} of table {str(table)!r}"
         with self.connected(attempt) as namespace, self.spark_when_needed() as spark:
             result = compute_column(
                 *(spark, namespace, table, column, self.function),
-                parse_list("columns", self.columns, "names of columns"),
+                columns,
                 dtype=parse_text(self.dtype),
                 setup=self.setup,
                 only_missing=self.only_missing,
@@ -124,6 +126,9 @@ class LanceComputeColumnOperator(LanceSparkOperator):
                 max_tasks=self.max_tasks,
                 occasion=None if is_missing_only else occasion_of(context),
             )
+            derived = {column: DerivedColumn(columns, is_copy=False)} if result.committed else {}
+            write = TableWrite.of(result, columns=[column], derived=derived)
+            self.note_lineage(namespace, write, [TableRead(table, result.previous_version)])
         if result.committed:
             self.note_version(context, table, result.version, result.previous_version)
         return result.as_dict()

@@ -70,6 +70,7 @@ class LanceDeleteRowsOperator(LanceOperator):
             LanceRetryableError: the metastore or the storage is unavailable, or every commit attempt
                 conflicted.
         """
+        from airflow_provider_lancens.lineage.task_lineage import TableWrite
         from airflow_provider_lancens.spark.commit.delete import delete_rows
 
         table = parse_table(self.table)
@@ -85,5 +86,7 @@ class LanceDeleteRowsOperator(LanceOperator):
                 on_existing_key=asked_policy(self.on_existing_key, context),
                 occasion=occasion_of(context),
             )
+            deleted = result.rows if result.committed else None
+            self.note_lineage(namespace, TableWrite.of(result, counts=None, deleted_rows=deleted))
         self.note_version(context, table, result.version, result.previous_version)
         return result.as_dict()

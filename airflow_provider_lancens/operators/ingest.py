@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
     from lance_namespace import LanceNamespace
 
+    from airflow_provider_lancens.lineage.task_lineage import DerivedColumn
     from airflow_provider_lancens.operators._spark.ingest_sources import IngestSource, Source
     from airflow_provider_lancens.spark.file_source import FileSource
     from airflow_provider_lancens.spark.keys import KeyLookup
@@ -182,6 +183,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             AirflowFailException: an argument is invalid, or the rows don't match the table.
             LanceRetryableError: the metastore or the storage is unavailable, or the commit conflicted.
         """
+        from airflow_provider_lancens.lineage.task_lineage import TableWrite
         from airflow_provider_lancens.operators._spark.result_log import log_result
         from airflow_provider_lancens.spark.keys import look_up
         from airflow_provider_lancens.spark.table.resolved_table import resolved_table
@@ -190,6 +192,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         table = parse_table(self.table)
         source = self._parsed_source()
         key = idempotency_key(self.idempotency_key, context)
+        derived: Mapping[str, DerivedColumn] = {}
         self.log.info("Ingesting into table %s (%s) under key %r", table, self._request.mode, key)
         with self.connected(f"ingesting into table {str(table)!r}") as namespace:
             with resolved_table(namespace, table) as target:
@@ -198,10 +201,12 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             if lookup.earlier is not None:
                 result = skipped_write(lookup, lookup.earlier)
             elif request.publish or (staged := staged_before(lookup)) is None:
-                result = self._written(source, namespace, lookup)
+                result, derived = self._written(source, namespace, lookup)
             else:
                 result = staged
             partitions = self._partitions(namespace, result)
+            write = TableWrite.of_request(result, request, derived)
+            self.note_lineage(namespace, write, source.reads())
         if result.published:
             self.note_version(context, table, result.version, result.previous_version, partitions=partitions)
         log_result(self.lance_conn_id, result)
@@ -250,17 +255,20 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             return FunctionOfTask.parse(self.source, self.inputs, self.op_kwargs)
         return FilesOfTask.parse(self.files)
 
-    def _written(self, source: IngestSource, namespace: LanceNamespace, lookup: KeyLookup) -> WriteResult:
+    def _written(
+        self, source: IngestSource, namespace: LanceNamespace, lookup: KeyLookup
+    ) -> tuple[WriteResult, Mapping[str, DerivedColumn]]:
         from airflow_provider_lancens.spark.write.pipeline import write_rows
 
         deployment = self.spark_deployment()
         if deployment.deploy_mode == "cluster":
             from airflow_provider_lancens.operators._spark.submission import make_job
 
-            return self.submit(deployment, make_job(self.hook, source, lookup.target.id, lookup.request))
+            return self.submit(deployment, make_job(self.hook, source, lookup.target.id, lookup.request)), {}
         with self.spark(deployment) as spark:
             rows = source.rows(spark, namespace)
-            return write_rows(rows, lookup.at_newest())
+            result = write_rows(rows, lookup.at_newest())
+            return result, source.derived_columns(rows)
 
 
 def _template_of(files: FileSource | Mapping[str, Any]) -> dict[str, Any]:

@@ -15,8 +15,11 @@ from airflow_provider_lancens.hooks.lance_hook import LanceHook
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+    from lance_namespace import LanceNamespace
 
     from airflow_provider_lancens.identifiers import TableId
+    from airflow_provider_lancens.lineage.facets import OperatorFacets
+    from airflow_provider_lancens.lineage.task_lineage import FileRead, TableRead, TableWrite, TaskLineage
     from airflow_provider_lancens.namespace.base import MetastoreNamespace
 
 IfExists = Literal["skip", "fail"]
@@ -37,6 +40,8 @@ class LanceOperator(BaseOperator):
     """
 
     template_fields: Sequence[str] = ("lance_conn_id",)
+
+    _lineage: TaskLineage | None = None
 
     def __init__(self, *, lance_conn_id: str = DEFAULT_CONNECTION, **kwargs: Any) -> None:
         kwargs.setdefault("multiple_outputs", True)
@@ -80,3 +85,27 @@ class LanceOperator(BaseOperator):
         """
         changed = LanceTable.of(self.lance_conn_id, str(table))
         note_version(context, self.outlets, changed, version, previous_version, extra, partitions)
+
+    def note_lineage(
+        self, namespace: LanceNamespace, write: TableWrite, reads: Sequence[TableRead | FileRead] = ()
+    ) -> None:
+        """Keep what the task wrote and read for OpenLineage, if that is enabled; a failure is only logged.
+
+        Args:
+            namespace: the namespace of the tables.
+            write: what the task wrote.
+            reads: what it read.
+        """
+        from airflow_provider_lancens.lineage.task_lineage import TaskLineage
+
+        self._lineage = TaskLineage.noted(self.hook, namespace, write, reads)
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorFacets:
+        """Return the data sets of the task; called by Airflow's OpenLineage provider, in a forked process.
+
+        Args:
+            task_instance: the task instance; unused, since the operator has kept what it did.
+        """
+        from airflow_provider_lancens.lineage.facets import operator_facets
+
+        return operator_facets(self._lineage, self.inlets, self.outlets)

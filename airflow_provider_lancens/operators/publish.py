@@ -44,6 +44,7 @@ class LancePublishOperator(LanceOperator):
             AirflowFailException: there is no such table or version: it was discarded, or has expired.
             LanceRetryableError: others committed meanwhile, or the metastore or the storage is unavailable.
         """
+        from airflow_provider_lancens.lineage.task_lineage import TableWrite
         from airflow_provider_lancens.operators._spark.ingest_sources import PinnedTable
         from airflow_provider_lancens.operators._spark.result_log import log_result
         from airflow_provider_lancens.spark.publish.publish_version import publish_version
@@ -51,6 +52,8 @@ class LancePublishOperator(LanceOperator):
         staged = PinnedTable.parse("staged", self.staged)
         with self.connected(f"publishing a version of table {str(staged.table)!r}") as namespace:
             result = publish_version(namespace, staged.table, staged.version)
+            # Its rows were written, and counted, when they were staged.
+            self.note_lineage(namespace, TableWrite.of(result, counts=None, source_version=staged.version))
         self.note_version(context, staged.table, result.version, result.previous_version)
         log_result(self.lance_conn_id, result)
         return result.as_dict()

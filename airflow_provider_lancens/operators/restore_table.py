@@ -132,6 +132,7 @@ class LanceRestoreTableOperator(LanceOperator):
                 was committed with other arguments.
             LanceRetryableError: others committed meanwhile, or the metastore or the storage is unavailable.
         """
+        from airflow_provider_lancens.lineage.task_lineage import TableWrite
         from airflow_provider_lancens.spark.maintenance.restore import restore_version
 
         table = parse_table(self.table)
@@ -151,7 +152,13 @@ class LanceRestoreTableOperator(LanceOperator):
                 on_existing_key=asked_policy(self.on_existing_key, context),
                 occasion=occasion_of(context),
             )
-        previous = result.version - 1
+            previous = result.version - 1
+            write = TableWrite(
+                *(table, result.version, previous, result.restored),
+                lifecycle="OVERWRITE" if result.restored else None,
+                source_version=result.restored_version,
+            )
+            self.note_lineage(namespace, write)
         extra = {"restored_version": result.restored_version}
         self.note_version(context, table, result.version, previous, extra)
         answer = result.as_dict()

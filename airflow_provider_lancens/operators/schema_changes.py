@@ -33,9 +33,17 @@ class _LanceSchemaOperator(LanceOperator):
             LanceRetryableError: the metastore or the storage is unavailable, or every commit attempt
                 conflicted.
         """
+        from airflow_provider_lancens.lineage.task_lineage import TableWrite
+
         table = parse_table(self.table)
         with self.connected(f"changing the columns of table {str(table)!r}") as namespace:
             result = self._change(namespace, table)
+            write = TableWrite(
+                *(table, result.version, result.previous_version, result.committed),
+                lifecycle="ALTER" if result.committed else None,
+                columns=result.columns,
+            )
+            self.note_lineage(namespace, write)
         if result.committed:
             self.note_version(context, table, result.version, result.previous_version)
         return result.as_dict()

@@ -113,6 +113,7 @@ class LanceStreamOperator(LanceSparkOperator):
             LanceRetryableError: the metastore or the storage is unavailable, a commit conflicted, or the task
                 was killed.
         """
+        from airflow_provider_lancens.lineage.task_lineage import TableWrite
         from airflow_provider_lancens.operators._spark.ingest_sources import FunctionOfTask
         from airflow_provider_lancens.operators._spark.result_log import log_result
         from airflow_provider_lancens.spark.streaming.write_available import write_available
@@ -128,6 +129,7 @@ class LanceStreamOperator(LanceSparkOperator):
             _register_data_source(spark, self.hook)
             frame = source.frame(spark, namespace)
             result = write_available(frame, namespace, table, self._request, checkpoint=checkpoint)
+            self.note_lineage(namespace, TableWrite.of(result, columns=self._request.update_columns))
         if result.rows and result.version is not None:
             self.note_version(context, table, result.version, result.previous_version)
         log_result(self.lance_conn_id, result)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from airflow.providers.common.compat.sdk import AirflowFailException
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
 
     from airflow_provider_lancens.identifiers import TableId
+    from airflow_provider_lancens.lineage.task_lineage import DerivedColumn, FileRead, TableRead
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+    from airflow_provider_lancens.spark.write.files.file_rows import FileRows
     from airflow_provider_lancens.spark.write.row_sources import Rows
 
 Source = Callable[..., Any]
@@ -32,6 +34,12 @@ class IngestSource(Protocol):
 
     def rows(self, spark: Any, namespace: LanceNamespace) -> Rows:
         """Return the rows to write; `namespace` is that of the tables that are read."""
+
+    def reads(self) -> Sequence[TableRead | FileRead]:
+        """Return what is read, for OpenLineage."""
+
+    def derived_columns(self, rows: Any) -> Mapping[str, DerivedColumn]:
+        """Return where the columns of rows that were written come from, as far as it is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +93,26 @@ class FilesOfTask:
 
         return fingerprint_of_files(self.files, target.dataset.storage_options)
 
-    def rows(self, spark: Any, namespace: LanceNamespace) -> Rows:
+    def rows(self, spark: Any, namespace: LanceNamespace) -> FileRows:
         """See `IngestSource.rows`."""
         from airflow_provider_lancens.spark.write.files.file_rows import FileRows
 
         return FileRows(spark, self.files)
+
+    def reads(self) -> Sequence[FileRead]:
+        """See `IngestSource.reads`."""
+        from airflow_provider_lancens.lineage.task_lineage import FileRead
+
+        return [FileRead(path) for path in self.files.paths]
+
+    def derived_columns(self, rows: FileRows) -> Mapping[str, DerivedColumn]:
+        """See `IngestSource.derived_columns`: each is a column of the files, or a cast of one."""
+        from airflow_provider_lancens.lineage.task_lineage import DerivedColumn
+
+        return {
+            name: DerivedColumn([origin], is_copy=origin not in self.files.casts)
+            for name, origin in rows.origins.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +160,14 @@ class FunctionOfTask:
 
         return FrameRows(self.frame(spark, namespace))
 
+    def reads(self) -> Sequence[TableRead]:
+        """See `IngestSource.reads`: the pinned tables; what else a function reads isn't known."""
+        return [one.lineage() for one in self.inputs.values()]
+
+    def derived_columns(self, rows: Any) -> Mapping[str, DerivedColumn]:
+        """See `IngestSource.derived_columns`: a function may compute its columns from anything."""
+        return {}
+
     def frame(self, spark: Any, namespace: LanceNamespace) -> Any:
         """Return the DataFrame that the function returns.
 
@@ -166,6 +197,9 @@ class Input(Protocol):
 
     def read(self, spark: Any, namespace: LanceNamespace) -> Any:
         """Return its rows as a DataFrame."""
+
+    def lineage(self) -> TableRead:
+        """Describe it for OpenLineage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +236,12 @@ class PinnedTable:
         from airflow_provider_lancens.spark.read.table_reader import read_table
 
         return read_table(spark, namespace, self.table, version=self.version)
+
+    def lineage(self) -> TableRead:
+        """See `Input.lineage`."""
+        from airflow_provider_lancens.lineage.task_lineage import TableRead
+
+        return TableRead(self.table, self.version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +283,10 @@ class ChangedRows:
 
         given = {"after_version": self.after_version, "version": self.pinned.version, **arguments}
         return read_changes(spark, namespace, self.pinned.table, **given)
+
+    def lineage(self) -> TableRead:
+        """See `Input.lineage`."""
+        return replace(self.pinned.lineage(), reads_changes=True, after_version=self.after_version)
 
 
 def _input(argument: str, value: Any) -> Input:

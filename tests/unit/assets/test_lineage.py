@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from airflow_provider_lancens.assets.lineage import convert_asset_to_openlineage
+from airflow_provider_lancens.assets.lineage import convert_asset_to_openlineage, name_of_files
 from airflow_provider_lancens.assets.table import lance_table
 
 facets = pytest.importorskip("openlineage.client.event_v2")
@@ -42,6 +42,31 @@ def test_a_glue_table_of_an_unknown_account_has_no_name(connect: Connect) -> Non
 def test_no_secret_of_the_connection_is_in_the_name(connect: Connect) -> None:
     lake = connect(host="metastore", login="me", password="hush-hush")
     assert "hush" not in str(convert_asset_to_openlineage(lance_table("sales$orders", lake), None))
+
+
+@pytest.mark.parametrize(
+    ("path", "namespace", "name"),
+    [
+        ("/data/in/a.csv", "file", "/data/in/a.csv"),
+        ("file:///data/in/", "file", "/data/in"),
+        ("/data/*/a.csv", "file", "/data"),
+        ("/*.csv", "file", "/"),
+        ("s3://bucket/in/a.csv", "s3://bucket", "in/a.csv"),
+        ("s3a://bucket/in/2026-*/[ab].csv", "s3://bucket", "in"),
+        ("s3://bucket/*.csv", "s3://bucket", "/"),
+        ("gs://bucket/in", "gs://bucket", "in"),
+        ("abfss://box@account.dfs.core.windows.net/in", "abfss://box@account.dfs.core.windows.net", "in"),
+    ],
+)
+def test_files_are_named_by_their_storage_and_path(path: str, namespace: str, name: str) -> None:
+    assert name_of_files(path) == (namespace, name)
+
+
+@pytest.mark.parametrize(
+    "path", ["az://box/in", "https://host/a.csv", "s3://me:hush-hush@bucket/in", "s3://*/in"]
+)
+def test_files_on_other_storages_or_with_credentials_have_no_name(path: str) -> None:
+    assert name_of_files(path) is None
 
 
 def test_airflow_finds_the_converter_by_the_scheme() -> None:

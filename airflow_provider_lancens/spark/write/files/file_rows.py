@@ -43,6 +43,14 @@ class FileRows:
     match_case: ClassVar[bool] = True
     _planned: FilePlan | None = field(default=None, init=False)
 
+    @property
+    def origins(self) -> Mapping[str, str]:
+        """The columns of the files by those of the rows; empty before the write was planned."""
+        if self._planned is None:
+            return {}
+        shape = self._planned.shape
+        return dict(zip(shape.schema.names, shape.cast.names, strict=True))
+
     def schema(self, storage: Mapping[str, str], vectors: Mapping[str, int] | None = None) -> pa.Schema:
         """See `Columns.schema`."""
         return with_vectors(self._plan(storage).shape.schema, vectors or {})

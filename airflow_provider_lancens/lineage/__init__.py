@@ -1,0 +1,1 @@
+"""What tasks read and write, for OpenLineage."""

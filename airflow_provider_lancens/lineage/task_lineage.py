@@ -1,0 +1,227 @@
+"""What a task read and wrote, as plain data that is kept when it has written.
+
+Airflow's OpenLineage provider asks an operator for its data sets in a fork of the task's process, in which
+Lance is not safe to use. So the columns are read before. Nothing is read if the provider isn't installed, or
+is disabled.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+
+from airflow_provider_lancens.assets.lineage import DatasetName, name_of_table
+from airflow_provider_lancens.assets.table import LanceTable
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.redaction import redact
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lance_namespace import LanceNamespace
+
+    from airflow_provider_lancens.hooks.lance_hook import LanceHook
+    from airflow_provider_lancens.spark.compute.compute_options import ComputeResult
+    from airflow_provider_lancens.spark.options import WriteRequest, WriteResult
+    from airflow_provider_lancens.spark.streaming.write_available import StreamResult
+
+_PROVIDER = "airflow.providers.openlineage"
+_log = logging.getLogger(__name__)
+
+Lifecycle = Literal["CREATE", "OVERWRITE", "ALTER"]
+
+
+class WriteCounts(NamedTuple):
+    """What a task wrote to a table."""
+
+    rows: int
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedColumn:
+    """Where the values of a written column come from."""
+
+    columns: Sequence[str]
+    """The columns of what the task read."""
+    is_copy: bool
+    """Whether it has the values of one column, unchanged."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableWrite:
+    """What a task did to a table."""
+
+    table: TableId
+    version: int | None
+    """The version with its rows; None if the table has none yet."""
+    previous_version: int | None
+    committed: bool
+    """Whether this task's run made the version, and not an earlier one."""
+    published: bool = True
+    counts: WriteCounts | None = None
+    """None if it wrote no rows."""
+    deleted_rows: int | None = None
+    lifecycle: Lifecycle | None = None
+    columns: Sequence[str] | None = None
+    """The columns that it changed; None if not only some."""
+    source_version: int | None = None
+    """The version of the same table whose rows the new one has: one that was restored or published."""
+    derived: Mapping[str, DerivedColumn] = field(default_factory=dict)
+    """By column; without those of which it isn't known."""
+
+    @classmethod
+    def of(cls, result: WriteResult | StreamResult | ComputeResult, **details: Any) -> Self:
+        """Describe a write of rows or values by its result.
+
+        Args:
+            result: the result. What an earlier run wrote isn't counted again.
+            details: further fields; the lifecycle only for a table that had data.
+        """
+        if result.committed:
+            details.setdefault("counts", WriteCounts(result.rows, result.files, result.bytes))
+            if result.previous_version is None:
+                details["lifecycle"] = "CREATE"
+        table = TableId.parse(result.table)
+        return cls(table, result.version, result.previous_version, result.committed, **details)
+
+    @classmethod
+    def of_request(
+        cls, result: WriteResult, request: WriteRequest, derived: Mapping[str, DerivedColumn]
+    ) -> Self:
+        """Describe an ingestion by what was requested, and by its result.
+
+        Args:
+            result: the result.
+            request: how the rows were to be written.
+            derived: where the values of columns come from.
+        """
+        overwrote = result.committed and result.published and request.overwrites_all
+        return cls.of(
+            result,
+            published=result.published,
+            lifecycle="OVERWRITE" if overwrote else None,
+            columns=request.update_columns,
+            derived=derived,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TableRead:
+    """A version of a table, or what changed in it, that a task read."""
+
+    table: TableId
+    version: int
+    reads_changes: bool = False
+    after_version: int | None = None
+    """For changes: the version before the first of them; None if all rows are changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRead:
+    """Files that a task read."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class LineageColumn:
+    """A column of a table, or a field of a struct."""
+
+    name: str
+    type: str
+    fields: tuple[LineageColumn, ...] = ()
+
+    @classmethod
+    def of(cls, column: pa.Field) -> Self:
+        """Describe a column; an extension type by its name, others as Arrow writes them."""
+        import pyarrow as pa
+
+        if isinstance(column.type, pa.BaseExtensionType):
+            return cls(column.name, column.type.extension_name)
+        if pa.types.is_struct(column.type):
+            return cls(column.name, "struct", tuple(cls.of(one) for one in column.type))
+        return cls(column.name, str(column.type))
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLineage:
+    """What a task read and wrote, with the names and the columns of the tables."""
+
+    write: TableWrite
+    reads: Sequence[TableRead | FileRead]
+    names: Mapping[TableId, DatasetName]
+    """Without those of tables that can't be identified with those of other tools."""
+    columns: Mapping[tuple[TableId, int], Sequence[LineageColumn]]
+    """By table and version; without those that couldn't be read."""
+    assets: frozenset[str]
+    """The URIs of the tables' assets."""
+
+    @classmethod
+    def noted(
+        cls,
+        hook: LanceHook,
+        namespace: LanceNamespace,
+        write: TableWrite,
+        reads: Sequence[TableRead | FileRead] = (),
+    ) -> Self | None:
+        """Return the lineage of a task that has written, which a failure doesn't undo.
+
+        Args:
+            hook: the hook of the tables' connection.
+            namespace: the namespace of the tables.
+            write: what the task wrote.
+            reads: what it read.
+
+        Returns:
+            None if OpenLineage is disabled or not installed, or if it failed.
+        """
+        try:
+            return cls._of(hook, namespace, write, reads) if is_enabled() else None
+        except Exception as error:  # noqa: BLE001 - the rows are committed: no later error makes the task fail
+            _log.warning("OpenLineage: no lineage of table %s: %s", write.table, redact(str(error)))
+            return None
+
+    @classmethod
+    def _of(
+        cls,
+        hook: LanceHook,
+        namespace: LanceNamespace,
+        write: TableWrite,
+        reads: Sequence[TableRead | FileRead],
+    ) -> Self:
+        tables: list[TableRead | TableWrite] = [write, *(one for one in reads if isinstance(one, TableRead))]
+        names = {one.table: name_of_table(hook, one.table) for one in tables}
+        known = {table: name for table, name in names.items() if name is not None}
+        wanted = {(one.table, one.version) for one in tables if one.table in known and one.version}
+        found = {(table, version): _columns(namespace, table, version) for table, version in wanted}
+        columns = {key: one for key, one in found.items() if one is not None}
+        assets = frozenset(LanceTable.of(hook.lance_conn_id, str(table)).uri for table in names)
+        return cls(write, reads, known, columns, assets)
+
+
+def is_enabled() -> bool:
+    """Return whether Airflow's OpenLineage provider is installed and emits events."""
+    if find_spec(_PROVIDER) is None:
+        return False
+    return not import_module(f"{_PROVIDER}.conf").is_disabled()
+
+
+def _columns(namespace: LanceNamespace, table: TableId, version: int) -> Sequence[LineageColumn] | None:
+    from airflow_provider_lancens.spark.table.resolved_table import resolved_table
+
+    try:
+        with resolved_table(namespace, table) as target:
+            return [LineageColumn.of(column) for column in target.open(version).schema]
+    except Exception as error:  # noqa: BLE001 - the rows are committed: no later error makes the task fail
+        _log.warning(
+            "OpenLineage: no schema of table %s at version %d, since its columns cannot be read: %s",
+            table,
+            version,
+            redact(str(error)),
+        )
+        return None
