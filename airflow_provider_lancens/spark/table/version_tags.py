@@ -19,15 +19,20 @@ def set_tag(dataset: LanceDataset, tag: str, version: int) -> None:
     Raises:
         ValueError: there is no such version.
     """
-    if tag not in dataset.tags.list():
+    if tag in dataset.tags.list():
         try:
-            dataset.tags.create(tag, version)
+            dataset.tags.update(tag, version)
         except ValueError:
-            if tag not in dataset.tags.list():
+            if tag in dataset.tags.list():
                 raise
         else:
             return
-    dataset.tags.update(tag, version)
+    try:
+        dataset.tags.create(tag, version)
+    except ValueError:
+        if tag not in dataset.tags.list():
+            raise
+        dataset.tags.update(tag, version)
 
 
 def delete_tag(dataset: LanceDataset, tag: str) -> bool:
