@@ -14,6 +14,7 @@ from airflow_provider_lancens.spark.bookmarks.find_bookmarks import bookmarks_of
 from airflow_provider_lancens.spark.keys import IDEMPOTENCY_KEY
 from airflow_provider_lancens.spark.table.history import is_maintenance, read_transaction
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
+from airflow_provider_lancens.spark.table.version_tags import list_tags
 
 if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
@@ -53,7 +54,7 @@ class _VersionPages:
     def __init__(self, target: ResolvedTable, newest: int) -> None:
         self._target = target
         self._newest = target.open(newest)
-        tags = self._newest.tags.list()
+        tags = list_tags(self._newest)
         self._tags = _by_version(tags)
         self._bookmarks = bookmarks_of(tags, newest, target.dataset.manifests)
 

@@ -20,7 +20,7 @@ from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.spark.bookmarks.bookmark import Bookmark
 from airflow_provider_lancens.spark.bookmarks.expiry_records import write_expiry
 from airflow_provider_lancens.spark.bookmarks.find_bookmarks import live_bookmarks
-from airflow_provider_lancens.spark.table.version_tags import delete_tag
+from airflow_provider_lancens.spark.table.version_tags import delete_tag, list_tags
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 def overdue_bookmarks(latest: LanceDataset, files: Manifests, now: datetime) -> list[Bookmark]:
     """Return the bookmarks that a clean-up at this time finds expired."""
-    live = live_bookmarks(latest.tags.list(), latest.version, files)
+    live = live_bookmarks(list_tags(latest), latest.version, files)
     return [one for one in live if one.is_overdue(now)]
 
 
@@ -63,7 +63,7 @@ def expire_bookmarks(
 
 def _expire(latest: LanceDataset, files: Manifests, bookmark: Bookmark, now: datetime) -> bool:
     write_expiry(files, bookmark, now)
-    tag = latest.tags.list().get(bookmark.name)
+    tag = list_tags(latest).get(bookmark.name)
     if tag is None or (tag["version"], tag["updated_at"]) != (bookmark.version, bookmark.moved_at):
         return False  # moved or released meanwhile
     return delete_tag(latest, bookmark.name)

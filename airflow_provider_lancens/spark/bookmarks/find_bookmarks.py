@@ -13,6 +13,7 @@ from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.spark.bookmarks.bookmark import Bookmark, expires_after, is_bookmark
 from airflow_provider_lancens.spark.bookmarks.expiry_records import all_expiries, find_expiry
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
+from airflow_provider_lancens.spark.table.version_tags import list_tags
 
 if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
@@ -37,7 +38,7 @@ def list_bookmarks(namespace: NamespaceSpec | LanceNamespace, table: TableId | s
         latest = target.open_latest()
         if latest is None:
             return []
-        return bookmarks_of(latest.tags.list(), latest.version, target.dataset.manifests)
+        return bookmarks_of(list_tags(latest), latest.version, target.dataset.manifests)
 
 
 def find_bookmark(
@@ -62,7 +63,7 @@ def find_bookmark(
         latest = target.open_latest()
         if latest is None:
             return None
-        files, tag = target.dataset.manifests, latest.tags.list().get(name)
+        files, tag = target.dataset.manifests, list_tags(latest).get(name)
         if tag is None:
             return find_expiry(files, name, latest.version)
         if not is_on_main(tag):

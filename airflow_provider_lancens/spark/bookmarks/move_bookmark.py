@@ -11,7 +11,12 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.bookmarks.bookmark import as_metadata, check_expires_after
 from airflow_provider_lancens.spark.bookmarks.expiry_records import remove_expiry
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
-from airflow_provider_lancens.spark.table.version_tags import delete_tag, set_tag
+from airflow_provider_lancens.spark.table.version_tags import (
+    delete_tag,
+    list_tags,
+    replace_metadata,
+    set_tag,
+)
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -83,22 +88,14 @@ def _move(dataset: LanceDataset, name: str, version: int, expires_after: timedel
     # First the version: with its new time, the bookmark isn't expired by any expiry that it has.
     set_tag(dataset, name, version)
     for _ in range(_TRIES):
-        tag = dataset.tags.list().get(name)
+        tag = list_tags(dataset).get(name)
         if tag is None:  # a clean-up found it expired, and looked at it right before it was moved
             set_tag(dataset, name, version)
         elif (metadata := as_metadata(tag["metadata"], expires_after)) == tag["metadata"]:
             return
         else:
-            _replace_metadata(dataset, name, metadata)
+            replace_metadata(dataset, name, metadata)
     raise ConcurrentModificationError(
         f"bookmark {name!r}: other clients set or delete this tag at the same time; use a name of its own "
         "for each consumer, and run it again"
     )
-
-
-def _replace_metadata(dataset: LanceDataset, name: str, metadata: dict[str, str]) -> None:
-    try:
-        dataset.tags.replace_metadata(name, metadata)
-    except ValueError:
-        if name in dataset.tags.list():
-            raise

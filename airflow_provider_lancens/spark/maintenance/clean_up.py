@@ -28,6 +28,7 @@ from airflow_provider_lancens.spark.maintenance.maintenance_results import Clean
 from airflow_provider_lancens.spark.maintenance.table_state import TableState, table_state
 from airflow_provider_lancens.spark.maintenance.version_sweep import remove_versions
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
+from airflow_provider_lancens.spark.table.version_tags import list_tags
 
 if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
@@ -186,7 +187,7 @@ def _check_unlinked(opened: MaintainedTable) -> None:
 
 
 def _tagged(opened: MaintainedTable, expired: Sequence[str]) -> int:
-    tags = opened.dataset.tags.list().items()
+    tags = list_tags(opened.dataset).items()
     return len({tag["version"] for name, tag in tags if name not in expired} - {opened.version})
 
 

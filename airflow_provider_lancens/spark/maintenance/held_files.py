@@ -14,6 +14,7 @@ from airflow_provider_lancens.spark.maintenance.orphans import PendingCommitFile
 from airflow_provider_lancens.spark.maintenance.table_state import referenced_versions
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+from airflow_provider_lancens.spark.table.version_tags import list_tags
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -54,7 +55,7 @@ def held_by_tags(
         if (manifests[version].modified_millis or 0) <= limit
     }
     old -= referenced_versions(dataset, names)
-    tags = dataset.tags.list()
+    tags = list_tags(dataset)
     held = old & {int(tags[name]["version"]) for name in names if name in tags}
     paths = _files(target, held) - _files(target, (v for v in manifests if v not in old))
     size = sum(_size(target, path) for path in (*paths, *_of_commits(target, held)))

@@ -22,6 +22,7 @@ from airflow_provider_lancens.spark.maintenance.maintained_table import written_
 from airflow_provider_lancens.spark.maintenance.maintenance_options import CompactionOptions, IndexSpec
 from airflow_provider_lancens.spark.maintenance.maintenance_plan import Thresholds
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
+from airflow_provider_lancens.spark.table.version_tags import list_tags
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -123,7 +124,7 @@ class TableState:
 
 def referenced_versions(dataset: LanceDataset, but: Collection[str] = ()) -> set[int]:
     """Return the versions that tags, except those of these names, and branches keep."""
-    tags = dataset.tags.list().items()
+    tags = list_tags(dataset).items()
     branches = dataset.branches.list().values()
     tagged = {int(tag["version"]) for name, tag in tags if name not in but}
     return tagged | {branch["parent_version"] for branch in branches}
