@@ -89,7 +89,12 @@ with DAG(
         **given,
     )
     move = LanceTagVersionOperator(
-        task_id="move", table=ORDERS, version=changes.output["version"], tag="revenue", **given
+        task_id="move",
+        table=ORDERS,
+        version=changes.output["version"],
+        tag="revenue",
+        expires_after=timedelta(days=30),  # so that the files aren't kept for ever, should this DAG be gone
+        **given,
     )
     changes >> compute >> move
     # [END howto_find_changes]

@@ -71,23 +71,6 @@ def pin(hook: LanceHook, table: TableId, version: int, tag: str) -> None:
         set_tag(dataset, tag, version)
 
 
-def release(hook: LanceHook, table: TableId, tag: str) -> bool:
-    """Delete a tag.
-
-    Returns:
-        False if there was no such tag.
-
-    Raises:
-        AirflowFailException: the tag's name is invalid, or there is no such table.
-        LanceRetryableError: the storage or the metastore is unavailable.
-    """
-    from airflow_provider_lancens.spark.table.version_tags import delete_tag
-
-    check_tag(tag)
-    with _open_dataset(hook, table, f"releasing tag {tag!r} of table {str(table)!r}") as dataset:
-        return delete_tag(dataset, tag)
-
-
 def data_changed(hook: LanceHook, table: TableId, since: int) -> bool:
     """Return whether a version after this one changed data; compaction, indexing and configuration don't.
 

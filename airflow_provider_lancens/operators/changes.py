@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from airflow.providers.common.compat.sdk import AirflowSkipException
+from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException
 
-from airflow_provider_lancens.hooks.template_args import parse_table
+from airflow_provider_lancens.hooks.template_args import check_choice, parse_table
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+    from airflow_provider_lancens.identifiers import TableId
+    from airflow_provider_lancens.spark import Bookmark
+
+IfExpired = Literal["fail", "read_all"]
+FAIL_OR_READ_ALL = ("fail", "read_all")
 
 
 class LanceFindChangesOperator(LanceOperator):
@@ -20,7 +26,8 @@ class LanceFindChangesOperator(LanceOperator):
 
     A bookmark is a tag, which keeps the version that it names from clean-ups. `LanceTagVersionOperator` moves
     it once the changes are written: until then, every run finds them again. Without the tag,
-    ``previous_version`` is None, and all rows are changes.
+    ``previous_version`` is None, and all rows are changes. A bookmark that wasn't moved for its
+    ``expires_after`` expires at a clean-up, and changes after it may be lost, deletions among them.
 
     Its XCom is ``{"table": str, "previous_version": int | None, "version": int}``, which can be passed as
     ``{"changes": ...}`` to an ingestion's ``inputs``, and to ``lake.read_changes``.
@@ -28,38 +35,56 @@ class LanceFindChangesOperator(LanceOperator):
     Args:
         table: table identifier, ``database$table``. Templated.
         bookmark: the name of the tag, one for each consumer. Templated.
+        if_expired: if the bookmark has expired, ``fail`` fails the task without retries; with ``read_all``,
+            ``previous_version`` is None, so the consumer reads the whole table, and has to replace what it
+            made of rows that are no longer there.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
     template_fields: Sequence[str] = ("table", "bookmark", *LanceOperator.template_fields)
     operator_extra_links = (LancePageLink(), LanceGlueTableLink())
 
-    def __init__(self, *, table: str, bookmark: str, **kwargs: Any) -> None:
+    def __init__(self, *, table: str, bookmark: str, if_expired: IfExpired = "fail", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.table = table
         self.bookmark = bookmark
+        self.if_expired = check_choice("if_expired", if_expired, FAIL_OR_READ_ALL)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Find the versions.
 
         Raises:
             AirflowSkipException: nothing was committed since.
-            AirflowFailException: there is no such table, or the tag's name is invalid.
+            AirflowFailException: there is no such table, the tag's name is invalid, or the bookmark has
+                expired and ``if_expired`` is ``fail``.
             LanceRetryableError: the metastore or the storage is unavailable.
         """
-        from lance_namespace.errors import TableTagNotFoundError
-
         from airflow_provider_lancens.hooks.tags import check_tag
-        from airflow_provider_lancens.spark.table.version_lookup import find_version
+        from airflow_provider_lancens.spark import find_bookmark
 
-        table, tag = parse_table(self.table), check_tag(self.bookmark)
+        table, name = parse_table(self.table), check_tag(self.bookmark)
         with self.connected(f"finding changes of table {str(table)!r}") as namespace:
             newest = self.hook.table_status(table).version
-            try:
-                previous = find_version(namespace, table, tag=tag) if newest else None
-            except TableTagNotFoundError:
-                previous = None
+            bookmark = find_bookmark(namespace, table, name) if newest else None
+        previous = None if bookmark is None else self._previous(table, bookmark)
         if newest == (previous or 0):
             raise AirflowSkipException(f"table {str(table)!r} has no version after {previous}")
         self.log.info("Table %s: versions after %s, up to %d", table, previous, newest)
         return {"table": str(table), "previous_version": previous, "version": newest}
+
+    def _previous(self, table: TableId, bookmark: Bookmark) -> int | None:
+        """Return the version after which changes are read; None for all rows."""
+        if not bookmark.is_expired:
+            return bookmark.version
+        found = (
+            f"bookmark={bookmark.name!r} of table {str(table)!r} has expired: it was at version "
+            f"{bookmark.version}, last moved at {bookmark.moved_at}, and a clean-up at {bookmark.expired_at} "
+            "ceased to keep that version, so changes after it may be lost"
+        )
+        if self.if_expired == "fail":
+            raise AirflowFailException(
+                f"{found}; read the whole table, as with if_expired='read_all', replace what was made of its "
+                "rows before, and move the bookmark with LanceTagVersionOperator to the version that was read"
+            )
+        self.log.warning("%s; if_expired='read_all': reading the whole table", found)
+        return None

@@ -24,8 +24,9 @@ class LanceCleanUpVersionsOperator(LanceOperator):
     """Remove old versions of a table and the files that only they reference; tagged versions are kept.
 
     Its XCom is ``{"table": str, "version": int, "versions": int, "files": int, "bytes": int, "tagged": int,
-    "seconds": float, "dry_run": bool, "expired_keys": int, "cleaned_up": bool, "reason": str}``: how many
-    were removed, how many older ones a tag protects, and how many idempotency keys expired. The table's
+    "seconds": float, "dry_run": bool, "expired_keys": int, "expired_bookmarks": list[str],
+    "cleaned_up": bool, "reason": str}``: how many were removed, how many older ones a tag protects, how many
+    idempotency keys expired, and the names of the bookmarks that weren't moved in time. The table's
     version advances only if a write is considered dead: an empty commit then prevents that write from
     committing.
 

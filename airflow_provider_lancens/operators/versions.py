@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
@@ -10,6 +11,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow_provider_lancens.hooks.template_args import check_choice, parse_table, parse_version
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators.lance_operator import SKIP, SKIP_OR_FAIL, IfMissing, LanceOperator
+from airflow_provider_lancens.spark.bookmarks.bookmark import check_expires_after
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -63,22 +65,38 @@ class LanceTagVersionOperator(LanceOperator):
     Used as a setup task with `LanceReleaseVersionOperator` as its teardown, it keeps the version for exactly
     as long as the tasks between them read it.
 
+    A tag is also the bookmark of a consumer, which says up to which version the consumer has read the table;
+    `LanceFindChangesOperator` finds what follows. One that has expired is live again once it is moved.
+
     Its XCom is ``{"table": str, "version": int, "tag": str}``.
 
     Args:
         table: table identifier, ``database$table``. Templated.
         version: an existing version. Templated.
         tag: name of the tag: letters, digits, ``.``, ``-`` and ``_``. Templated.
+        expires_after: how long the version is kept, if the tag isn't moved again, after this task or, if
+            later, after the commit of the next version; then a clean-up makes the tag expire, and logs a
+            warning. By default it is kept for ever.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
     template_fields: Sequence[str] = ("table", "version", "tag", "lance_conn_id")
 
-    def __init__(self, *, table: str, version: int | str, tag: str, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        table: str,
+        version: int | str,
+        tag: str,
+        expires_after: timedelta | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
+        check_expires_after(expires_after)
         self.table = table
         self.version = version
         self.tag = tag
+        self.expires_after = expires_after
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Tag the version.
@@ -87,17 +105,21 @@ class LanceTagVersionOperator(LanceOperator):
             AirflowFailException: there is no such table or version, or the tag's name is invalid.
             LanceRetryableError: the metastore or the storage is unavailable.
         """
-        from airflow_provider_lancens.hooks.tags import pin
+        from airflow_provider_lancens.hooks.tags import check_tag
+        from airflow_provider_lancens.spark import move_bookmark
 
         table, version = parse_table(self.table), needed_version("version", self.version)
-        with self.connected(f"tagging table {str(table)!r}"):
-            pin(self.hook, table, version, self.tag)
+        tag = check_tag(self.tag)
+        with self.connected(f"tagging version {version} of table {str(table)!r} as {tag!r}") as namespace:
+            move_bookmark(namespace, table, tag, version, expires_after=self.expires_after)
         self.log.info("Version %d of table %s is tagged as %s", version, table, self.tag)
         return {"table": str(table), "version": version, "tag": self.tag}
 
 
 class LanceReleaseVersionOperator(LanceOperator):
     """Delete a tag of a table in Lance; a clean-up may then remove the version that it protected.
+
+    If the tag is a bookmark that has expired, this is forgotten: to its consumer it is as if new.
 
     Its XCom is ``{"table": str, "tag": str, "released": bool}``; ``released`` is false if there was no
     such tag.
@@ -125,11 +147,13 @@ class LanceReleaseVersionOperator(LanceOperator):
             AirflowFailException: there is no such tag and ``if_missing`` is ``fail``.
             LanceRetryableError: the metastore or the storage is unavailable.
         """
-        from airflow_provider_lancens.hooks.tags import release
+        from airflow_provider_lancens.hooks.tags import check_tag
+        from airflow_provider_lancens.spark import release_bookmark
 
-        table = parse_table(self.table)
-        with self.connected(f"releasing tag {self.tag!r} of table {str(table)!r}"):
-            released = self.hook.table_status(table).version > 0 and release(self.hook, table, self.tag)
+        table, tag = parse_table(self.table), check_tag(self.tag)
+        with self.connected(f"releasing tag {tag!r} of table {str(table)!r}") as namespace:
+            written = self.hook.table_status(table).version > 0
+            released = written and release_bookmark(namespace, table, tag)
         if not released and self.if_missing != SKIP:
             raise AirflowFailException(f"tag={self.tag!r}: table {str(table)!r} has no such tag")
         self.log.info("Released tag %s of table %s: %s", self.tag, table, released)

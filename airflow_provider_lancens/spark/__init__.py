@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 from airflow_provider_lancens._exports import lazy_exports
 
 if TYPE_CHECKING:
+    from airflow_provider_lancens.spark.bookmarks.bookmark import Bookmark
+    from airflow_provider_lancens.spark.bookmarks.find_bookmarks import find_bookmark, list_bookmarks
+    from airflow_provider_lancens.spark.bookmarks.move_bookmark import move_bookmark, release_bookmark
     from airflow_provider_lancens.spark.changes.read_changes import read_changes
     from airflow_provider_lancens.spark.commit.delete import delete_rows
     from airflow_provider_lancens.spark.compute.column_function import ColumnFunctionError
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.write.table_writer import write_table
 
 __all__ = [
+    "Bookmark",
     "ColumnFunctionError",
     "ComputeResult",
     "FileSource",
@@ -50,16 +54,20 @@ __all__ = [
     "delete_rows",
     "discard_version",
     "drop_columns",
+    "find_bookmark",
     "find_release_set",
     "find_version",
     "find_write",
     "fingerprint_files",
     "foreach_batch",
     "lance_data_source",
+    "list_bookmarks",
+    "move_bookmark",
     "move_release_set",
     "publish_version",
     "read_changes",
     "read_table",
+    "release_bookmark",
     "remove_orphans",
     "write_files",
     "write_table",
@@ -68,6 +76,7 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
+        "Bookmark": "bookmarks.bookmark",
         "ColumnFunctionError": "compute.column_function",
         "ComputeResult": "compute.compute_options",
         "FileSource": "file_source",
@@ -84,16 +93,20 @@ __getattr__ = lazy_exports(
         "discard_version": "publish.publish_version",
         "delete_rows": "commit.delete",
         "drop_columns": "schema.drop_columns",
+        "find_bookmark": "bookmarks.find_bookmarks",
         "find_release_set": "release_sets.release_set",
         "find_version": "table.version_lookup",
         "find_write": "write.pipeline",
         "fingerprint_files": "write.files.fingerprint",
         "foreach_batch": "streaming.foreach_batch",
         "lance_data_source": "datasource",
+        "list_bookmarks": "bookmarks.find_bookmarks",
+        "move_bookmark": "bookmarks.move_bookmark",
         "move_release_set": "release_sets.release_set",
         "publish_version": "publish.publish_version",
         "read_changes": "changes.read_changes",
         "read_table": "read.table_reader",
+        "release_bookmark": "bookmarks.move_bookmark",
         "remove_orphans": "maintenance.orphans",
         "write_files": "write.files.file_writer",
         "write_table": "write.table_writer",

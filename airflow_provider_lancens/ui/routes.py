@@ -126,6 +126,7 @@ def _list_tables(hook: LanceHook, namespace: str, token: str | None, limit: int,
 def _list_versions(hook: LanceHook, table: str, before: int | None, limit: int, access: Access) -> Answer:
     found = version_history.list_versions(hook, table, before, limit)
     entries = found["versions"]
+    found["expired"] = [one for one in found["expired"] if access.may_see_name(one["name"])]
     if not entries:
         return found
     first, last = (datetime.fromisoformat(entry["created"]) for entry in (entries[-1], entries[0]))
@@ -134,6 +135,9 @@ def _list_versions(hook: LanceHook, table: str, before: int | None, limit: int, 
         entry["task"] = makers.get(entry["version"])
         entry["key"] = entry["key"] if access.may_see_name(entry["key"]) else ""
         entry["tags"] = [tag for tag in entry["tags"] if access.may_see_name(tag)]
+        entry["bookmarks"] = {
+            tag: entry["bookmarks"][tag] for tag in entry["tags"] if tag in entry["bookmarks"]
+        }
     return found
 
 

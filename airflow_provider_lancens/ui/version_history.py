@@ -10,9 +10,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
+from airflow_provider_lancens.spark.bookmarks.find_bookmarks import bookmarks_of
 from airflow_provider_lancens.spark.keys import IDEMPOTENCY_KEY
 from airflow_provider_lancens.spark.table.history import is_maintenance, read_transaction
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
+from airflow_provider_lancens.spark.table.version_tags import list_tags
 
 if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
@@ -33,24 +35,28 @@ def list_versions(hook: LanceHook, table: str, before: int | None, limit: int) -
         limit: how many.
 
     Returns:
-        ``versions`` and the number to continue ``before``, or None.
+        ``versions``, the number to continue ``before``, or None, and on the first page the ``expired``
+        bookmarks, whose versions aren't kept any more.
     """
     with resolved_table(hook.get_conn(), table) as target:
         newest = target.latest_version()
         if newest is None:
-            return {"versions": [], "next": None}
+            return {"versions": [], "next": None, "expired": []}
         pages = _VersionPages(target, newest)
         end = newest + 1 if before is None else min(before, newest + 1)
         entries = pages.page(end, limit)
+        expired = pages.expired_bookmarks() if before is None else []
     more = len(entries) == limit and entries[-1]["version"] > 1
-    return {"versions": entries, "next": entries[-1]["version"] if more else None}
+    return {"versions": entries, "next": entries[-1]["version"] if more else None, "expired": expired}
 
 
 class _VersionPages:
     def __init__(self, target: ResolvedTable, newest: int) -> None:
         self._target = target
         self._newest = target.open(newest)
-        self._tags = _tags(self._newest)
+        tags = list_tags(self._newest)
+        self._tags = _by_version(tags)
+        self._bookmarks = bookmarks_of(tags, newest, target.dataset.manifests)
 
     @cached_property
     def _stored(self) -> LanceDataset:
@@ -58,6 +64,14 @@ class _VersionPages:
         if self._target.dataset.decider is None:
             return self._newest
         return replace(self._target.dataset, decider=None).open(None)
+
+    def expired_bookmarks(self) -> list[dict[str, Any]]:
+        """Return the bookmarks that have expired."""
+        return [
+            {"name": one.name, "version": one.version, "expired": one.expired_at.isoformat()}
+            for one in self._bookmarks
+            if one.expired_at is not None
+        ]
 
     def page(self, end: int, limit: int) -> list[dict[str, Any]]:
         """Return the entries of the versions below `end` that are kept, at most `limit`."""
@@ -95,6 +109,15 @@ class _VersionPages:
             **_described(self._summary(dataset)),
             **_origin(read_transaction(dataset, version)),
             "tags": self._tags.get(version, []),
+            "bookmarks": self._expiries(version),
+        }
+
+    def _expiries(self, version: int) -> dict[str, str | None]:
+        """Return the bookmarks of a version, each with the time at which it expires, or None."""
+        return {
+            one.name: None if one.expires_at is None else one.expires_at.isoformat()
+            for one in self._bookmarks
+            if one.version == version and not one.is_expired
         }
 
     def _summary(self, dataset: LanceDataset) -> Any:
@@ -108,11 +131,11 @@ class _VersionPages:
         return {version["version"]: version for version in self._stored.versions()}
 
 
-def _tags(dataset: LanceDataset) -> dict[int, list[str]]:
-    tags: dict[int, list[str]] = {}
-    for name, tag in sorted(dataset.tags.list().items()):
-        tags.setdefault(int(tag["version"]), []).append(name)
-    return tags
+def _by_version(tags: Mapping[str, Any]) -> dict[int, list[str]]:
+    names: dict[int, list[str]] = {}
+    for name, tag in sorted(tags.items()):
+        names.setdefault(int(tag["version"]), []).append(name)
+    return names
 
 
 def _described(version: Mapping[str, Any]) -> dict[str, Any]:

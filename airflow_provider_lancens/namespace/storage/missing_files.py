@@ -54,7 +54,7 @@ class StoredVersions:
             listed.update(file.path for file in files.below(folder))
         # A listing may be older than a file that was just written: check each that isn't in it.
         missing = files.missing(wanted - listed)
-        missing += [folder for folder in _index_folders(dataset) if not files.below(folder)]
+        missing += [folder for folder in index_folders(dataset) if not files.below(folder)]
         return tuple(sorted(missing))
 
     def newest_whole(self, below: int) -> int | None:
@@ -87,16 +87,17 @@ def referenced_files(dataset: LanceDataset) -> set[str]:
     return paths
 
 
-def example_of(paths: Iterable[str]) -> str:
-    """Return the first of some files and the number of others, for a message."""
-    first, *others = sorted(paths)
-    return f"{first} and {len(others)} more" if others else first
-
-
-def _index_folders(dataset: LanceDataset) -> set[str]:
+def index_folders(dataset: LanceDataset) -> set[str]:
+    """Return the folders of the indices that a version refers to below its own location."""
     return {
         f"{_INDICES}/{segment.uuid}"
         for index in dataset.describe_indices()
         for segment in index.segments
         if getattr(segment, "base_id", None) is None
     }
+
+
+def example_of(paths: Iterable[str]) -> str:
+    """Return the first of some files and the number of others, for a message."""
+    first, *others = sorted(paths)
+    return f"{first} and {len(others)} more" if others else first

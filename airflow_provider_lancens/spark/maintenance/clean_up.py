@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,11 @@ from lance_namespace.errors import (
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage import purge
+from airflow_provider_lancens.spark.bookmarks.expire_bookmarks import expire_bookmarks
 from airflow_provider_lancens.spark.commit.lease_revocation import pending_revocations, revoke_leases
 from airflow_provider_lancens.spark.commit.write_lease import leases_of
 from airflow_provider_lancens.spark.keys import maintain_keys
+from airflow_provider_lancens.spark.maintenance.held_files import HeldFiles, held_by_tags
 from airflow_provider_lancens.spark.maintenance.maintained_table import MaintainedTable, maintained
 from airflow_provider_lancens.spark.maintenance.maintenance_options import DEFAULT_AGE, check_retention
 from airflow_provider_lancens.spark.maintenance.maintenance_plan import Thresholds
@@ -25,6 +28,7 @@ from airflow_provider_lancens.spark.maintenance.maintenance_results import Clean
 from airflow_provider_lancens.spark.maintenance.table_state import TableState, table_state
 from airflow_provider_lancens.spark.maintenance.version_sweep import remove_versions
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
+from airflow_provider_lancens.spark.table.version_tags import list_tags
 
 if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
@@ -50,10 +54,12 @@ def clean_up_versions(
     """Remove old versions of a table, and the files that only they refer to.
 
     The newest version, young ones, the newest few and tagged ones are kept. If the metastore decides the
-    versions, the newest is the one it records, and interrupted commits of it are finished first. Unreferenced
-    files are removed once they are a week old, not before: a writer may be about to commit them. A write that
-    has been running for about that long stops the clean-up; one without a heartbeat for a day is considered
-    dead, and a version that changes nothing is committed, so that it can't commit if it resumes.
+    versions, the newest is the one it records, and interrupted commits of it are finished first. Bookmarks
+    whose ``expires_after`` has ended don't keep theirs any longer; that they expired is recorded before
+    anything is removed. Unreferenced files are removed once they are a week old, not before: a writer may be
+    about to commit them. A write that has been running for about that long stops the clean-up; one without a
+    heartbeat for a day is considered dead, and a version that changes nothing is committed, so that it can't
+    commit if it resumes.
 
     Idempotency keys outlive their versions. If `keep_keys` is given, older ones expire: a write under one is
     refused from then on.
@@ -87,26 +93,31 @@ def clean_up_versions(
             return not_cleaned_up(state, decision.reason, dry_run=dry_run)
         reason = decision.reason
     with maintained(namespace, table) as opened:
-        expired = 0
+        expired_keys = 0
+        now = opened.lease.began()
         if not dry_run:
-            now = opened.lease.began()
             if _shut_out_dead_writes(opened, now):
                 opened = opened.at_newest()
                 keep_versions += 1  # keep the previously newest version for its readers
             # Settles which keys were committed by the versions that may be removed.
-            expired = maintain_keys(
+            expired_keys = maintain_keys(
                 opened.target, opened.dataset, None if keep_keys is None else now - keep_keys
             )
-        tagged = _tagged(opened)
+        bookmarks = _expire_bookmarks(opened, now, dry_run)
+        tagged = _tagged(opened, bookmarks)
         removed = _clean_up(opened, older_than, keep_versions, dry_run)
+        held = HeldFiles()
+        if dry_run and bookmarks:
+            held = held_by_tags(opened.target, opened.dataset, bookmarks, older_than, keep_versions)
         result = CleanUpResult(
             table=str(opened.target.id),
             version=opened.version,
-            versions=removed.old_versions,
-            files=_files(removed),
-            bytes=removed.bytes_removed,
+            versions=removed.old_versions + held.versions,
+            files=_files(removed) + held.files,
+            bytes=removed.bytes_removed + held.bytes,
             tagged=tagged,
-            expired_keys=expired,
+            expired_keys=expired_keys,
+            expired_bookmarks=bookmarks,
             seconds=round(time.monotonic() - started, 3),
             dry_run=dry_run,
             reason=reason,
@@ -145,6 +156,12 @@ def _shut_out_dead_writes(opened: MaintainedTable, now: datetime) -> bool:
     return revoke_leases(opened.target, files, long_running, records)
 
 
+def _expire_bookmarks(opened: MaintainedTable, now: datetime, dry_run: bool) -> list[str]:
+    files, table = opened.target.dataset.manifests, str(opened.target.id)
+    expired = expire_bookmarks(opened.dataset, files, table, now, dry_run=dry_run)
+    return [bookmark.name for bookmark in expired]
+
+
 def _clean_up(opened: MaintainedTable, older_than: timedelta, keep_versions: int, dry_run: bool) -> Any:
     _check_unlinked(opened)
     limits: dict[str, Any] = {
@@ -169,9 +186,9 @@ def _check_unlinked(opened: MaintainedTable) -> None:
         )
 
 
-def _tagged(opened: MaintainedTable) -> int:
-    versions = {tag["version"] for tag in opened.dataset.tags.list().values()}
-    return len(versions - {opened.version})
+def _tagged(opened: MaintainedTable, expired: Sequence[str]) -> int:
+    tags = list_tags(opened.dataset).items()
+    return len({tag["version"] for name, tag in tags if name not in expired} - {opened.version})
 
 
 def _files(removed: Any) -> int:
@@ -184,6 +201,7 @@ def _sentence(result: CleanUpResult) -> str:
         f"table {result.table}: {did} {result.versions} versions, "
         f"{result.files} files, {result.bytes / 1e6:,.1f} MB; tags keep {result.tagged} older versions"
         + (f"; {result.expired_keys} idempotency keys expired" if result.expired_keys else "")
+        + (f"; {len(result.expired_bookmarks)} bookmarks expired" if result.expired_bookmarks else "")
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
@@ -91,6 +91,8 @@ class CleanUpResult(Result):
     """Whether nothing was actually removed."""
     expired_keys: int = 0
     """Number of idempotency keys that expired by `keep_keys`."""
+    expired_bookmarks: list[str] = field(default_factory=list)
+    """Names of the bookmarks that weren't moved in time, and whose versions aren't kept any more."""
     cleaned_up: bool = True
     """Whether it was due; if not, nothing else was counted."""
     reason: str = ""

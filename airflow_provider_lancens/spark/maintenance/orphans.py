@@ -28,6 +28,7 @@ from airflow_provider_lancens.namespace.storage.object_store import (
     version_of,
 )
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
+from airflow_provider_lancens.spark.bookmarks.expiry_records import EXPIRED_BOOKMARKS
 from airflow_provider_lancens.spark.commit.lease_revocation import pending_revocations, revoke_leases
 from airflow_provider_lancens.spark.commit.write_lease import (
     LEASES,
@@ -260,13 +261,17 @@ class PendingCommitFiles:
         """
         records = [file.path for file in self._records() if version_of(file.path) == newest]
         finals = [file.path for file in self.files.below(VERSIONS) if _is_final(file.path)]
-        return {*records, *(path for manifest in (*records, *finals) for path in self._named_in(manifest))}
+        return {
+            *records,
+            *(path for manifest in (*records, *finals) for path in self.transactions_in(manifest)),
+        }
+
+    def transactions_in(self, manifest: str) -> Iterator[str]:
+        """Yield the paths of the transactions that a manifest names."""
+        for name in _NAME_OF_TRANSACTION.findall(self.files.read(manifest) or b""):
+            yield f"{_TRANSACTIONS}/{name.decode()}"
 
     def _records(self) -> Iterator[StoredFile]:
         for folder in self.files.folders(RECORDED):
-            if folder not in {LEASES, REVOKED, *KEY_FOLDERS}:
+            if folder not in {LEASES, REVOKED, EXPIRED_BOOKMARKS, *KEY_FOLDERS}:
                 yield from self.files.below(folder)
-
-    def _named_in(self, manifest: str) -> Iterator[str]:
-        for name in _NAME_OF_TRANSACTION.findall(self.files.read(manifest) or b""):
-            yield f"{_TRANSACTIONS}/{name.decode()}"

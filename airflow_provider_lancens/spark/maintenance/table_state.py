@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
+from airflow_provider_lancens.spark.bookmarks.expire_bookmarks import overdue_bookmarks
 from airflow_provider_lancens.spark.maintenance.decisions import (
     Coverage,
     Decision,
@@ -21,6 +22,7 @@ from airflow_provider_lancens.spark.maintenance.maintained_table import written_
 from airflow_provider_lancens.spark.maintenance.maintenance_options import CompactionOptions, IndexSpec
 from airflow_provider_lancens.spark.maintenance.maintenance_plan import Thresholds
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
+from airflow_provider_lancens.spark.table.version_tags import list_tags
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -89,8 +91,8 @@ class TableState:
         return OldVersions(len(late), timedelta(seconds=max(late, default=0)))
 
     def _referenced(self) -> set[int]:
-        tagged = {tag["version"] for tag in self.dataset.tags.list().values()}
-        return tagged | {branch["parent_version"] for branch in self.dataset.branches.list().values()}
+        overdue = overdue_bookmarks(self.dataset, self.target.dataset.manifests, datetime.now(UTC))
+        return referenced_versions(self.dataset, {bookmark.name for bookmark in overdue})
 
     def decide_compaction(self, options: CompactionOptions, thresholds: Thresholds) -> Decision:
         """Decide whether a compaction pays, and log it."""
@@ -118,6 +120,14 @@ class TableState:
         due = "is due" if decision.pays else "is not due"
         _log.info("table %s: %s %s at version %d: %s", self.table, step, due, self.version, decision.reason)
         return decision
+
+
+def referenced_versions(dataset: LanceDataset, but: Collection[str] = ()) -> set[int]:
+    """Return the versions that tags, except those of these names, and branches keep."""
+    tags = list_tags(dataset).items()
+    branches = dataset.branches.list().values()
+    tagged = {int(tag["version"]) for name, tag in tags if name not in but}
+    return tagged | {branch["parent_version"] for branch in branches}
 
 
 def plan_compaction(dataset: LanceDataset, options: CompactionOptions) -> CompactionPlan:

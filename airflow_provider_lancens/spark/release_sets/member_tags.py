@@ -12,7 +12,7 @@ from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
-from airflow_provider_lancens.spark.table.version_tags import delete_tag, set_tag
+from airflow_provider_lancens.spark.table.version_tags import delete_tag, list_tags, set_tag
 
 if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
@@ -55,7 +55,7 @@ class MemberTags:
         for table in tables:
             with resolved_table(self.namespace, table) as target:
                 dataset = target.open_latest()
-                for name in [] if dataset is None else list(dataset.tags.list()):
+                for name in [] if dataset is None else list(list_tags(dataset)):
                     found = pattern.fullmatch(name)
                     if found and dataset is not None and int(found[1]) <= self.number - keep:
                         delete_tag(dataset, name)

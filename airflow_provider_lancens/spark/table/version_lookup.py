@@ -12,6 +12,7 @@ from lance_namespace.errors import InvalidInputError, TableTagNotFoundError, Tab
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
+from airflow_provider_lancens.spark.table.version_tags import list_tags
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -104,7 +105,7 @@ def _check_time(as_of: datetime) -> None:
 
 def _tagged(target: ResolvedTable, tag: str) -> int:
     latest = target.open_latest()
-    tags = {} if latest is None else latest.tags.list()
+    tags = {} if latest is None else list_tags(latest)
     if tag not in tags:
         raise TableTagNotFoundError(
             f"table {target.id} has no tag {tag!r}; tags: {', '.join(sorted(tags)) or 'none'}"

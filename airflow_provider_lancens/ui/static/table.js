@@ -3,7 +3,7 @@
 import { read } from "./api.js";
 import { chart } from "./chart.js";
 import { h, replace } from "./dom.js";
-import { bytes, change, number, sentence } from "./format.js";
+import { bytes, change, exact, number, sentence } from "./format.js";
 import { dagLink, taskLink } from "./links.js";
 import { chip, count, empty, grid, more, tabs, time } from "./parts.js";
 
@@ -77,7 +77,7 @@ function versionsPanel(asked, first, selected) {
     draw();
     return Boolean(first.next);
   };
-  return [picture, list, first.next ? more("Show older versions", older) : null];
+  return [picture, expiredBookmarks(first.expired), list, first.next ? more("Show older versions", older) : null];
 }
 
 function versionsTable(entries, selected) {
@@ -99,8 +99,24 @@ function versionCells(entry, before) {
     chip(entry.operation || "unknown", entry.maintenance ? "maintenance" : "data", entry.maintenance ? "maintenance" : "data"),
     entry.task ? taskLink(entry.task) : null,
     entry.key ? h("code", { class: "key", title: entry.key }, entry.key) : null,
-    entry.tags.map((tag) => chip(tag, "tag", "This tag keeps the version from clean-up")),
+    entry.tags.map((tag) => tagChip(tag, entry.bookmarks[tag])),
   ];
+}
+
+function tagChip(tag, expires) {
+  if (!expires) return chip(tag, "tag", "This tag keeps the version from clean-up");
+  if (new Date(expires) <= new Date()) {
+    return chip(`${tag} (overdue)`, "warning", `This bookmark was to be moved by ${exact(expires)}; it expires at the next clean-up`);
+  }
+  return chip(tag, "tag", `This bookmark keeps the version from clean-up; unless it is moved, it expires at ${exact(expires)}`);
+}
+
+function expiredBookmarks(expired) {
+  if (!expired.length) return null;
+  const chips = expired.map(({ name, version, expired: at }) =>
+    chip(`${name} (was at version ${version})`, "problem", `Expired at ${exact(at)}: its consumer must read the whole table`),
+  );
+  return h("p", { class: "expired" }, "Expired bookmarks: ", chips);
 }
 
 async function waitsPanel(asked) {

@@ -1,6 +1,8 @@
 """The Lance page in a browser: inside Airflow's UI and alone, by pointer and keyboard."""
 
+import time
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -8,6 +10,8 @@ import lance
 import pyarrow as pa
 import pytest
 
+from airflow_provider_lancens.spark import move_bookmark
+from airflow_provider_lancens.spark.maintenance import clean_up_versions
 from tests.e2e.running.conftest import Lake, needs_chromium
 from tests.e2e.servers import RunningAirflow
 from tests.integration.airflow.tables import Table
@@ -110,6 +114,34 @@ def test_the_chart_and_the_tabs_are_used_by_keyboard(ui: str, page: Any, ingeste
     page.keyboard.press("ArrowRight")
     assert page.get_by_role("tab", name="Waiting").get_attribute("aria-selected") == "true"
     page.get_by_text("No task waits for this table.").wait_for()
+
+
+def test_bookmarks_are_shown_with_their_expiry_also_those_that_have_expired(
+    ui: str, page: Any, lake: Lake
+) -> None:
+    table = lake.table("bookmarked")
+    table.declare()
+    for _ in range(3):
+        table.advance()
+    move_bookmark(lake.namespace, str(table), "gone", 1, expires_after=timedelta(milliseconds=1))
+    until = time.monotonic() + 30
+    while not clean_up_versions(lake.namespace, str(table), older_than=timedelta(0)).expired_bookmarks:
+        assert time.monotonic() < until
+    table.advance()
+    move_bookmark(lake.namespace, str(table), "late", 3, expires_after=timedelta(milliseconds=1))
+    table.advance()
+    move_bookmark(lake.namespace, str(table), "timely", 4, expires_after=timedelta(days=9))
+    time.sleep(0.1)
+
+    page.goto(address(ui, conn="lake", table=str(table)))
+
+    expired = page.locator("p.expired .chip")
+    expired.wait_for()
+    assert expired.inner_text() == "gone (was at version 1)"
+    assert (
+        page.get_by_text("late (overdue)").get_attribute("title").startswith("This bookmark was to be moved")
+    )
+    assert "unless it is moved, it expires at" in page.get_by_text("timely").get_attribute("title")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -199,7 +199,7 @@ def test_a_tag_moves_to_another_version(run: Run, table: Table) -> None:
 def test_an_invalid_tag_or_version_fails_without_retry(run: Run, table: Table) -> None:
     table.declare()
     table.advance()
-    with pytest.raises(AirflowFailException, match="version main:7 does not exist"):
+    with pytest.raises(AirflowFailException, match="has no version 7: it has not been written yet"):
         run(LanceTagVersionOperator, table=str(table), version=7, tag="a-run")
     with pytest.raises(AirflowFailException, match="tag='a:run': is not a valid tag name"):
         run(LanceTagVersionOperator, table=str(table), version=1, tag="a:run")

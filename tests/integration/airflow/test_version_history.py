@@ -78,7 +78,7 @@ def test_versions_before_a_clean_up_are_shown_as_far_as_they_are_kept(
 
 def test_a_declared_table_has_no_versions_and_no_columns(hook: LanceHook, table: Table) -> None:
     table.declare()
-    assert list_versions(hook, str(table), None, 10) == {"versions": [], "next": None}
+    assert list_versions(hook, str(table), None, 10) == {"versions": [], "next": None, "expired": []}
     described = table_details.describe(hook, str(table))
     assert (described["version"], described["fields"]) == (0, [])
 

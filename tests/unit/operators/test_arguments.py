@@ -1,9 +1,11 @@
 """Invalid arguments of operators fail when the DAG is parsed."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from airflow_provider_lancens.operators.changes import LanceFindChangesOperator
 from airflow_provider_lancens.operators.namespaces import (
     LanceCreateNamespaceOperator,
     LanceDropNamespaceOperator,
@@ -41,6 +43,11 @@ from airflow_provider_lancens.operators.versions import (
         (LanceDropTableOperator, {"table": "a$b", "if_missing": "x"}, "allowed: skip, fail"),
         (LanceCompareTableOperator, {"table": "a$b", "if_inconsistent": "x"}, "report, adopt, fail"),
         (LanceReleaseVersionOperator, {"table": "a$b", "tag": "t", "if_missing": "x"}, "skip, fail"),
+        (
+            LanceFindChangesOperator,
+            {"table": "a$b", "bookmark": "t", "if_expired": "skip"},
+            "allowed: fail, read_all",
+        ),
     ],
 )
 def test_an_invalid_choice_is_refused_with_the_allowed_ones(
@@ -69,3 +76,9 @@ def test_an_invalid_choice_is_refused_with_the_allowed_ones(
 def test_arguments_that_name_things_are_templated(operator: type[Any]) -> None:
     assert {"lance_conn_id"} < set(operator.template_fields)
     assert {"namespace", "table"} & set(operator.template_fields)
+
+
+@pytest.mark.parametrize("value", [timedelta(0), timedelta(-1), 30, "P30D"])
+def test_an_invalid_expiry_of_a_tag_is_refused(value: Any) -> None:
+    with pytest.raises(ValueError, match="expires_after: expected a timedelta of at least a millisecond"):
+        LanceTagVersionOperator(task_id="task", table="a$b", version=1, tag="t", expires_after=value)

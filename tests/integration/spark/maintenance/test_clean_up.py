@@ -1,5 +1,6 @@
 import os
 import shutil
+import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from lance_namespace.errors import (
 )
 
 from airflow_provider_lancens.namespace.managed.publication import Publication
+from airflow_provider_lancens.spark import find_bookmark, move_bookmark
 from airflow_provider_lancens.spark.maintenance import CleanUpResult, clean_up_versions
 from tests.integration.spark.maintenance.conftest import Maintained, on, rows
 
@@ -91,6 +93,27 @@ def test_a_tagged_version_stays_readable(hive: Maintained) -> None:
     assert (result.versions, result.tagged) == (2, 1)
     assert versions(hive) == [2, 4]
     assert hive.ids(2) == list(range(1, 11))
+
+
+@on("on_glue")
+def test_a_bookmark_that_expired_keeps_no_version(table: Maintained) -> None:
+    overwrite(table, 4)
+    move_bookmark(table.spec, table.id, "reader", 2, expires_after=timedelta(milliseconds=1))
+    until = time.monotonic() + 30
+
+    said = clean_up(table, dry_run=True)
+    while not said.expired_bookmarks and time.monotonic() < until:  # the storage's clock may show seconds
+        time.sleep(0.1)
+        said = clean_up(table, dry_run=True)
+    there, result = versions(table), clean_up(table)
+
+    assert there == [1, 2, 3, 4]
+    assert (result.versions, result.tagged, result.expired_bookmarks) == (3, 0, ["reader"])
+    assert (said.versions, said.files, said.bytes) == (result.versions, result.files, result.bytes)
+    assert versions(table) == [4]
+    found = find_bookmark(table.spec, table.id, "reader")
+    assert found is not None
+    assert (found.version, found.is_expired) == (2, True)
 
 
 def test_a_dry_run_reports_the_same_and_removes_nothing(stored: Maintained) -> None:

@@ -1,0 +1,101 @@
+"""Move and release the bookmark of a consumer, beside clean-ups that find it expired."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from lance_namespace.errors import ConcurrentModificationError, InvalidInputError
+
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.spark.bookmarks.bookmark import as_metadata, check_expires_after
+from airflow_provider_lancens.spark.bookmarks.expiry_records import remove_expiry
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
+from airflow_provider_lancens.spark.table.version_tags import (
+    delete_tag,
+    list_tags,
+    replace_metadata,
+    set_tag,
+)
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+    from lance_namespace import LanceNamespace
+
+_TRIES = 10
+
+
+def move_bookmark(
+    namespace: NamespaceSpec | LanceNamespace,
+    table: TableId | str,
+    name: str,
+    version: int,
+    *,
+    expires_after: timedelta | None = None,
+) -> None:
+    """Move the bookmark of a consumer to a version, which it keeps from clean-ups; create it if it is new.
+
+    A bookmark that has expired is live again.
+
+    Args:
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier, such as ``db$table``.
+        name: the bookmark's name, a tag of the table.
+        version: an existing version, up to which the consumer has read the table.
+        expires_after: how long the version is kept, if the bookmark isn't moved again, after this move or,
+            if later, after the commit of the next version. None is for ever.
+
+    Raises:
+        TableNotFoundError: (4) the table isn't declared.
+        TableVersionNotFoundError: (11) there is no such version.
+        InvalidInputError: (13) an argument is invalid.
+        ConcurrentModificationError: (14) others set and delete the tag all the time.
+        ServiceUnavailableError: (17) the storage or the metastore failed.
+    """
+    try:
+        check_expires_after(expires_after)
+    except ValueError as error:
+        raise InvalidInputError(str(error)) from error
+    with resolved_table(namespace, table) as target:
+        target.check_version(version)
+        _move(target.open(version), name, version, expires_after)
+
+
+def release_bookmark(namespace: NamespaceSpec | LanceNamespace, table: TableId | str, name: str) -> bool:
+    """Delete a bookmark, or any other tag, and what is known of its expiry.
+
+    Args:
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier, such as ``db$table``.
+        name: the bookmark's name.
+
+    Returns:
+        False if there was none.
+
+    Raises:
+        TableNotFoundError: (4) the table isn't declared.
+        ServiceUnavailableError: (17) the storage or the metastore failed.
+    """
+    with resolved_table(namespace, table) as target:
+        latest = target.open_latest()
+        if latest is None:
+            return False
+        had_expired = remove_expiry(target.dataset.manifests, name)
+        return delete_tag(latest, name) or had_expired
+
+
+def _move(dataset: LanceDataset, name: str, version: int, expires_after: timedelta | None) -> None:
+    # First the version: with its new time, the bookmark isn't expired by any expiry that it has.
+    set_tag(dataset, name, version)
+    for _ in range(_TRIES):
+        tag = list_tags(dataset).get(name)
+        if tag is None:  # a clean-up found it expired, and looked at it right before it was moved
+            set_tag(dataset, name, version)
+        elif (metadata := as_metadata(tag["metadata"], expires_after)) == tag["metadata"]:
+            return
+        else:
+            replace_metadata(dataset, name, metadata)
+    raise ConcurrentModificationError(
+        f"bookmark {name!r}: other clients set or delete this tag at the same time; use a name of its own "
+        "for each consumer, and run it again"
+    )

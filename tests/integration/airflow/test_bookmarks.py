@@ -1,0 +1,115 @@
+"""Bookmarks as tasks use them, on tables of both version authorities."""
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import lance
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+from lance_namespace import LanceNamespace
+
+from airflow_provider_lancens.hooks.lance_hook import LanceHook
+from airflow_provider_lancens.operators import (
+    LanceCleanUpVersionsOperator,
+    LanceFindChangesOperator,
+    LanceMaintainTableOperator,
+    LanceReleaseVersionOperator,
+    LanceTagVersionOperator,
+)
+from airflow_provider_lancens.sensors import LanceTableVersionSensor
+from airflow_provider_lancens.spark import list_bookmarks
+from airflow_provider_lancens.ui.version_history import list_versions
+from tests.integration.airflow.tables import Table
+
+Run = Callable[..., Any]
+
+AT_ONCE = timedelta(milliseconds=1)
+NOW = timedelta(0)
+
+
+@pytest.fixture(params=["storage", "impl"])
+def orders(request: pytest.FixtureRequest, table: Table, run: Run) -> Table:
+    """A table of three versions, of which a consumer has read the first."""
+    table.declare(managed_by=request.param)
+    for _ in range(3):
+        table.advance()
+    run(LanceTagVersionOperator, table=str(table), version=1, tag="revenue", expires_after=AT_ONCE)
+    time.sleep(0.05)
+    return table
+
+
+def test_a_consumer_that_is_too_late_fails_once_and_is_told_what_to_do(run: Run, orders: Table) -> None:
+    find = {"table": str(orders), "bookmark": "revenue"}
+    assert run(LanceFindChangesOperator, **find)["previous_version"] == 1  # its version is still there
+
+    cleaned = run(LanceCleanUpVersionsOperator, table=str(orders), older_than=NOW)
+
+    assert (cleaned["versions"], cleaned["tagged"], cleaned["expired_bookmarks"]) == (2, 0, ["revenue"])
+    message = (
+        rf"bookmark='revenue' of table '{orders.database}\$orders' has expired: it was at version 1, last "
+        r"moved at 20.*, and a clean-up at 20.* if_expired='read_all'.* LanceTagVersionOperator"
+    )
+    with pytest.raises(AirflowFailException, match=message):
+        run(LanceFindChangesOperator, **find)
+    found = run(LanceFindChangesOperator, **find, if_expired="read_all")
+    assert found == {"table": str(orders), "previous_version": None, "version": 3}
+
+    run(LanceTagVersionOperator, table=str(orders), version=3, tag="revenue")
+    orders.advance()
+    assert run(LanceFindChangesOperator, **find)["previous_version"] == 3
+    assert run(LanceCleanUpVersionsOperator, table=str(orders), older_than=NOW)["expired_bookmarks"] == []
+
+
+def test_an_expired_bookmark_is_as_if_new_once_it_is_released(run: Run, orders: Table) -> None:
+    run(LanceCleanUpVersionsOperator, table=str(orders), older_than=NOW)
+    release = {"table": str(orders), "tag": "revenue"}
+
+    assert run(LanceReleaseVersionOperator, **release)["released"] is True
+    assert run(LanceReleaseVersionOperator, **release)["released"] is False
+    found = run(LanceFindChangesOperator, table=str(orders), bookmark="revenue")
+    assert found["previous_version"] is None
+
+
+def test_maintenance_expires_bookmarks_when_it_cleans_up(run: Run, orders: Table) -> None:
+    maintain = {"table": str(orders), "older_than": NOW, "min_small_fragments": 100}
+
+    kept = run(LanceMaintainTableOperator, **maintain, min_removable_versions=3)
+    done = run(LanceMaintainTableOperator, **maintain, min_removable_versions=2)
+
+    assert (kept["cleaned_up"], kept["clean_up"]["expired_bookmarks"]) == (False, [])
+    assert (done["cleaned_up"], done["clean_up"]["expired_bookmarks"]) == (True, ["revenue"])
+
+
+def test_a_pin_of_a_sensor_is_not_listed(run: Run, orders: Table, namespace: LanceNamespace) -> None:
+    pinned = run(LanceTableVersionSensor, table=str(orders), pin=True)
+
+    data = lance.dataset(namespace_client=namespace, table_id=orders.id)
+    assert data.tags.list().keys() == {"revenue", pinned["tag"]}
+    assert [bookmark.name for bookmark in list_bookmarks(namespace, str(orders))] == ["revenue"]
+
+
+def test_the_lance_page_shows_when_bookmarks_expire_and_which_have(
+    lake: str, run: Run, orders: Table
+) -> None:
+    hook, given = LanceHook.for_connection(lake), {"table": str(orders)}
+    run(LanceTagVersionOperator, **given, version=2, tag="report")
+    run(LanceTagVersionOperator, **given, version=2, tag="slow", expires_after=timedelta(days=3))
+    [late, slow] = [one for one in list_bookmarks(hook.get_conn(), str(orders)) if one.expires_at]
+    assert late.expires_at is not None
+    assert slow.expires_at is not None
+
+    before = list_versions(hook, str(orders), None, 10)
+    run(LanceCleanUpVersionsOperator, **given, older_than=NOW)
+    after = list_versions(hook, str(orders), None, 10)
+
+    assert {entry["version"]: entry["bookmarks"] for entry in before["versions"]} == {
+        3: {},
+        2: {"report": None, "slow": slow.expires_at.isoformat()},
+        1: {"revenue": late.expires_at.isoformat()},
+    }
+    [expired] = after["expired"]
+    assert (before["expired"], expired["name"], expired["version"]) == ([], "revenue", 1)
+    assert expired["expired"].endswith("+00:00")
+    assert [entry["version"] for entry in after["versions"]] == [3, 2]
