@@ -17,6 +17,7 @@ from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.conformance.conftest import Backend
 from tests.conformance.foreign import make_foreign_table
 from tests.e2e.dag_run import TREE, DagRun, start_process
+from tests.e2e.outcomes import Outcome, outcomes_in, xcom
 from tests.integration.airflow.tables import Table
 from tests.servers.glue_double import REGION, GlueDouble
 
@@ -30,14 +31,6 @@ NAMES = (
 PARAMS = {"wait_for_version": {"table": "sales$orders"}}
 ROLE = "arn:aws:iam::123456789012:role/lake"
 BUCKET = "lake"
-
-
-class Outcome(dict[str, Any]):
-    """Each task's state and XCom, by its id."""
-
-    log = ""
-    """What the run logged."""
-
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -110,18 +103,7 @@ def outcomes(
             run.result()
         finally:
             process.kill()  # also if the time of the test is over
-    return dict(zip(NAMES, _outcomes(run.log), strict=True))
-
-
-def _outcomes(log: str) -> Iterator[Outcome]:
-    lines: list[str] = []
-    for line in log.splitlines():
-        if line.startswith("{"):
-            outcome = Outcome(json.loads(line))
-            outcome.log, lines = "\n".join(lines), []
-            yield outcome
-        else:
-            lines.append(line)
+    return dict(zip(NAMES, outcomes_in(run.log), strict=True))
 
 
 def _flights_of(*months: int) -> pa.Table:
@@ -137,11 +119,6 @@ def _write_while_somebody_waits(run: DagRun, orders: Table) -> None:
     lance.dataset(location).update_config({"note": "no data"})
     run.wait_for("is at version 2; waiting for a version greater than 1")
     orders.advance()
-
-
-def xcom(outcome: Outcome, task: str) -> Any:
-    assert outcome[task]["state"] == "success", f"{outcome}\n{outcome.log[-20_000:]}"
-    return outcome[task]["xcom"]
 
 
 def test_a_reader_gets_the_version_that_changed_data(outcomes: dict[str, Outcome]) -> None:
