@@ -1,4 +1,9 @@
-"""What stable row ids cost: the same steps on tables with and without them."""
+"""What stable row ids cost: the same steps on tables with and without them.
+
+They aren't the default for tables that this package makes, since Lance keeps the ids of all rows in each
+manifest: few bytes for rows in the order in which they were inserted, but about half a byte a row once rows
+were replaced and compacted, in every commit.
+"""
 
 import shutil
 import time
@@ -19,8 +24,8 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 ROWS = int(5_000_000 * SCALE)
 KINDS = {"stable": True, "plain": False}
-MOST = 1.1
-"""How much longer a step may take with stable row ids."""
+SMALL_BYTES = 10_000
+"""A manifest that holds no ids one by one."""
 
 
 class Steps:
@@ -29,7 +34,8 @@ class Steps:
     def __init__(self, spark: SparkSession, root: Path) -> None:
         self._spark, self._root = spark, root
         self._seconds: dict[str, dict[str, list[float]]] = {}
-        self.bytes: dict[str, int] = {}
+        self.manifests: dict[str, dict[str, int]] = {kind: {} for kind in KINDS}
+        """By kind of table and step, the bytes of the manifest that the step made."""
 
     def run(self, kind: str) -> None:
         folder = self._root / kind
@@ -48,7 +54,8 @@ class Steps:
         for name, step in steps.items():
             with self._timed(kind, name):
                 step()
-        self.bytes[kind] = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+            newest = min((folder / "t.lance" / "_versions").glob("*.manifest"))  # the names count down
+            self.manifests[kind][name] = newest.stat().st_size
         shutil.rmtree(folder)
 
     def forget(self) -> None:
@@ -71,7 +78,7 @@ class Steps:
         self._seconds.setdefault(name, {kind: [] for kind in KINDS})[kind].append(took)
 
 
-def test_stable_row_ids_cost_little(spark: SparkSession, tmp_path: Path) -> None:
+def test_stable_row_ids_cost_little_until_rows_are_replaced(spark: SparkSession, tmp_path: Path) -> None:
     steps = Steps(spark, tmp_path)
     for number in range(ROUNDS + 1):
         for kind in sorted(KINDS, reverse=number % 2 == 1):
@@ -79,16 +86,16 @@ def test_stable_row_ids_cost_little(spark: SparkSession, tmp_path: Path) -> None
         if not number:
             steps.forget()
 
-    ratios = {name: times.ratio("stable", "plain") for name, times in steps.times().items()}
+    stable, plain = steps.manifests["stable"], steps.manifests["plain"]
     for name, times in steps.times().items():
         print(  # noqa: T201 for the one who measures
-            f"\n{name}: {times.median('stable'):.3f} s with, {times.median('plain'):.3f} s without, "
-            f"ratio {ratios[name]:.3f}",
+            f"\n{name}: {times.median('stable'):.3f} s with, {times.median('plain'):.3f} s without, ratio "
+            f"{times.ratio('stable', 'plain'):.2f}; manifest of {stable[name]:,} and {plain[name]:,} bytes",
             end="",
         )
-    print(f"\nbytes: {steps.bytes}, ratio {steps.bytes['stable'] / steps.bytes['plain']:.4f}")  # noqa: T201
-    assert max(ratios.values()) <= MOST
-    assert steps.bytes["stable"] <= 1.01 * steps.bytes["plain"]
+    assert max(stable["append a row"], *plain.values()) <= SMALL_BYTES
+    # Once this fails, since Lance stores the ids elsewhere, they can be the default.
+    assert ROWS / 16 <= stable["compact"] <= ROWS
 
 
 def _consume(frame: DataFrame) -> None:
