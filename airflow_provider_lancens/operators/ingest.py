@@ -198,7 +198,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             if lookup.earlier is not None:
                 result = skipped_write(lookup, lookup.earlier)
             elif request.publish or (staged := staged_before(lookup)) is None:
-                result = self._written(source, namespace, lookup)
+                result = self._written(source, namespace, lookup, context)
             else:
                 result = staged
             partitions = self._partitions(namespace, result)
@@ -250,14 +250,17 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             return FunctionOfTask.parse(self.source, self.inputs, self.op_kwargs)
         return FilesOfTask.parse(self.files)
 
-    def _written(self, source: IngestSource, namespace: LanceNamespace, lookup: KeyLookup) -> WriteResult:
+    def _written(
+        self, source: IngestSource, namespace: LanceNamespace, lookup: KeyLookup, context: Context
+    ) -> WriteResult:
         from airflow_provider_lancens.spark.write.pipeline import write_rows
 
         deployment = self.spark_deployment()
         if deployment.deploy_mode == "cluster":
             from airflow_provider_lancens.operators._spark.submission import make_job
 
-            return self.submit(deployment, make_job(self.hook, source, lookup.target.id, lookup.request))
+            job = make_job(self.hook, source, lookup.target.id, lookup.request)
+            return self.submit(deployment, job, context)
         with self.spark(deployment) as spark:
             rows = source.rows(spark, namespace)
             return write_rows(rows, lookup.at_newest())
