@@ -36,7 +36,8 @@ class LanceSparkIngestOperator(LanceSparkOperator):
     The task may be retried, cleared, or run twice at the same time: for one idempotency key the rows are
     committed once, and a repeated task returns that commit without starting Spark. An existing Spark session
     is used and not stopped. A session that the task opens ends with it, also if the task is killed, and so
-    does a driver that runs on a cluster.
+    does a driver that runs on a cluster. If the worker of such a driver is lost, the retry waits for that
+    driver rather than submitting another one.
 
     Its XCom is ``{"table": str, "version": int, "previous_version": int | None, "rows": int,
     "files": int, "bytes": int, "seconds": float, "committed": bool, "published": bool}``, and can be passed

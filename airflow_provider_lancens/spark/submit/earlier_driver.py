@@ -73,12 +73,12 @@ class EarlierDriver:
         return state == "succeeded"
 
     def kill(self) -> None:
-        """End it, also one that an interrupted search has not found yet; from a signal handler, once."""
+        """End it, also one that an interrupted search has not found yet; also from a signal handler."""
         if self._killed:
             return
-        self._killed = True
         try:
             if self._name is not None or self.find():
                 self._driver.end()
         except ClusterError as error:
             _log.error(NOT_ENDED, error)
+        self._killed = True  # not before: a second signal may have interrupted it
