@@ -37,7 +37,8 @@ class LanceSparkIngestOperator(LanceSparkOperator):
     The task may be retried, cleared, or run twice at the same time: for one idempotency key the rows are
     committed once, and a repeated task returns that commit without starting Spark. An existing Spark session
     is used and not stopped. A session that the task opens ends with it, also if the task is killed, and so
-    does a driver that runs on a cluster.
+    does a driver that runs on a cluster. If the worker of such a driver is lost, the retry waits for that
+    driver rather than submitting another one.
 
     Its XCom is ``{"table": str, "version": int, "previous_version": int | None, "rows": int,
     "files": int, "bytes": int, "seconds": float, "committed": bool, "published": bool}``, and can be passed
@@ -201,7 +202,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             if lookup.earlier is not None:
                 result = skipped_write(lookup, lookup.earlier)
             elif request.publish or (staged := staged_before(lookup)) is None:
-                result, derived = self._written(source, namespace, lookup)
+                result, derived = self._written(source, namespace, lookup, context)
             else:
                 result = staged
             partitions = self._partitions(namespace, result)
@@ -256,7 +257,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         return FilesOfTask.parse(self.files)
 
     def _written(
-        self, source: IngestSource, namespace: LanceNamespace, lookup: KeyLookup
+        self, source: IngestSource, namespace: LanceNamespace, lookup: KeyLookup, context: Context
     ) -> tuple[WriteResult, Mapping[str, DerivedColumn]]:
         from airflow_provider_lancens.spark.write.pipeline import write_rows
 
@@ -264,7 +265,8 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         if deployment.deploy_mode == "cluster":
             from airflow_provider_lancens.operators._spark.submission import make_job
 
-            return self.submit(deployment, make_job(self.hook, source, lookup.target.id, lookup.request)), {}
+            job = make_job(self.hook, source, lookup.target.id, lookup.request)
+            return self.submit(deployment, job, context), {}
         with self.spark(deployment) as spark:
             rows = source.rows(spark, namespace)
             result = write_rows(rows, lookup.at_newest())

@@ -104,10 +104,11 @@ class RunningAirflow(AirflowServers):
         lines = self._scheduler_log.read_text(errors="replace").splitlines()
         return sum("XCom not found" in line and run_id in line for line in lines)
 
-    def task_log(self, dag_id: str, run_id: str, task_id: str) -> list[str]:
-        """The messages of a task's first try."""
+    def task_log(self, dag_id: str, run_id: str, task_id: str, try_number: int = 1) -> list[str]:
+        """The messages of a task's try; none if it hasn't begun."""
         folder = self.task_logs / f"dag_id={dag_id}" / f"run_id={run_id}" / f"task_id={task_id}"
-        lines = (folder / "attempt=1.log").read_text().splitlines()
+        log = folder / f"attempt={try_number}.log"
+        lines = log.read_text().splitlines() if log.exists() else []
         return [str(json.loads(line)["event"]) for line in lines]
 
     def xcom(self, dag_id: str, run_id: str, task_id: str) -> Any:

@@ -67,6 +67,11 @@ class Kubernetes:
         self._thread.join()
 
 
+def is_driver(pod: Pod) -> bool:
+    """Whether spark-submit has labeled a pod as a driver's; it lists only these."""
+    return bool(pod["metadata"].get("labels", {}).get("spark-role") == "driver")
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -84,7 +89,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path, _, query = self.path.partition("?")
-        if "watch=true" not in query:
+        if path == self._kubernetes.path and "watch=true" not in query:
+            drivers = [pod for pod in list(self._kubernetes.pods.values()) if is_driver(pod)]
+            self._answer(200, {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": drivers})
+        elif "watch=true" not in query:
             self._answer_pod(self._kubernetes.pods.get(path.rpartition("/")[2]))
         elif self.headers.get("Upgrade"):
             self._answer(200, {})  # no WebSocket support: the client retries by plain HTTP

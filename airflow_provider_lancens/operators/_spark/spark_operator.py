@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -12,6 +13,8 @@ from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
 
 if TYPE_CHECKING:
+    from airflow.sdk import Context
+
     from airflow_provider_lancens.hooks.spark_connection import SparkDeployment
     from airflow_provider_lancens.spark.options import WriteResult
     from airflow_provider_lancens.spark.submit.job_script import Job
@@ -75,21 +78,42 @@ class LanceSparkOperator(LanceOperator):
         with ExitStack() as used:
             yield cache(lambda: used.enter_context(self.spark(deployment)))
 
-    def submit(self, deployment: SparkDeployment, job: Job) -> WriteResult:
-        """Run a job by spark-submit, and return what it committed.
+    def submit(self, deployment: SparkDeployment, job: Job, context: Context) -> WriteResult:
+        """Run a job by spark-submit, or wait for the driver of an earlier try; return what it committed.
 
         Raises:
             AirflowFailException: the job can't be submitted.
             LanceRetryableError: it failed, or the task was killed, and spark-submit and the driver with it.
         """
+        from airflow_provider_lancens.operators._spark.reattachment import driver_identity
         from airflow_provider_lancens.operators._spark.submission import run_job, submitting
-        from airflow_provider_lancens.spark.session.sigalrm import before_sigalrm
 
         conf = {**deployment.conf, "spark.app.name": f"{self.dag_id}.{self.task_id}"}
-        with self._killable() as work, submitting(job, deployment, conf) as submission:
-            work.abort = submission.kill
-            with before_sigalrm(submission.kill):
+        identity = driver_identity(job, context)
+        with self._killable() as work:
+            if context["ti"].try_number > 1:
+                earlier = self._result_of_earlier_try(work, deployment, job, conf, identity)
+                if earlier is not None:
+                    return earlier
+            with submitting(job, deployment, conf, identity) as submission, work.aborted_by(submission.kill):
                 return run_job(job, self.hook, submission, self.log)
+
+    def _result_of_earlier_try(
+        self,
+        work: CancellableSparkWork,
+        deployment: SparkDeployment,
+        job: Job,
+        conf: Mapping[str, str],
+        identity: str,
+    ) -> WriteResult | None:
+        from airflow_provider_lancens.operators._spark.reattachment import searching, wait_for_earlier
+        from airflow_provider_lancens.operators._spark.submission import committed_by, result_of
+
+        started = time.monotonic()
+        with searching(deployment, conf, identity) as earlier, work.aborted_by(earlier.kill):
+            succeeded = wait_for_earlier(earlier, self.log)
+        # Also if none was found: one may have succeeded since the key was looked up.
+        return (result_of if succeeded else committed_by)(job, self.hook, started)
 
     @contextmanager
     def _killable(self) -> Iterator[CancellableSparkWork]:
@@ -133,6 +157,18 @@ class CancellableSparkWork:
         if self.abort is not None:
             self.abort()
         raise TaskKilled
+
+    @contextmanager
+    def aborted_by(self, abort: Callable[[], None]) -> Iterator[None]:
+        """Stop the work by a function if the task is killed, or exceeds its time, within the block."""
+        from airflow_provider_lancens.spark.session.sigalrm import before_sigalrm
+
+        self.abort = abort
+        try:
+            with before_sigalrm(abort):
+                yield
+        finally:
+            self.abort = None
 
     @contextmanager
     def session(self, app_name: str, conf: Mapping[str, str]) -> Iterator[Any]:

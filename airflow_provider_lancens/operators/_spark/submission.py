@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
@@ -61,9 +62,6 @@ def run_job(job: Job, hook: LanceHook, submission: Submission, log: Any) -> Writ
         LanceRetryableError: spark-submit or the driver failed; the message contains the last lines of output,
             and where to find the driver's.
     """
-    from airflow_provider_lancens.spark.keys import KeyedCommit, look_up
-    from airflow_provider_lancens.spark.table.resolved_table import resolved_table
-
     started = time.monotonic()
     last: deque[str] = deque(maxlen=_LAST_LINES)
     for line in submission.lines():
@@ -73,17 +71,52 @@ def run_job(job: Job, hook: LanceHook, submission: Submission, log: Any) -> Writ
     if code := submission.wait():
         more = f"\nTo see the driver's log, run: {submission.log_command}" if submission.log_command else ""
         raise LanceRetryableError(f"spark-submit ended with code {code}:\n" + "\n".join(last) + more)
+    return result_of(job, hook, started)
+
+
+def result_of(job: Job, hook: LanceHook, started: float) -> WriteResult:
+    """Return the result of a job whose driver succeeded.
+
+    Args:
+        job: the job.
+        hook: hook to the table's namespace.
+        started: when the task began to wait for it, by the monotonic clock.
+
+    Raises:
+        LanceRetryableError: the table has no version.
+    """
+    from airflow_provider_lancens.spark.keys import KeyedCommit
+
+    committed, version = _committed(job, hook, started)
+    if committed is not None:
+        return committed
+    if not version:
+        raise LanceRetryableError(f"table {job.table}: the job succeeded, but the table has no version")
+    return KeyedCommit(version).result(job.table, started, committed=False)
+
+
+def committed_by(job: Job, hook: LanceHook, started: float) -> WriteResult | None:
+    """Return what was committed under a job's key, see `result_of`; None if nothing was."""
+    return _committed(job, hook, started)[0]
+
+
+def _committed(job: Job, hook: LanceHook, started: float) -> tuple[WriteResult | None, int]:
+    from airflow_provider_lancens.spark.keys import look_up
+    from airflow_provider_lancens.spark.table.resolved_table import resolved_table
+    from airflow_provider_lancens.spark.write.pipeline import staged_before
+
     with resolved_table(hook.get_conn(), job.table) as target:
         lookup = look_up(target, job.request)
-    if lookup.earlier is not None:
-        return lookup.earlier.result(target.id, started, committed=True)
-    if not lookup.version:
-        raise LanceRetryableError(f"table {job.table}: the job succeeded, but the table has no version")
-    return KeyedCommit(lookup.version).result(target.id, started, committed=False)
+        if lookup.earlier is not None:
+            return lookup.earlier.result(target.id, started, committed=True), lookup.version
+        staged = None if job.request.publish else staged_before(lookup)
+    return None if staged is None else replace(staged, committed=True), lookup.version
 
 
 @contextmanager
-def submitting(job: Job, deployment: SparkDeployment, conf: dict[str, str]) -> Iterator[Submission]:
+def submitting(
+    job: Job, deployment: SparkDeployment, conf: Mapping[str, str], identity: str
+) -> Iterator[Submission]:
     """Submit the job, and stop it at the end of the block.
 
     Raises:
@@ -91,10 +124,21 @@ def submitting(job: Job, deployment: SparkDeployment, conf: dict[str, str]) -> I
     """
     from airflow_provider_lancens.spark.submit.spark_submit import submitted
 
+    where = {"deploy_mode": deployment.deploy_mode, "binary": deployment.binary}
     with ExitStack() as started:
-        try:
-            in_progress = submitted(job, conf, deploy_mode=deployment.deploy_mode, binary=deployment.binary)
-            submission = started.enter_context(in_progress)
-        except (FileNotFoundError, TypeError, ValueError) as error:
-            raise AirflowFailException(f"spark-submit: {error}") from error
+        with submittable():
+            submission = started.enter_context(submitted(job, conf, identity=identity, **where))
         yield submission
+
+
+@contextmanager
+def submittable() -> Iterator[None]:
+    """Convert errors that say why nothing can be submitted.
+
+    Raises:
+        AirflowFailException: it can't be.
+    """
+    try:
+        yield
+    except (FileNotFoundError, TypeError, ValueError) as error:
+        raise AirflowFailException(f"spark-submit: {error}") from error

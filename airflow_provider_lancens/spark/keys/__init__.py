@@ -12,6 +12,7 @@ from airflow_provider_lancens.spark.keys.key_maintenance import maintain_keys
 from airflow_provider_lancens.spark.keys.key_records import unique_key
 from airflow_provider_lancens.spark.keys.keyed_commit import (
     IDEMPOTENCY_KEY,
+    REPEATING,
     Counts,
     KeyedCommit,
     KeyedWrite,
@@ -20,6 +21,7 @@ from airflow_provider_lancens.spark.keys.keyed_commit import (
 __all__ = [
     "FOLDERS",
     "IDEMPOTENCY_KEY",
+    "REPEATING",
     "Counts",
     "KeyAttempts",
     "KeyLookup",

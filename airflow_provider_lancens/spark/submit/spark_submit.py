@@ -21,6 +21,7 @@ from airflow_provider_lancens.spark.submit.cluster_drivers import (
     driver_of,
     settings_of,
 )
+from airflow_provider_lancens.spark.submit.earlier_driver import EarlierDriver
 from airflow_provider_lancens.spark.submit.job_script import Job
 
 _END_TIMEOUT = 15.0  # seconds
@@ -90,7 +91,12 @@ class Submission:
 
 @contextmanager
 def submitted(
-    job: Job, conf: Mapping[str, str], *, deploy_mode: str = "cluster", binary: str = "spark-submit"
+    job: Job,
+    conf: Mapping[str, str],
+    *,
+    deploy_mode: str = "cluster",
+    binary: str = "spark-submit",
+    identity: str | None = None,
 ) -> Iterator[Submission]:
     """Submit a job with spark-submit; if it still runs at the end of the block, it is ended.
 
@@ -99,6 +105,7 @@ def submitted(
         conf: Spark's configuration, ``spark.master`` in it.
         deploy_mode: ``client``: the driver is a child of spark-submit; ``cluster``: the cluster runs it.
         binary: the command; if it isn't in the path, PySpark's ``spark-submit`` is used.
+        identity: by which `earlier_driver` finds its driver; by default none.
 
     Raises:
         ValueError: it can't run so; the message says why.
@@ -106,7 +113,7 @@ def submitted(
     """
     _check(conf)
     command = _found(binary)
-    driver = driver_of(command, conf, deploy_mode)
+    driver = driver_of(command, conf, deploy_mode, identity)
     settings = {**conf, **driver.conf}
     with tempfile.TemporaryDirectory(prefix="lance-job-") as name:  # only its owner can read it
         script = Path(name, "lance_job.py")
@@ -118,6 +125,31 @@ def submitted(
             yield submission
         finally:
             submission.kill()
+
+
+@contextmanager
+def earlier_driver(
+    conf: Mapping[str, str], *, deploy_mode: str, binary: str, identity: str
+) -> Iterator[EarlierDriver]:
+    """Search for a driver that was submitted before; if the block is left by an exception, it is ended.
+
+    Args:
+        conf: Spark's configuration, ``spark.master`` in it.
+        deploy_mode: ``cluster``, or ``client``, where no driver outlives its spark-submit.
+        binary: the command; if it isn't in the path, PySpark's ``spark-submit`` is used.
+        identity: the identity with which it was submitted.
+
+    Raises:
+        ValueError: it can't have been submitted so; the message says why.
+        FileNotFoundError: there is no such command.
+    """
+    _check(conf)
+    earlier = EarlierDriver(driver_of(_found(binary), conf, deploy_mode, identity))
+    try:
+        yield earlier
+    except BaseException:
+        earlier.kill()
+        raise
 
 
 def _check(conf: Mapping[str, str]) -> None:

@@ -24,7 +24,7 @@ TREE = Path(__file__).parents[3]
 DAGS = [
     *("example_dags/schedule_on_commit.py", "example_dags/flights.py", "example_dags/nycflights"),
     "example_dags/publish_after_approval.py",
-    *(f"tests/e2e/dags/{name}.py" for name in ("ingested", "many", "overlapping")),
+    *(f"tests/e2e/dags/{name}.py" for name in ("held", "ingested", "many", "overlapping")),
 ]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 needs_chromium = pytest.mark.skipif(
@@ -55,6 +55,9 @@ class Lake:
         return {
             "AIRFLOW_CONN_LAKE": self._connection(self.uri),
             "AIRFLOW_CONN_COUNTED": self._connection(self.wire.uri),
+            "AIRFLOW_CONN_YARN": json.dumps(
+                {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}
+            ),
             "AIRFLOW_CONN_SECRET": "postgres://user:hush-hush@127.0.0.1:1/db",
             "LANCE_EXAMPLE_CONNECTION": "lake",
             "LANCE_EXAMPLE_TABLE": str(self.table("watched")),
@@ -74,7 +77,15 @@ def lake(metastore: MetastoreServer, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.fixture(scope="package")
-def airflow(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAirflow]:
+def hadoop_conf_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder where Airflow's tasks look for a cluster; a test that has one creates it."""
+    return tmp_path_factory.mktemp("hadoop") / "conf"
+
+
+@pytest.fixture(scope="package")
+def airflow(
+    lake: Lake, hadoop_conf_dir: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningAirflow]:
     """Started, but maybe not ready yet: its users wait for the first response."""
     home = Home(tmp_path_factory.mktemp("running"))
     settings = {
@@ -87,6 +98,8 @@ def airflow(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ru
         # A killed triggerer's waits are reassigned once it is presumed dead, by default after 30 s.
         "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
         "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "8",
+        "HADOOP_CONF_DIR": str(hadoop_conf_dir),
+        "PYTHONPATH": os.pathsep.join([str(TREE), *filter(None, [os.environ.get("PYTHONPATH")])]),
         "NO_PROXY": "127.0.0.1,localhost",
         "no_proxy": "127.0.0.1,localhost",
         **lake.settings,

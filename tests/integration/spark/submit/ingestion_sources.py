@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,14 @@ def cheap(spark: Any, orders: Any, backwards: str) -> Any:
 def failing(spark: Any) -> Any:
     """Fail."""
     raise ValueError("there is no month 13")
+
+
+def held(spark: Any, folder: str) -> Any:
+    """Ten rows, once the file ``released`` is in the folder; the file ``running`` shows that it waits."""
+    Path(folder, "running").touch()
+    while not Path(folder, "released").exists():
+        time.sleep(0.1)
+    return spark.range(0, 10, 1, 1)
 
 
 def processes_that_show(text: str) -> list[str]:

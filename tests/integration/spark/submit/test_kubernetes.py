@@ -3,11 +3,14 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from airflow_provider_lancens.spark.submit import earlier_driver as earlier_drivers
+from airflow_provider_lancens.spark.submit.cluster_drivers import ClusterError
 from airflow_provider_lancens.spark.submit.job_script import Job
-from airflow_provider_lancens.spark.submit.spark_submit import Submission, submitted
+from airflow_provider_lancens.spark.submit.spark_submit import Submission, earlier_driver, submitted
 from tests.servers.kubernetes import Kubernetes
 
 pytestmark = pytest.mark.long
@@ -22,16 +25,21 @@ def kubernetes() -> Iterator[Kubernetes]:
 
 
 @pytest.fixture
-def submit(kubernetes: Kubernetes, tmp_path: Path) -> Callable[..., AbstractContextManager[Submission]]:
-    def start(**conf: str) -> AbstractContextManager[Submission]:
+def deployment(kubernetes: Kubernetes, tmp_path: Path) -> dict[str, str]:
+    """Spark's configuration."""
+    return {
+        "spark.master": kubernetes.master,
+        "spark.kubernetes.namespace": "jobs",
+        "spark.kubernetes.container.image": "spark",
+        "spark.kubernetes.file.upload.path": tmp_path.as_uri(),
+    }
+
+
+@pytest.fixture
+def submit(deployment: dict[str, str], tmp_path: Path) -> Callable[..., AbstractContextManager[Submission]]:
+    def start(identity: str | None = None, **conf: str) -> AbstractContextManager[Submission]:
         job = Job("dir", {"root": str(tmp_path)}, "orders", "a.module:function")
-        deployment = {
-            "spark.master": kubernetes.master,
-            "spark.kubernetes.namespace": "jobs",
-            "spark.kubernetes.container.image": "spark",
-            "spark.kubernetes.file.upload.path": tmp_path.as_uri(),
-        }
-        return submitted(job, {**deployment, **conf})
+        return submitted(job, {**deployment, **conf}, identity=identity)
 
     return start
 
@@ -78,3 +86,44 @@ def test_a_deleted_pod_fails_the_submission(submit: Submit, kubernetes: Kubernet
                 kubernetes.delete("orders-driver")
 
         assert submission.wait() == 1
+
+
+@pytest.mark.parametrize("named", [{}, NAMED], ids=["by-this-package", "by-the-user"])
+def test_the_pod_of_a_lost_worker_is_found_waited_for_and_ended(
+    submit: Submit,
+    kubernetes: Kubernetes,
+    deployment: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    named: dict[str, str],
+) -> None:
+    monkeypatch.setattr(earlier_drivers, "_PAUSES", (0.0,))
+    where: dict[str, Any] = {"deploy_mode": "cluster", "binary": "spark-submit"}
+    with submit("abc", **named):
+        pod = kubernetes.wait_for_pod()
+        name = pod["metadata"]["name"]
+
+        with earlier_driver({**deployment, **named}, **where, identity="def") as another:
+            assert another.find() is None
+        with earlier_driver({**deployment, **named}, **where, identity="abc") as earlier:
+            assert earlier.find() == name
+            assert earlier.log_command == f"kubectl logs --namespace jobs {name}"
+            kubernetes.put(pod, "Succeeded")
+            assert earlier.wait()
+            assert earlier.find() is None
+
+            kubernetes.put(pod, "Running")
+            assert earlier.find() == name
+            earlier.kill()
+        assert not kubernetes.pods
+
+
+def test_a_cluster_that_refuses_the_search_is_an_error_that_says_why(
+    kubernetes: Kubernetes, deployment: dict[str, str]
+) -> None:
+    conf = {**deployment, "spark.kubernetes.namespace": "others"}  # the double knows only one
+
+    with (
+        earlier_driver(conf, deploy_mode="cluster", binary="spark-submit", identity="abc") as earlier,
+        pytest.raises(ClusterError, match="NotFound"),
+    ):
+        earlier.find()

@@ -1,0 +1,45 @@
+"""The result of a job that another process ran: its commit is found by the key."""
+
+import logging
+import subprocess
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from airflow_provider_lancens.operators._spark.submission import committed_by, run_job
+from airflow_provider_lancens.spark import NamespaceSpec
+from airflow_provider_lancens.spark.options import WriteRequest
+from airflow_provider_lancens.spark.submit.cluster_drivers import PROCESS_ARGS, Driver
+from airflow_provider_lancens.spark.submit.job_script import Job
+from airflow_provider_lancens.spark.submit.spark_submit import Submission
+
+
+def rows(spark: Any) -> Any:
+    """Three rows."""
+    return spark.range(3)
+
+
+@pytest.fixture
+def job(spec: NamespaceSpec, table: str) -> Job:
+    return Job(spec.impl, spec.properties, table, f"{__name__}:rows")
+
+
+def test_a_staged_version_is_the_result_of_its_job(
+    spark: SparkSession, spec: NamespaceSpec, job: Job
+) -> None:
+    hook: Any = SimpleNamespace(get_conn=spec.connect)
+    keyed = [WriteRequest(idempotency_key=key, publish=key == "first") for key in ("first", "second")]
+    first, second = (replace(job, request=request) for request in keyed)
+    first.run(spark)
+    assert committed_by(second, hook, 0.0) is None
+
+    staged = second.run(spark)
+    ended = Submission(subprocess.Popen(["true"], **PROCESS_ARGS), Driver())
+    result = run_job(second, hook, ended, logging.getLogger(__name__))
+
+    assert (result.version, result.previous_version) == (staged.version, 1)
+    assert (result.rows, result.committed, result.published) == (3, True, False)
+    assert committed_by(second, hook, 0.0) is not None
