@@ -17,6 +17,7 @@ OTHERS = {
     "You must specify a region",
     "Commit result for version 3 is unknown",
     'No FileSystem for scheme "s3"',
+    "Unknown response: Plan observed(__python_accumulator__",
     "finished with state success, but the task instance's state attribute is running",
 }
 """Messages that a library says and ours hand on."""
