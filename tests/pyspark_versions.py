@@ -14,6 +14,8 @@ has_calendar_intervals = pytest.mark.skipif(
 )
 has_data_sources = pytest.mark.skipif(not SPARK_V_4_1_PLUS, reason="the data source needs PySpark 4.1")
 
+has_pipelines = pytest.mark.skipif(not SPARK_V_4_1_PLUS, reason="Spark has declarative pipelines since 4.1")
+
 
 def need_data_sources() -> None:
     """Skip the calling module before it imports what an older PySpark lacks."""

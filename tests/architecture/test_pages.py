@@ -17,6 +17,7 @@ OTHERS = {
     "You must specify a region",
     "Commit result for version 3 is unknown",
     'No FileSystem for scheme "s3"',
+    "Unknown response: Plan observed(__python_accumulator__",
     "finished with state success, but the task instance's state attribute is running",
 }
 """Messages that a library says and ours hand on."""
@@ -36,7 +37,7 @@ def test_every_task_shown_in_a_page_is_part_of_a_tested_example(pages: dict[str,
 def test_every_marked_part_of_an_example_is_quoted(pages: dict[str, str], root: Path) -> None:
     quoted = [quote for text in pages.values() for quote in QUOTE.findall(text)]
     used = {(Path(file).name, marker) for file, options in quoted for marker in MARKER.findall(options)}
-    examples = sorted((root / "example_dags").glob("*.py"))
+    examples = sorted((root / "example_dags").rglob("*.py"))
     marked = {
         (example.name, marker)
         for example in examples

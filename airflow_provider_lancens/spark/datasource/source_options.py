@@ -20,8 +20,8 @@ _LAYOUT = tuple(field.name for field in fields(WriteOptions))
 _KEY = ("idempotency_key", "fingerprint", "on_existing_key", "occasion")
 _WRITE = ("table", *_KEY, "on", "schema_mode", "overwrite_schema", "replace_where", *_LAYOUT)
 _EPOCH = ("table", "on", "schema_mode", "query", *_LAYOUT)
-_OF_SPARK = ("checkpointlocation",)
-"""Options of a stream that Spark itself uses, and passes on."""
+_OF_SPARK = ("checkpointlocation", "queryname")
+"""Options of a stream that Spark itself uses, and passes on; `queryName` names a query in Spark's UI."""
 _BATCH_READ = ("version", "as_of", "tag", "blobs")
 _STREAM_READ = ("after_version", "max_rows_per_batch", "other_changes")
 _READ = ("table", "columns", "filter")

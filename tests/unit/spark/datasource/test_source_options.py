@@ -189,3 +189,11 @@ def test_an_invalid_stream_to_write_is_refused(
     with pytest.raises(InvalidInputError) as refused:
         LanceDataSource(given).streamWriter(StructType(), overwrite)
     assert message in str(refused.value)
+
+
+def test_options_that_spark_itself_sets_for_a_stream_are_accepted() -> None:
+    of_spark = {"checkpointlocation": "/checkpoint", "queryname": "orders"}
+    writer = LanceDataSource({"table": "t", "namespace.impl": "dir", **of_spark}).streamWriter(
+        StructType(), overwrite=False
+    )
+    assert (writer.table, writer.query) == ("t", None)
