@@ -19,7 +19,7 @@ from airflow_provider_lancens.operators import (
 )
 
 CONNECTION = "lake"
-READINGS, HOT = "stations$readings", "stations$hot_days"
+READINGS, HOT = "outdoors$readings", "outdoors$hot_days"
 SPARK = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
 
 
@@ -59,7 +59,7 @@ with DAG(
         (files / f"{number}.csv").write_text("\n".join(rows))
 
     given = {"lance_conn_id": CONNECTION}
-    create = LanceCreateNamespaceOperator(task_id="create", namespace="stations", **given)
+    create = LanceCreateNamespaceOperator(task_id="create", namespace="outdoors", **given)
     declare = LanceDeclareTableOperator.partial(task_id="declare", **given).expand(table=[READINGS, HOT])
 
     # [START howto_stream_tasks]
