@@ -19,6 +19,7 @@ from tests.conformance.foreign import make_foreign_table
 from tests.e2e.dag_run import TREE, DagRun, start_process
 from tests.e2e.outcomes import Outcome, outcomes_in, xcom
 from tests.integration.airflow.tables import Table
+from tests.pyspark_versions import has_data_sources
 from tests.servers.glue_double import REGION, GlueDouble
 
 EXAMPLES = TREE / "example_dags"
@@ -283,6 +284,7 @@ def test_an_increment_is_computed_up_to_the_version_that_was_ingested(outcomes: 
     assert moved["version"] == ingested["version"]
 
 
+@has_data_sources
 def test_streams_write_what_has_arrived(outcomes: dict[str, Outcome]) -> None:
     outcome = outcomes["stream_readings"]
     written, kept = xcom(outcome, "write"), xcom(outcome, "keep")
