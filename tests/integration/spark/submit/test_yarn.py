@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.submit.job_script import Job
 from airflow_provider_lancens.spark.submit.spark_submit import submitted
 from tests.integration.airflow.tables import Table
+from tests.integration.spark.run_twice import context_of
 from tests.integration.spark.submit.ingestion_sources import failing, processes_that_show
 from tests.servers.yarn import LOG, Yarn
 
@@ -57,11 +57,9 @@ def test_a_failed_job_reports_where_its_driver_logs_are(
     connect("yarn", **yarn_connection("cluster"))
     where = {"table": str(table), "spark_conn_id": "yarn", "spark_conf": yarn.spark_conf}
     task = LanceSparkIngestOperator(task_id="ingest", lance_conn_id="lake", source=failing, **where)
-    instance = SimpleNamespace(dag_id="dag", task_id="ingest", map_index=-1, max_tries=0)
-    context: Any = {"ti": instance, "run_id": "1"}
 
     with pytest.raises(LanceRetryableError) as error:
-        task.execute(context)
+        task.execute(context_of(task, 1))
 
     said = str(error.value)
     assert "User application exited with status 1" in said
