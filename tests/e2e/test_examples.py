@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -84,9 +85,7 @@ def outcomes(
     """The results of each example's tasks, by the example's file."""
     glue.client("s3").create_bucket(Bucket=BUCKET)
     params = {**PARAMS, "stream_readings": {"folder": str(tmp_path_factory.mktemp("readings"))}}
-    files = [
-        part for name in NAMES for part in (str(EXAMPLES / f"{name}.py"), json.dumps(params.get(name, {})))
-    ]
+    runs = ((str(EXAMPLES / f"{name}.py"), json.dumps(params.get(name, {}))) for name in NAMES)
     settings = {
         "AIRFLOW__CORE__DAGS_FOLDER": str(EXAMPLES),
         "PYTHONPATH": str(EXAMPLES),
@@ -95,7 +94,7 @@ def outcomes(
     }
     flights = Table(namespace, *TABLES["flights"].split("$"))
     lance.write_dataset(_flights_of(1, 1), location := flights.declare())
-    with start_process(files, {**os.environ, **airflow_home, **connections, **settings}) as process:
+    with start_process([*chain(*runs)], {**os.environ, **airflow_home, **connections, **settings}) as process:
         run = DagRun(process)
         try:
             _write_while_somebody_waits(run, Table(namespace, "sales", "orders"))
