@@ -16,6 +16,8 @@ from airflow_provider_lancens.spark.submit.cluster_drivers import PROCESS_ARGS, 
 from airflow_provider_lancens.spark.submit.job_script import Job
 from airflow_provider_lancens.spark.submit.spark_submit import Submission
 
+pytestmark = pytest.mark.slow
+
 
 def rows(spark: Any) -> Any:
     """Three rows."""
