@@ -90,14 +90,15 @@ class RunningAirflow(AirflowServers):
         """The API's view of a task instance."""
         return self.get(f"{run_path(dag_id, run_id)}/taskInstances/{task_id}")
 
-    def ended_processes(self, run_id: str) -> int:
-        """How many of a run's task processes have ended, as known to the scheduler.
+    def ended_processes(self, run_id: str, task_id: str = "") -> int:
+        """How many processes of a run's tasks, or of one of them, have ended, as known to the scheduler.
 
         Wait for that before a deferred task may resume: Airflow fails a task whose next process runs before
         the scheduler has processed the end of the previous one.
         """
         lines = self._scheduler_log.read_text(errors="replace").splitlines()
-        return sum("Received executor event with state success" in line and run_id in line for line in lines)
+        texts = ("Received executor event with state success", run_id, f"task_id='{task_id}")
+        return sum(all(text in line for text in texts) for line in lines)
 
     def missing_xcoms(self, run_id: str) -> int:
         """How often a run's tasks asked for an XCom that doesn't exist, which Airflow logs as an error."""

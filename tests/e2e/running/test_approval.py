@@ -22,6 +22,7 @@ def test_staged_rows_are_published_or_discarded_as_decided(
 ) -> None:
     run_id = airflow.trigger_run(DAG)
     airflow.until(lambda: airflow.task(DAG, run_id, "decide").get("state") in WAITING)
+    airflow.until(lambda: airflow.ended_processes(run_id, "decide"))
     staged, before = airflow.xcom(DAG, run_id, "stage"), version(lake)
 
     _decide(airflow, run_id, decision.title())
