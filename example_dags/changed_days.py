@@ -90,6 +90,7 @@ with DAG(
     dag_id="lance_totals_of_changed_days",
     schedule=on_each_day(written),
     catchup=False,
+    max_active_runs=1,  # the first two would both create the data of the totals, and one be retried
     default_args={"retries": 2, "retry_delay": timedelta(seconds=30)},
     tags=["lance", "example"],
     doc_md=__doc__,
