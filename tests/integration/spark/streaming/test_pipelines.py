@@ -22,7 +22,8 @@ from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from tests.pyspark_versions import has_pipelines
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), has_pipelines]
+# `test_pipeline_example` runs the pipeline, and `test_killed_queries` kills queries that write, in every run.
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600), has_pipelines]
 
 TREE = Path(__file__).parents[4]
 EXAMPLE = TREE / "example_dags" / "pipelines" / "readings"
@@ -135,7 +136,6 @@ def test_each_reading_is_written_once_after_a_run_that_was_killed(pipeline: Pipe
     assert pipeline.version() == 4
 
 
-@pytest.mark.long
 def test_a_full_refresh_writes_all_rows_again(pipeline: Pipeline) -> None:
     pipeline.add(20.0)
     pipeline.run()
