@@ -76,7 +76,7 @@ class TestTheWheelAlone:
         found = ask(installed, PARSED)
 
         examples = {f"lance_{path.stem}" for path in (TREE / "example_dags").glob("*.py")}
-        assert (found["errors"], set(found["dags"])) == ({}, examples)
+        assert (found["errors"], examples - set(found["dags"])) == ({}, set())
 
     def test_a_sensor_waits_for_a_version(
         self,
