@@ -49,6 +49,7 @@ and a wait goes on; all others become an ``AirflowFailException``, which fails t
     │       ├── FolderInUseError                  retried
     │       └── MetastoreStartError               retried
     ├── AllPreemptedError                         in no task: the computation of a column plans anew
+    ├── ClusterError                              in no task: a cluster didn't answer, which is logged
     ├── TException
     │   └── UnreadableReplyError                  fails: a namespace raises InternalError instead
     └── OSError
