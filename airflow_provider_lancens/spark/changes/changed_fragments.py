@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from airflow_provider_lancens.spark.table.history import transactions_of
 
@@ -27,6 +27,21 @@ class ChangedFragment:
     """Whether both have the same data files for the columns, so that only deletions differ."""
     rewritten: bool = False
     """Whether columns may have got other values in rows that Lance doesn't show as updated."""
+    rows: int = 0
+    """The number of its rows in both versions."""
+    changed_bytes: int = 0
+    """About how much of it has changed at most, in both versions."""
+
+    @classmethod
+    def of(cls, before: FragmentMetadata | None, after: FragmentMetadata | None, **how: bool) -> Self:
+        """Describe a fragment by its metadata in both versions, None where it isn't."""
+        sides = [one for one in (before, after) if one is not None]
+        rows, size = sum(one.physical_rows for one in sides), sum(map(_size, sides))
+        if how.get("same_values") and before is not None and after is not None:
+            deleted = abs(before.num_deletions - after.num_deletions)
+            size = size // 2 * deleted // max(before.physical_rows, 1)
+        ids = [None if one is None else one.id for one in (before, after)]
+        return cls(ids[0], ids[1], **how, rows=rows, changed_bytes=size)
 
 
 def changed_fragments(
@@ -47,8 +62,8 @@ def changed_fragments(
     rewritten = any(_rewrites(one, fields) for one in _known_transactions(after, before.version))
     return [
         *(pair for pair in pairs if pair is not None),
-        *(ChangedFragment(number, None) for number in sorted(old.keys() - kept)),
-        *(ChangedFragment(None, number, rewritten=rewritten) for number in sorted(new.keys() - kept)),
+        *(ChangedFragment.of(old[number], None) for number in sorted(old.keys() - kept)),
+        *(ChangedFragment.of(None, new[number], rewritten=rewritten) for number in sorted(new.keys() - kept)),
     ]
 
 
@@ -65,7 +80,11 @@ def _pair(old: FragmentMetadata, new: FragmentMetadata, fields: frozenset[int]) 
     same = _files(old.files, fields) == _files(new.files, fields)
     if same and old.to_json()["deletion_file"] == new.to_json()["deletion_file"]:
         return None
-    return ChangedFragment(old.id, new.id, same_values=same, rewritten=not same)
+    return ChangedFragment.of(old, new, same_values=same, rewritten=not same)
+
+
+def _size(fragment: FragmentMetadata) -> int:
+    return sum(file.file_size_bytes or 0 for file in fragment.files)
 
 
 def _files(files: list[DataFile], fields: frozenset[int]) -> dict[int, str]:

@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 IfUnavailable = Literal["fail", "read_all"]
 SNAPSHOT = "snapshot"
 _MOST_TASKS = 256
+_LISTED_ROWS = 4_000_000
+"""Rows that a task lists, by their metadata alone."""
+_IMAGE_BYTES = 64 * 1024 * 1024
+"""Bytes of changed rows that a task reads: starting one costs more than a few small fragments."""
 
 
 def read_changes(
@@ -166,7 +170,9 @@ class _Read:
 
         dataset = self.target.dataset
         listing = AddressTask(dataset, before.version, self.newest.version, fragments)
-        rows = _numbers(self.spark, len(fragments)).mapInArrow(listing.run, spark_schema(ADDRESSES))
+        listed = _tasks(sum(one.rows for one in fragments), _LISTED_ROWS, fragments)
+        numbers = _numbers(self.spark, len(fragments), listed)
+        rows = numbers.mapInArrow(listing.run, spark_schema(ADDRESSES))
         task = ImageTask(
             dataset,
             ColumnsAt.of(before, self.newest, self.schema),
@@ -174,9 +180,10 @@ class _Read:
             self.filter,
         )
         fragment = sql.shiftright("address", 32)
+        images = _tasks(sum(one.changed_bytes for one in fragments), _IMAGE_BYTES, fragments)
         return (
             _changed(rows, before.version, is_detached(self.newest.version))
-            .repartition(min(len(fragments), _MOST_TASKS), "is_after", fragment)
+            .repartition(images, "is_after", fragment)
             .sortWithinPartitions("is_after", "address")
             .mapInArrow(task.run, spark_schema(labeled(self.schema)))
         )
@@ -185,8 +192,13 @@ class _Read:
         return self.spark.createDataFrame([], spark_schema(labeled(self.schema)))
 
 
-def _numbers(spark: SparkSession, count: int) -> DataFrame:
-    return spark.range(0, count, 1, min(count, _MOST_TASKS))
+def _tasks(amount: int, per_task: int, fragments: Sequence[ChangedFragment]) -> int:
+    """Return how many tasks share some fragments."""
+    return max(1, min(-(-amount // per_task), len(fragments), _MOST_TASKS))
+
+
+def _numbers(spark: SparkSession, count: int, tasks: int | None = None) -> DataFrame:
+    return spark.range(0, count, 1, min(tasks or count, _MOST_TASKS))
 
 
 def _changed(rows: DataFrame, after_version: int, staged: bool) -> DataFrame:
