@@ -34,7 +34,7 @@ VALUES = [f"sha2(cast(id * {number} + {{salt}} AS string), 512) AS v{number}" fo
 CHANGED = {"together": (ROWS // 2, ROWS // 2 + ROWS // 100, 1), "spread": (0, ROWS, 100)}
 """The ids that are upserted: the first one, the end, and the step."""
 MOST = {"together": 0.05, "spread": 0.25}
-"""Of a full read: the aims, which a run may miss. About a second is Spark's jobs, at any size of the table."""
+"""Of a full read: the aims, which a run may miss. About a second is that of the jobs of Spark."""
 
 
 def _rows(spark: SparkSession, start: int, end: int, step: int, salt: int) -> DataFrame:
