@@ -62,7 +62,7 @@ def pin(hook: LanceHook, table: TableId, version: int, tag: str) -> None:
         AirflowFailException: there is no such version, or the tag's name is invalid.
         LanceRetryableError: the storage or the metastore is unavailable.
     """
-    from airflow_provider_lancens.spark.table.version_tags import set_tag
+    from airflow_provider_lancens.namespace.storage.version_tags import set_tag
 
     check_tag(tag)
     with _open_dataset(

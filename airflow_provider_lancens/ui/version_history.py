@@ -14,7 +14,7 @@ from airflow_provider_lancens.spark.bookmarks.find_bookmarks import bookmarks_of
 from airflow_provider_lancens.spark.keys import IDEMPOTENCY_KEY
 from airflow_provider_lancens.spark.table.history import is_maintenance, read_transaction
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
-from airflow_provider_lancens.spark.table.version_tags import list_tags
+from airflow_provider_lancens.namespace.storage.version_tags import list_tags
 
 if TYPE_CHECKING:
     from lance import LanceDataset, Transaction

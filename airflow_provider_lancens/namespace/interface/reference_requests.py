@@ -18,6 +18,12 @@ from airflow_provider_lancens.namespace.interface.core import AnyRequest, Namesp
 from airflow_provider_lancens.namespace.interface.open_dataset import TableData, opened
 from airflow_provider_lancens.namespace.paging import page_of
 from airflow_provider_lancens.namespace.requests import as_model
+from airflow_provider_lancens.namespace.storage.version_tags import (
+    create_tag,
+    delete_tag,
+    list_tags,
+    move_tag,
+)
 
 
 class ReferenceRequests(NamespaceCore):
@@ -31,7 +37,7 @@ class ReferenceRequests(NamespaceCore):
         """
         asked = as_model(models.ListTableTagsRequest, request)
         with opened(self, asked) as dataset:
-            found: Mapping[str, Any] = dataset.tags.list()
+            found = list_tags(dataset)
         page = page_of(found, asked.page_token, asked.limit)
         tags = {name: _tag(found[name]) for name in page.names}
         return models.ListTableTagsResponse(tags=tags, page_token=page.token)
@@ -45,7 +51,9 @@ class ReferenceRequests(NamespaceCore):
         """
         asked = as_model(models.GetTableTagVersionRequest, request)
         with opened(self, asked) as dataset:
-            tag = _existing_tag(dataset.tags.list(), asked)
+            tag = list_tags(dataset).get(asked.tag)
+        if tag is None:
+            raise _no_tag(asked)
         return models.GetTableTagVersionResponse(version=tag["version"], branch=tag.get("branch"))
 
     def create_table_tag(self, request: AnyRequest) -> models.CreateTableTagResponse:
@@ -59,10 +67,9 @@ class ReferenceRequests(NamespaceCore):
         asked = as_model(models.CreateTableTagRequest, request)
         data = TableData.of(self, asked.id)
         with data.specified_errors():
-            dataset = data.open()
-            if asked.tag in dataset.tags.list():
-                raise TableTagAlreadyExistsError(f"table {data.id} has a tag {asked.tag!r}")
-            dataset.tags.create(asked.tag, _checked_version(data, asked))
+            is_new = create_tag(data.open(), asked.tag, _checked_version(data, asked))
+        if not is_new:
+            raise TableTagAlreadyExistsError(f"table {data.id} has a tag {asked.tag!r}")
         return models.CreateTableTagResponse()
 
     def update_table_tag(self, request: AnyRequest) -> models.UpdateTableTagResponse:
@@ -76,9 +83,9 @@ class ReferenceRequests(NamespaceCore):
         asked = as_model(models.UpdateTableTagRequest, request)
         data = TableData.of(self, asked.id)
         with data.specified_errors():
-            dataset = data.open()
-            _existing_tag(dataset.tags.list(), asked)
-            dataset.tags.update(asked.tag, _checked_version(data, asked))
+            exists = move_tag(data.open(), asked.tag, _checked_version(data, asked))
+        if not exists:
+            raise _no_tag(asked)
         return models.UpdateTableTagResponse()
 
     def delete_table_tag(self, request: AnyRequest) -> models.DeleteTableTagResponse:
@@ -90,8 +97,9 @@ class ReferenceRequests(NamespaceCore):
         """
         asked = as_model(models.DeleteTableTagRequest, request)
         with opened(self, asked) as dataset:
-            _existing_tag(dataset.tags.list(), asked)
-            dataset.tags.delete(asked.tag)
+            existed = delete_tag(dataset, asked.tag)
+        if not existed:
+            raise _no_tag(asked)
         return models.DeleteTableTagResponse()
 
     def list_table_branches(self, request: AnyRequest) -> models.ListTableBranchesResponse:
@@ -142,11 +150,8 @@ class ReferenceRequests(NamespaceCore):
         return models.DeleteTableBranchResponse()
 
 
-def _existing_tag(tags: Mapping[str, Any], asked: Any) -> Mapping[str, Any]:
-    if asked.tag not in tags:
-        raise TableTagNotFoundError(f"table {'$'.join(asked.id)} has no tag {asked.tag!r}")
-    found: Mapping[str, Any] = tags[asked.tag]
-    return found
+def _no_tag(asked: Any) -> TableTagNotFoundError:
+    return TableTagNotFoundError(f"table {'$'.join(asked.id)} has no tag {asked.tag!r}")
 
 
 def _checked_version(data: TableData, asked: Any) -> Any:

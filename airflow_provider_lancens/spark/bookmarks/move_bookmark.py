@@ -11,7 +11,7 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.bookmarks.bookmark import as_metadata, check_expires_after
 from airflow_provider_lancens.spark.bookmarks.expiry_records import remove_expiry
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
-from airflow_provider_lancens.spark.table.version_tags import (
+from airflow_provider_lancens.namespace.storage.version_tags import (
     delete_tag,
     list_tags,
     replace_metadata,

@@ -28,7 +28,7 @@ from airflow_provider_lancens.spark.maintenance.maintenance_results import Clean
 from airflow_provider_lancens.spark.maintenance.table_state import TableState, table_state
 from airflow_provider_lancens.spark.maintenance.version_sweep import remove_versions
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
-from airflow_provider_lancens.spark.table.version_tags import list_tags
+from airflow_provider_lancens.namespace.storage.version_tags import list_tags
 
 if TYPE_CHECKING:
     from lance_namespace import LanceNamespace

@@ -14,7 +14,7 @@ from airflow_provider_lancens.spark.maintenance.orphans import PendingCommitFile
 from airflow_provider_lancens.spark.maintenance.table_state import referenced_versions
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
-from airflow_provider_lancens.spark.table.version_tags import list_tags
+from airflow_provider_lancens.namespace.storage.version_tags import list_tags
 
 if TYPE_CHECKING:
     from lance import LanceDataset

@@ -12,7 +12,7 @@ from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
-from airflow_provider_lancens.spark.table.version_tags import delete_tag, list_tags, set_tag
+from airflow_provider_lancens.namespace.storage.version_tags import delete_tag, list_tags, set_tag
 
 if TYPE_CHECKING:
     from lance_namespace import LanceNamespace

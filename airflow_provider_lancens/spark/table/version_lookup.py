@@ -12,7 +12,7 @@ from lance_namespace.errors import InvalidInputError, TableTagNotFoundError, Tab
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
-from airflow_provider_lancens.spark.table.version_tags import list_tags
+from airflow_provider_lancens.namespace.storage.version_tags import list_tags
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -108,7 +108,8 @@ def _tagged(target: ResolvedTable, tag: str) -> int:
     tags = {} if latest is None else list_tags(latest)
     if tag not in tags:
         raise TableTagNotFoundError(
-            f"table {target.id} has no tag {tag!r}; tags: {', '.join(sorted(tags)) or 'none'}"
+            f"table {target.id} has no tag {tag!r}; tags: {', '.join(sorted(tags)) or 'none'}. An expired "
+            "bookmark has no tag any more; list_bookmarks says which expired"
         )
     return int(tags[tag]["version"])
 

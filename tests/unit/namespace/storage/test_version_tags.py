@@ -1,0 +1,71 @@
+"""Tags that several clients set, move and delete at the same time."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import lance
+import pyarrow as pa
+import pytest
+
+from airflow_provider_lancens.namespace.storage.version_tags import (
+    create_tag,
+    delete_tag,
+    list_tags,
+    move_tag,
+    set_tag,
+)
+
+CLIENTS, STEPS = 6, 40
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> lance.LanceDataset:
+    for one in range(3):
+        lance.write_dataset(pa.table({"x": [one]}), str(tmp_path / "t.lance"), mode="append" if one else "create")
+    return lance.dataset(str(tmp_path / "t.lance"))
+
+
+def test_clients_of_one_tag_disturb_nobody(dataset: lance.LanceDataset) -> None:
+    set_tag(dataset, "fixed", 1)
+
+    def client(number: int) -> None:
+        random, opened = Random(number), lance.dataset(dataset.uri)
+        for _ in range(STEPS):
+            version = random.randint(1, 3)
+            change: Callable[[], object] = random.choice(
+                [
+                    partial(create_tag, opened, "shared", version),
+                    partial(move_tag, opened, "shared", version),
+                    partial(set_tag, opened, "shared", version),
+                    partial(delete_tag, opened, "shared"),
+                ]
+            )
+            change()
+            assert list_tags(opened)["fixed"]["version"] == 1
+
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        list(clients.map(client, range(CLIENTS)))
+    assert set(list_tags(dataset)) <= {"fixed", "shared"}
+
+
+def test_one_of_several_clients_creates_a_tag(dataset: lance.LanceDataset) -> None:
+    def create(number: int) -> bool:
+        return create_tag(lance.dataset(dataset.uri), "new", number % 3 + 1)
+
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        assert sum(clients.map(create, range(CLIENTS))) == 1
+
+
+def test_a_tag_that_does_not_exist_is_neither_moved_nor_deleted(dataset: lance.LanceDataset) -> None:
+    assert not move_tag(dataset, "none", 1)
+    assert not delete_tag(dataset, "none")
+    assert not list_tags(dataset)
+
+
+def test_a_missing_version_is_not_tagged(dataset: lance.LanceDataset) -> None:
+    with pytest.raises(ValueError, match="9"):
+        create_tag(dataset, "late", 9)
+    assert not list_tags(dataset)
