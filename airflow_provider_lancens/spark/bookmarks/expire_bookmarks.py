@@ -17,10 +17,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
+from airflow_provider_lancens.namespace.storage.version_tags import delete_tag, list_tags
 from airflow_provider_lancens.spark.bookmarks.bookmark import Bookmark
 from airflow_provider_lancens.spark.bookmarks.expiry_records import write_expiry
 from airflow_provider_lancens.spark.bookmarks.find_bookmarks import live_bookmarks
-from airflow_provider_lancens.namespace.storage.version_tags import delete_tag, list_tags
 
 if TYPE_CHECKING:
     from lance import LanceDataset

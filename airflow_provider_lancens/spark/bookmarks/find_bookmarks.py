@@ -10,10 +10,10 @@ from lance_namespace.errors import InvalidInputError
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
+from airflow_provider_lancens.namespace.storage.version_tags import list_tags
 from airflow_provider_lancens.spark.bookmarks.bookmark import Bookmark, expires_after, is_bookmark
 from airflow_provider_lancens.spark.bookmarks.expiry_records import all_expiries, find_expiry
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
-from airflow_provider_lancens.namespace.storage.version_tags import list_tags
 
 if TYPE_CHECKING:
     from lance_namespace import LanceNamespace

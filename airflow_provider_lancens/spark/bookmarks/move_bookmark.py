@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from lance_namespace.errors import ConcurrentModificationError, InvalidInputError
 
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.spark.bookmarks.bookmark import as_metadata, check_expires_after
-from airflow_provider_lancens.spark.bookmarks.expiry_records import remove_expiry
-from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 from airflow_provider_lancens.namespace.storage.version_tags import (
     delete_tag,
     list_tags,
     replace_metadata,
     set_tag,
 )
+from airflow_provider_lancens.spark.bookmarks.bookmark import as_metadata, check_expires_after
+from airflow_provider_lancens.spark.bookmarks.expiry_records import remove_expiry
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 
 if TYPE_CHECKING:
     from lance import LanceDataset

@@ -29,19 +29,21 @@ class ChangedFragment:
     """Whether columns may have got other values in rows that Lance doesn't show as updated."""
     rows: int = 0
     """The number of its rows in both versions."""
+    compared_rows: int = 0
+    """About how many of them may have changed."""
     changed_bytes: int = 0
-    """About how much of it has changed at most, in both versions."""
+    """About how many bytes of it, in both versions, may have changed."""
 
     @classmethod
     def of(cls, before: FragmentMetadata | None, after: FragmentMetadata | None, **how: bool) -> Self:
         """Describe a fragment by its metadata in both versions, None where it isn't."""
         sides = [one for one in (before, after) if one is not None]
-        rows, size = sum(one.physical_rows for one in sides), sum(map(_size, sides))
+        rows = compared = sum(one.physical_rows for one in sides)
         if how.get("same_values") and before is not None and after is not None:
-            deleted = abs(before.num_deletions - after.num_deletions)
-            size = size // 2 * deleted // max(before.physical_rows, 1)
+            compared = abs(before.num_deletions - after.num_deletions)
+        size = sum(map(_size, sides)) * compared // max(rows, 1)
         ids = [None if one is None else one.id for one in (before, after)]
-        return cls(ids[0], ids[1], **how, rows=rows, changed_bytes=size)
+        return cls(ids[0], ids[1], **how, rows=rows, compared_rows=compared, changed_bytes=size)
 
 
 def changed_fragments(

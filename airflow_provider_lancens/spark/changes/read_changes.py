@@ -16,11 +16,13 @@ from airflow_provider_lancens.spark.changes.appended_rows import (
     appended_fragments,
 )
 from airflow_provider_lancens.spark.changes.changed_fragments import ChangedFragment, changed_fragments
+from airflow_provider_lancens.spark.changes.changed_rows import ComparisonTask
 from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt, ids_of, readable_columns
 from airflow_provider_lancens.spark.changes.row_addresses import ADDRESSES, AddressTask
 from airflow_provider_lancens.spark.changes.row_images import (
     CHANGE_TYPE,
     COMMIT_VERSION,
+    IMAGES,
     ImageTask,
     labeled,
 )
@@ -34,13 +36,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from lance import LanceDataset
     from lance_namespace import LanceNamespace
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 IfUnavailable = Literal["fail", "read_all"]
 SNAPSHOT = "snapshot"
 _MOST_TASKS = 256
 _LISTED_ROWS = 4_000_000
 """Rows that a task lists, by their metadata alone."""
+_COMPARED_ROWS = 2_000_000
+"""Rows of both versions that a task compares, in about 200 MB of memory."""
 _IMAGE_BYTES = 64 * 1024 * 1024
 """Bytes of changed rows that a task reads: starting one costs more than a few small fragments."""
 
@@ -169,24 +173,34 @@ class _Read:
         from pyspark.sql import functions as sql
 
         dataset = self.target.dataset
-        listing = AddressTask(dataset, before.version, self.newest.version, fragments)
-        listed = _tasks(sum(one.rows for one in fragments), _LISTED_ROWS, fragments)
-        numbers = _numbers(self.spark, len(fragments), listed)
-        rows = numbers.mapInArrow(listing.run, spark_schema(ADDRESSES))
-        task = ImageTask(
+        images = ImageTask(
             dataset,
             ColumnsAt.of(before, self.newest, self.schema),
             ColumnsAt.of(self.newest, self.newest, self.schema),
             self.filter,
         )
-        fragment = sql.shiftright("address", 32)
-        images = _tasks(sum(one.changed_bytes for one in fragments), _IMAGE_BYTES, fragments)
-        return (
-            _changed(rows, before.version, is_detached(self.newest.version))
-            .repartition(images, "is_after", fragment)
-            .sortWithinPartitions("is_after", "address")
-            .mapInArrow(task.run, spark_schema(labeled(self.schema)))
+        compared = max(1, -(-sum(one.compared_rows for one in fragments) // _COMPARED_ROWS))
+        changed = self._changed_rows(before, fragments, compared)
+        tasks = _tasks(sum(one.changed_bytes for one in fragments), _IMAGE_BYTES, fragments)
+        if max(compared, tasks) > 1:
+            changed = changed.repartition(tasks, "is_after", sql.shiftright("address", 32))
+        sorted_rows = changed.sortWithinPartitions("is_after", "address")
+        return sorted_rows.mapInArrow(images.run, spark_schema(labeled(self.schema)))
+
+    def _changed_rows(
+        self, before: LanceDataset, fragments: Sequence[ChangedFragment], tasks: int
+    ) -> DataFrame:
+        """Return the addresses of changed rows, with their labels; few of them without a shuffle."""
+        newest, rows = self.newest.version, sum(one.rows for one in fragments)
+        listing = AddressTask(self.target.dataset, before.version, newest, fragments)
+        listers = _tasks(rows, _LISTED_ROWS, fragments)
+        listed = _numbers(self.spark, len(fragments), listers).mapInArrow(
+            listing.run, spark_schema(ADDRESSES)
         )
+        if max(tasks, listers) > 1:
+            listed = listed.repartition(tasks, "row_id")
+        comparison = ComparisonTask(before.version, is_detached(newest))
+        return listed.mapInArrow(comparison.run, spark_schema(IMAGES))
 
     def _none(self) -> DataFrame:
         return self.spark.createDataFrame([], spark_schema(labeled(self.schema)))
@@ -199,31 +213,3 @@ def _tasks(amount: int, per_task: int, fragments: Sequence[ChangedFragment]) -> 
 
 def _numbers(spark: SparkSession, count: int, tasks: int | None = None) -> DataFrame:
     return spark.range(0, count, 1, min(tasks or count, _MOST_TASKS))
-
-
-def _changed(rows: DataFrame, after_version: int, staged: bool) -> DataFrame:
-    """Return the addresses of changed rows with their labels, from those of both versions."""
-    from pyspark.sql import functions as sql
-
-    image = sql.struct("updated", "address", "rewritten")
-    both = rows.groupBy("row_id").agg(
-        sql.max(sql.when(~sql.col("is_after"), image)).alias("before"),
-        sql.max(sql.when(sql.col("is_after"), image)).alias("after"),
-    )
-    before, after = sql.col("before"), sql.col("after")
-    rewritten = sql.coalesce(after["rewritten"], sql.lit(False))
-    is_same = before["updated"].eqNullSafe(after["updated"]) & ~rewritten
-    known = sql.lit(not staged) & (after["updated"] > after_version)
-    made_by = sql.when(known, after["updated"])
-
-    def labeled_image(side: Column, other: Column, alone: str, together: str, version: Column) -> Column:
-        change = sql.when(other.isNull(), alone).otherwise(together)
-        labels = (change.alias(CHANGE_TYPE), version.cast("long").alias(COMMIT_VERSION))
-        is_after = sql.lit(alone == INSERT).alias("is_after")
-        return sql.when(side.isNotNull(), sql.struct(is_after, side["address"].alias("address"), *labels))
-
-    images = sql.array(
-        labeled_image(before, after, "delete", "update_preimage", made_by),
-        labeled_image(after, before, INSERT, "update_postimage", made_by),
-    )
-    return both.where(~is_same).select(sql.inline(sql.filter(images, lambda one: one.isNotNull())))

@@ -23,6 +23,8 @@ CHANGE_TYPE = "_change_type"
 COMMIT_VERSION = "_commit_version"
 LABELS = [pa.field(CHANGE_TYPE, pa.string()), pa.field(COMMIT_VERSION, pa.int64())]
 """The columns that say what happened to a row; they follow the columns of the table."""
+IMAGES = pa.schema([("is_after", pa.bool_()), ("address", pa.int64()), *LABELS])
+"""A changed row: in which version, its address there, and its labels."""
 _BATCH_BYTES = 32 * 1024 * 1024
 _BATCH_ROWS = 16_384
 _FRAGMENT_BITS = 32
@@ -41,7 +43,7 @@ class ImageTask:
         """Yield the row at each address, with the labels that come with it.
 
         Args:
-            batches: columns ``is_after`` and ``address``, and the labels.
+            batches: changed rows, as `IMAGES`.
         """
         with storage_failures(self.dataset.location, self.dataset.storage_options):
             sides = {False: self.before, True: self.after}

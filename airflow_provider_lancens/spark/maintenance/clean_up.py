@@ -16,6 +16,7 @@ from lance_namespace.errors import (
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage import purge
+from airflow_provider_lancens.namespace.storage.version_tags import list_tags
 from airflow_provider_lancens.spark.bookmarks.expire_bookmarks import expire_bookmarks
 from airflow_provider_lancens.spark.commit.lease_revocation import pending_revocations, revoke_leases
 from airflow_provider_lancens.spark.commit.write_lease import leases_of
@@ -28,7 +29,6 @@ from airflow_provider_lancens.spark.maintenance.maintenance_results import Clean
 from airflow_provider_lancens.spark.maintenance.table_state import TableState, table_state
 from airflow_provider_lancens.spark.maintenance.version_sweep import remove_versions
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
-from airflow_provider_lancens.namespace.storage.version_tags import list_tags
 
 if TYPE_CHECKING:
     from lance_namespace import LanceNamespace

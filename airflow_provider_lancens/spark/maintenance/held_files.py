@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_lancens.namespace.storage.missing_files import index_folders, referenced_files
 from airflow_provider_lancens.namespace.storage.object_store import VERSIONS, manifest_names
+from airflow_provider_lancens.namespace.storage.version_tags import list_tags
 from airflow_provider_lancens.spark.maintenance.orphans import PendingCommitFiles
 from airflow_provider_lancens.spark.maintenance.table_state import referenced_versions
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
-from airflow_provider_lancens.namespace.storage.version_tags import list_tags
 
 if TYPE_CHECKING:
     from lance import LanceDataset

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
+from airflow_provider_lancens.namespace.storage.version_tags import list_tags
 from airflow_provider_lancens.spark.bookmarks.expire_bookmarks import overdue_bookmarks
 from airflow_provider_lancens.spark.maintenance.decisions import (
     Coverage,
@@ -22,7 +23,6 @@ from airflow_provider_lancens.spark.maintenance.maintained_table import written_
 from airflow_provider_lancens.spark.maintenance.maintenance_options import CompactionOptions, IndexSpec
 from airflow_provider_lancens.spark.maintenance.maintenance_plan import Thresholds
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
-from airflow_provider_lancens.namespace.storage.version_tags import list_tags
 
 if TYPE_CHECKING:
     from lance import LanceDataset

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
-from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.namespace.storage.version_tags import delete_tag, list_tags, set_tag
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 
 if TYPE_CHECKING:
     from lance_namespace import LanceNamespace

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from lance_namespace.errors import InvalidInputError, TableTagNotFoundError, TableVersionNotFoundError
 
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.namespace.storage.version_tags import list_tags
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 
 if TYPE_CHECKING:
     from lance import LanceDataset

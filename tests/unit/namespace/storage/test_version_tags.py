@@ -24,7 +24,9 @@ CLIENTS, STEPS = 6, 40
 @pytest.fixture
 def dataset(tmp_path: Path) -> lance.LanceDataset:
     for one in range(3):
-        lance.write_dataset(pa.table({"x": [one]}), str(tmp_path / "t.lance"), mode="append" if one else "create")
+        lance.write_dataset(
+            pa.table({"x": [one]}), str(tmp_path / "t.lance"), mode="append" if one else "create"
+        )
     return lance.dataset(str(tmp_path / "t.lance"))
 
 
