@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,7 @@ class ComparisonTask:
     """Whether the newer version is staged, so that it has no number that its rows could be labeled with."""
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the addresses of the rows that aren't the same, as `IMAGES`.
+        """Yield the addresses of the rows that aren't the same, as `IMAGES`, sorted by version and address.
 
         Args:
             batches: rows of both versions, as `ADDRESSES`.
@@ -37,16 +37,41 @@ class ComparisonTask:
         before, after = (_Side.of(rows.filter(chosen)) for chosen in _sides(rows))
         _, old, new = np.intersect1d(before.ids, after.ids, assume_unique=True, return_indices=True)
         updated = (before.updated[old] != after.updated[new]) | after.rewritten[new]
-        made_by = self._made_by(after)
-        no_version = pa.nulls(len(before.ids), pa.int64())
-        yield from _images("delete", False, before.addresses, no_version, _without(before, old))
-        yield from _images("update_preimage", False, before.addresses[old], made_by.take(new), updated)
-        yield from _images("update_postimage", True, after.addresses[new], made_by.take(new), updated)
-        yield from _images("insert", True, after.addresses, made_by, _without(after, new))
+        old, new, made_by = old[updated], new[updated], self._made_by(after)
+        unknown = pa.nulls(len(before.ids), pa.int64())
+        deleted, inserted = _others(before.ids, after.ids), _others(after.ids, before.ids)
+        images = [
+            _images("delete", False, before.addresses[deleted], unknown.take(pa.array(deleted))),
+            _images("update_preimage", False, before.addresses[old], made_by.take(pa.array(new))),
+            _images("update_postimage", True, after.addresses[new], made_by.take(pa.array(new))),
+            _images("insert", True, after.addresses[inserted], made_by.take(pa.array(inserted))),
+        ]
+        ordered = pa.concat_tables(images).sort_by([("is_after", "ascending"), ("address", "ascending")])
+        yield from ordered.to_batches(_BATCH_ROWS)
 
     def _made_by(self, after: _Side) -> pa.Array:
         unknown = self.is_staged | (after.updated <= self.after_version)
         return pa.array(after.updated, mask=unknown)
+
+
+class ArrowTask(Protocol):
+    """What runs on executors, batch by batch."""
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield what follows from the batches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chained:
+    """Tasks as one, each with the output of the one before."""
+
+    steps: Sequence[ArrowTask]
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the output of the last task."""
+        for step in self.steps:
+            batches = step.run(batches)
+        return batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +99,11 @@ def _sides(rows: pa.Table) -> tuple[Any, Any]:
     return pa.array(~is_after), pa.array(is_after)
 
 
-def _without(side: _Side, common: NDArray[np.int64]) -> NDArray[np.bool_]:
-    alone = np.ones(len(side.ids), bool)
-    alone[common] = False
-    return alone
+def _others(ids: NDArray[np.int64], common: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the positions of ids that the others don't contain."""
+    return np.flatnonzero(~np.isin(ids, common))
 
 
-def _images(
-    change_type: str,
-    is_after: bool,
-    addresses: NDArray[np.int64],
-    made_by: pa.Array,
-    chosen: NDArray[np.bool_],
-) -> Iterator[pa.RecordBatch]:
-    wanted = pa.array(addresses[chosen])
-    constants = (pa.repeat(pa.scalar(one), len(wanted)) for one in (is_after, change_type))
-    side, kind = constants
-    columns = [side, wanted, kind, made_by.filter(pa.array(chosen))]
-    yield from pa.Table.from_arrays(columns, schema=IMAGES).to_batches(_BATCH_ROWS)
+def _images(change_type: str, is_after: bool, addresses: NDArray[np.int64], made_by: pa.Array) -> pa.Table:
+    side, kind = (pa.repeat(pa.scalar(one), len(addresses)) for one in (is_after, change_type))
+    return pa.Table.from_arrays([side, pa.array(addresses), kind, made_by], schema=IMAGES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, Self, get_args
 
 from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 
@@ -16,7 +16,7 @@ from airflow_provider_lancens.spark.changes.appended_rows import (
     appended_fragments,
 )
 from airflow_provider_lancens.spark.changes.changed_fragments import ChangedFragment, changed_fragments
-from airflow_provider_lancens.spark.changes.changed_rows import ComparisonTask
+from airflow_provider_lancens.spark.changes.changed_rows import Chained, ComparisonTask
 from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt, ids_of, readable_columns
 from airflow_provider_lancens.spark.changes.row_addresses import ADDRESSES, AddressTask
 from airflow_provider_lancens.spark.changes.row_images import (
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from lance import LanceDataset
     from lance_namespace import LanceNamespace
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 IfUnavailable = Literal["fail", "read_all"]
 SNAPSHOT = "snapshot"
@@ -170,45 +171,75 @@ class _Read:
         return _numbers(self.spark, len(appended)).mapInArrow(task.run, spark_schema(labeled(self.schema)))
 
     def _images(self, before: LanceDataset, fragments: Sequence[ChangedFragment]) -> DataFrame:
-        from pyspark.sql import functions as sql
-
-        dataset = self.target.dataset
+        dataset, newest = self.target.dataset, self.newest.version
         images = ImageTask(
             dataset,
             ColumnsAt.of(before, self.newest, self.schema),
             ColumnsAt.of(self.newest, self.newest, self.schema),
             self.filter,
         )
-        compared = max(1, -(-sum(one.compared_rows for one in fragments) // _COMPARED_ROWS))
-        changed = self._changed_rows(before, fragments, compared)
-        tasks = _tasks(sum(one.changed_bytes for one in fragments), _IMAGE_BYTES, fragments)
-        if max(compared, tasks) > 1:
-            changed = changed.repartition(tasks, "is_after", sql.shiftright("address", 32))
-        sorted_rows = changed.sortWithinPartitions("is_after", "address")
-        return sorted_rows.mapInArrow(images.run, spark_schema(labeled(self.schema)))
-
-    def _changed_rows(
-        self, before: LanceDataset, fragments: Sequence[ChangedFragment], tasks: int
-    ) -> DataFrame:
-        """Return the addresses of changed rows, with their labels; few of them without a shuffle."""
-        newest, rows = self.newest.version, sum(one.rows for one in fragments)
-        listing = AddressTask(self.target.dataset, before.version, newest, fragments)
-        listers = _tasks(rows, _LISTED_ROWS, fragments)
-        listed = _numbers(self.spark, len(fragments), listers).mapInArrow(
-            listing.run, spark_schema(ADDRESSES)
+        steps = _Steps(
+            AddressTask(dataset, before.version, newest, fragments),
+            ComparisonTask(before.version, is_detached(newest)),
+            images,
+            spark_schema(labeled(self.schema)),
         )
-        if max(tasks, listers) > 1:
-            listed = listed.repartition(tasks, "row_id")
-        comparison = ComparisonTask(before.version, is_detached(newest))
-        return listed.mapInArrow(comparison.run, spark_schema(IMAGES))
+        tasks = _TaskCounts.of(fragments)
+        return steps.run(_numbers(self.spark, len(fragments), tasks.listing), tasks)
 
     def _none(self) -> DataFrame:
         return self.spark.createDataFrame([], spark_schema(labeled(self.schema)))
 
 
-def _tasks(amount: int, per_task: int, fragments: Sequence[ChangedFragment]) -> int:
-    """Return how many tasks share some fragments."""
-    return max(1, min(-(-amount // per_task), len(fragments), _MOST_TASKS))
+@dataclass(frozen=True, slots=True)
+class _TaskCounts:
+    """How many tasks share each step."""
+
+    listing: int
+    comparison: int
+    images: int
+
+    @classmethod
+    def of(cls, fragments: Sequence[ChangedFragment]) -> Self:
+        most = min(len(fragments), _MOST_TASKS)
+        return cls(
+            listing=min(_divided(sum(one.rows for one in fragments), _LISTED_ROWS), most),
+            comparison=_divided(sum(one.compared_rows for one in fragments), _COMPARED_ROWS),
+            images=min(_divided(sum(one.changed_bytes for one in fragments), _IMAGE_BYTES), most),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """The steps of a read. Those that one task does run in one Python process, without a shuffle."""
+
+    listing: AddressTask
+    comparison: ComparisonTask
+    images: ImageTask
+    schema: StructType
+
+    def run(self, numbers: DataFrame, tasks: _TaskCounts) -> DataFrame:
+        """Return the changed rows, from the numbers of the fragments."""
+        from pyspark.sql import functions as sql
+
+        if tasks.listing == tasks.comparison == tasks.images == 1:
+            whole = Chained((self.listing, self.comparison, self.images))
+            return numbers.mapInArrow(whole.run, self.schema)
+        by_fragment = ("is_after", sql.shiftright("address", 32))
+        changed = self._changed(numbers, tasks).repartition(tasks.images, *by_fragment)
+        return changed.sortWithinPartitions("is_after", "address").mapInArrow(self.images.run, self.schema)
+
+    def _changed(self, numbers: DataFrame, tasks: _TaskCounts) -> DataFrame:
+        if tasks.listing == tasks.comparison == 1:
+            both = Chained((self.listing, self.comparison))
+            return numbers.mapInArrow(both.run, spark_schema(IMAGES))
+        listed = numbers.mapInArrow(self.listing.run, spark_schema(ADDRESSES))
+        by_row = listed.repartition(tasks.comparison, "row_id")
+        return by_row.mapInArrow(self.comparison.run, spark_schema(IMAGES))
+
+
+def _divided(amount: int, per_task: int) -> int:
+    return max(1, -(-amount // per_task))
 
 
 def _numbers(spark: SparkSession, count: int, tasks: int | None = None) -> DataFrame:

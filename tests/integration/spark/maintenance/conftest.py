@@ -122,6 +122,10 @@ def on(*everyday: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("table", kinds, indirect=True)
 
 
+by_path_alone = pytest.mark.parametrize("table", ["stored"], indirect=True)
+"""For tests of another client that commits by path, which no managed table accepts."""
+
+
 @pytest.fixture
 def table(request: pytest.FixtureRequest) -> Maintained:
     """A table of the kind selected by `on`."""
