@@ -6,18 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from lance_namespace.errors import (
-    LanceNamespaceError,
-    NamespaceNotFoundError,
-    ServiceUnavailableError,
-    ThrottlingError,
-    UnauthenticatedError,
-)
+from airflow_provider_lancens import spec_errors
 
 if TYPE_CHECKING:
     from airflow_provider_lancens.namespace.metastore_protocol import Table
 
-OF_THE_SERVER = (ServiceUnavailableError, ThrottlingError, UnauthenticatedError)
+OF_THE_SERVER = (
+    spec_errors.ServiceUnavailableError,
+    spec_errors.ThrottlingError,
+    spec_errors.UnauthenticatedError,
+)
 """Errors of the server rather than of a table: the next request would fail the same way."""
 _NONE_OF_SO_MANY = 5
 """Number of failed tables, with none read successfully, after which the server is considered failing."""
@@ -28,7 +26,7 @@ class BatchRead:
     """Result of reading some catalog tables."""
 
     tables: list[Table] = field(default_factory=list)
-    failures: dict[str, LanceNamespaceError] = field(default_factory=dict)
+    failures: dict[str, spec_errors.LanceNamespaceError] = field(default_factory=dict)
     """Error by name of each table that can't be read."""
 
 
@@ -57,9 +55,9 @@ def read_each(
         batch = batches.pop()
         try:
             result.tables += read(batch)
-        except (NamespaceNotFoundError, *OF_THE_SERVER):
+        except (spec_errors.NamespaceNotFoundError, *OF_THE_SERVER):
             raise
-        except LanceNamespaceError as error:
+        except spec_errors.LanceNamespaceError as error:
             if len(batch) > 1:
                 middle = len(batch) // 2
                 batches += [batch[middle:], batch[:middle]]
@@ -84,9 +82,9 @@ def read_one_by_one(
     for name in names:
         try:
             table = read(name)
-        except (NamespaceNotFoundError, *OF_THE_SERVER):
+        except (spec_errors.NamespaceNotFoundError, *OF_THE_SERVER):
             raise
-        except LanceNamespaceError as error:
+        except spec_errors.LanceNamespaceError as error:
             failed += 1
             if not server_answers:
                 _check_not_failing(failed, error)
@@ -97,8 +95,8 @@ def read_one_by_one(
                 yield BatchRead([table])
 
 
-def _check_not_failing(failed: int, error: LanceNamespaceError) -> None:
+def _check_not_failing(failed: int, error: spec_errors.LanceNamespaceError) -> None:
     if failed >= _NONE_OF_SO_MANY:
-        raise ServiceUnavailableError(
+        raise spec_errors.ServiceUnavailableError(
             f"none of {failed} tables could be read; last error: {error}"
         ) from error

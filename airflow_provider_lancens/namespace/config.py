@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import Self
 from urllib.parse import urlsplit
 
-from lance_namespace.errors import InvalidInputError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import absolute_root
 from airflow_provider_lancens.namespace.table_properties import BY_IMPLEMENTATION, BY_STORAGE, MANAGED_BY
 from airflow_provider_lancens.redaction import has_credentials
@@ -45,7 +44,7 @@ class Properties:
         for key, value in values.items():
             _check_key(key, known)
             if not isinstance(value, str):
-                raise InvalidInputError(
+                raise spec_errors.InvalidInputError(
                     f"property {key!r}: expected a string, got {type(value).__name__}; properties are strings"
                 )
 
@@ -59,7 +58,7 @@ class Properties:
         if text is None:
             return default
         if not text.isdecimal() or int(text) < minimum:
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"property {key!r} is invalid: expected a whole number of at least {minimum}"
             )
         return int(text)
@@ -74,7 +73,9 @@ class Properties:
         except ValueError:
             value = -1.0
         if not 0 < value < float("inf"):
-            raise InvalidInputError(f"property {key!r} is invalid: expected a positive number of seconds")
+            raise spec_errors.InvalidInputError(
+                f"property {key!r} is invalid: expected a positive number of seconds"
+            )
         return value
 
     def flag(self, key: str, default: bool) -> bool:
@@ -83,14 +84,14 @@ class Properties:
         if text is None:
             return default
         if text.lower() not in _FLAGS:
-            raise InvalidInputError(f"property {key!r} is invalid: expected true or false")
+            raise spec_errors.InvalidInputError(f"property {key!r} is invalid: expected true or false")
         return _FLAGS[text.lower()]
 
     def choice(self, key: str, allowed: Collection[str], default: str) -> str:
         """Return one of the allowed values, case-insensitively."""
         text = (self.text(key) or default).lower()
         if text not in allowed:
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"property {key!r} is invalid: expected one of {', '.join(sorted(allowed))}"
             )
         return text
@@ -99,7 +100,7 @@ class Properties:
         """Refuse properties that have no effect in combination with others, rather than ignore them."""
         for key in sorted(keys):
             if self.text(key) is not None:
-                raise InvalidInputError(f"property {key!r} {reason}")
+                raise spec_errors.InvalidInputError(f"property {key!r} {reason}")
 
     def storage_options(self) -> dict[str, str]:
         """Return the ``storage.*`` properties without the prefix, as Lance's storage options.
@@ -170,8 +171,8 @@ def check_endpoint(key: str, value: str, instead: str) -> str:
     return value.rstrip("/")
 
 
-def _bad_endpoint(key: str, reason: str) -> InvalidInputError:
-    return InvalidInputError(f"property {key!r}: expected http(s)://host[:port], but {reason}")
+def _bad_endpoint(key: str, reason: str) -> spec_errors.InvalidInputError:
+    return spec_errors.InvalidInputError(f"property {key!r}: expected http(s)://host[:port], but {reason}")
 
 
 def _check_key(key: str, known: Collection[str]) -> None:
@@ -181,7 +182,7 @@ def _check_key(key: str, known: Collection[str]) -> None:
     key = key.partition("=")[0]
     meant = _suggestion(key, known)
     if meant:
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"property {key!r} is unknown; did you mean {meant!r}? "
             f"Known: {', '.join(sorted(known))}, {STORAGE_PREFIX}*"
         )

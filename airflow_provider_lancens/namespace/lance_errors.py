@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from functools import cache
 
-from lance_namespace.errors import ErrorCode, LanceNamespaceError, from_error_code
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.storage_errors import is_storage_error, storage_error
 from airflow_provider_lancens.redaction import redact
 
+LANCE_ERRORS = (OSError, RuntimeError, ValueError)
+"""What Lance raises for any failure of a commit."""
 _NAMESPACE_ERROR = re.compile(
     r"Namespace error: (\w[\w ]*?)(?: error)?: (.*?)(?:, \S+\.rs:\d+:\d+)?", re.DOTALL
 )
-_CODES = {code.name.removesuffix("_ERROR").replace("_", " ").capitalize(): code for code in ErrorCode}
-"""Each code by the words with which Lance's core shows it."""
 
 
-def namespace_error(error: BaseException, secrets: Collection[str] = ()) -> LanceNamespaceError | None:
+def namespace_error(
+    error: BaseException, secrets: Collection[str] = ()
+) -> spec_errors.LanceNamespaceError | None:
     """Return the error that a namespace raised to Lance's core; None if the core's error is another one.
 
     Args:
@@ -29,14 +31,23 @@ def namespace_error(error: BaseException, secrets: Collection[str] = ()) -> Lanc
         secrets: values that must not appear in the message.
     """
     shown = _NAMESPACE_ERROR.fullmatch(str(error)) if isinstance(error, ValueError | OSError) else None
-    if shown is None or (code := _CODES.get(shown[1])) is None:
+    if shown is None or (code := _codes().get(shown[1])) is None:
         return None
-    return from_error_code(code, redact(shown[2], secrets))
+    return spec_errors.from_error_code(code, redact(shown[2], secrets))
+
+
+@cache
+def _codes() -> dict[str, spec_errors.ErrorCode]:
+    """Return each code by the words with which Lance's core shows it."""
+    return {
+        code.name.removesuffix("_ERROR").replace("_", " ").capitalize(): code
+        for code in spec_errors.ErrorCode
+    }
 
 
 def specified_error(
     error: BaseException, location: str, secrets: Collection[str] = ()
-) -> LanceNamespaceError | None:
+) -> spec_errors.LanceNamespaceError | None:
     """Return the specification's error for an error of Lance: the namespace's, or else the storage's.
 
     Args:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import posixpath
 from pathlib import Path, PurePosixPath
 
-from lance_namespace.errors import InvalidInputError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.redaction import has_credentials
 
 TABLE_SUFFIX = ".lance"
@@ -50,7 +49,9 @@ def absolute_root(root: str | None) -> str:
         InvalidInputError: (13) it contains credentials, which every message about a table would show.
     """
     if root and has_credentials(root):
-        raise InvalidInputError("property 'root': it contains credentials; set them as storage.* properties")
+        raise spec_errors.InvalidInputError(
+            "property 'root': it contains credentials; set them as storage.* properties"
+        )
     if root is None or is_local(root):
         return str(Path(normalize(root or ".")).expanduser().absolute())
     return root.rstrip("/")
@@ -66,7 +67,7 @@ def check_location(location: str, argument: str = "location") -> str:
     if not fault and (not location.isprintable() or ".." in PurePosixPath(location).parts):
         fault = f"{location!r} contains '..' or unprintable characters"
     if fault:
-        raise InvalidInputError(f"{argument}: expected an absolute path or URL, but {fault}")
+        raise spec_errors.InvalidInputError(f"{argument}: expected an absolute path or URL, but {fault}")
     if is_local(location):
         return posixpath.normpath("/" + normalize(location).lstrip("/"))
     return location.rstrip("/")

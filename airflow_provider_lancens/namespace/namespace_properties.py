@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lance_namespace.errors import InvalidInputError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import NamespaceId
 from airflow_provider_lancens.namespace.locations import check_location, normalize
 from airflow_provider_lancens.namespace.metastore_protocol import Namespace
@@ -55,7 +54,7 @@ def to_properties(namespace: Namespace) -> dict[str, str]:
 def _owner_type(properties: Mapping[str, str]) -> str | None:
     value = properties.get(OWNER_TYPE)
     if value is not None and value.upper() not in OWNER_TYPES:
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"property {OWNER_TYPE!r}: expected one of {', '.join(OWNER_TYPES)}, got {value!r}"
         )
     return value.upper() if value else None

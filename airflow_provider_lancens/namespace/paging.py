@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from lance_namespace.errors import InvalidInputError
+from airflow_provider_lancens import spec_errors
 
 _PREFIX = "after:"
 
@@ -47,7 +47,7 @@ class PageRequest:
             InvalidInputError: (13) the limit is below 1, or the token is invalid.
         """
         if limit is not None and limit < 1:
-            raise InvalidInputError(f"limit: expected a whole number of at least 1, got {limit}")
+            raise spec_errors.InvalidInputError(f"limit: expected a whole number of at least 1, got {limit}")
         return cls(_last_name(token) if token else None, limit)
 
     def start(self, names: Sequence[str]) -> int:
@@ -85,8 +85,8 @@ def _last_name(token: str) -> str:
     return text.removeprefix(_PREFIX)
 
 
-def _invalid_token(token: str) -> InvalidInputError:
-    return InvalidInputError(
+def _invalid_token(token: str) -> spec_errors.InvalidInputError:
+    return spec_errors.InvalidInputError(
         f"page_token: {token!r} was not issued by this namespace; pass the token of the previous "
         "page, unchanged"
     )

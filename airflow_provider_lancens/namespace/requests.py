@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
 from pydantic import BaseModel, ValidationError
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, NamespaceId, TableId
 from airflow_provider_lancens.namespace.metastore_protocol import Metastore
 from airflow_provider_lancens.namespace.operations.cascade import ForeignTables
@@ -26,15 +26,17 @@ def as_model(model: type[Request], request: Request | Mapping[str, Any]) -> Requ
         UnsupportedOperationError: (0) the request has an identity of its own.
     """
     if not isinstance(request, (model, Mapping)):
-        raise InvalidInputError(f"expected a {model.__name__} or a dict, got {type(request).__name__}")
+        raise spec_errors.InvalidInputError(
+            f"expected a {model.__name__} or a dict, got {type(request).__name__}"
+        )
     try:
         parsed = request if isinstance(request, model) else model.model_validate(dict(request))
     except ValidationError as error:
         fields = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         # Not chained: pydantic quotes the input, such as properties that contain a secret.
-        raise InvalidInputError(f"{model.__name__}: {fields}") from None
+        raise spec_errors.InvalidInputError(f"{model.__name__}: {fields}") from None
     if getattr(parsed, "identity", None) is not None:
-        raise UnsupportedOperationError(
+        raise spec_errors.UnsupportedOperationError(
             f"{model.__name__}.identity: this namespace authenticates with its properties, not per "
             "request; leave it out"
         )
@@ -49,7 +51,7 @@ def refuse(request: BaseModel, reasons: Mapping[str, str]) -> None:
     """
     for name, reason in reasons.items():
         if getattr(request, name):
-            raise UnsupportedOperationError(f"{type(request).__name__}.{name}: {reason}")
+            raise spec_errors.UnsupportedOperationError(f"{type(request).__name__}.{name}: {reason}")
 
 
 def choice(value: str | None, allowed: Collection[str], default: str, argument: str) -> str:
@@ -60,7 +62,7 @@ def choice(value: str | None, allowed: Collection[str], default: str, argument: 
     for candidate in allowed:
         if candidate.replace("_", "").lower() == plain:
             return candidate
-    raise InvalidInputError(f"{argument}: expected one of {', '.join(allowed)}, got {value!r}")
+    raise spec_errors.InvalidInputError(f"{argument}: expected one of {', '.join(allowed)}, got {value!r}")
 
 
 def namespace_id(parts: Sequence[str] | None, metastore: Metastore) -> NamespaceId:
@@ -72,7 +74,7 @@ def namespace_id(parts: Sequence[str] | None, metastore: Metastore) -> Namespace
     levels = metastore.namespace_levels
     namespace = _identifier(NamespaceId, parts or (), metastore)
     if len(namespace) > levels:
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"namespace {str(namespace)!r} has {len(namespace)} levels; allowed here: at most {levels}"
         )
     return namespace
@@ -82,7 +84,7 @@ def child_namespace_id(parts: Sequence[str] | None, metastore: Metastore, verb: 
     """Return a validated namespace identifier for an operation that the root doesn't support."""
     namespace = namespace_id(parts, metastore)
     if namespace.is_root:
-        raise InvalidInputError(f"the root namespace can't be {verb}; name a namespace by its id")
+        raise spec_errors.InvalidInputError(f"the root namespace can't be {verb}; name a namespace by its id")
     return namespace
 
 
@@ -90,7 +92,7 @@ def database_id(parts: Sequence[str] | None, metastore: Metastore) -> NamespaceI
     """Return a validated identifier of a database, the innermost level, which alone has tables."""
     namespace = namespace_id(parts, metastore)
     if len(namespace) != metastore.namespace_levels:
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"namespace {str(namespace)!r} has {len(namespace)} levels, but only those with "
             f"{metastore.namespace_levels} contain tables; list_all_tables lists them all"
         )
@@ -104,11 +106,13 @@ def table_id(parts: Sequence[str] | None, metastore: Metastore) -> TableId:
         InvalidInputError: (13) no id, the wrong number of levels, or a level is an invalid name.
     """
     if not parts:
-        raise InvalidInputError("id: a table's identifier is required, but missing")
+        raise spec_errors.InvalidInputError("id: a table's identifier is required, but missing")
     table = _identifier(TableId, parts, metastore)
     wanted = metastore.namespace_levels + 1
     if len(table) != wanted:
-        raise InvalidInputError(f"table {str(table)!r} has {len(table)} levels; expected: {wanted}")
+        raise spec_errors.InvalidInputError(
+            f"table {str(table)!r} has {len(table)} levels; expected: {wanted}"
+        )
     return table
 
 
@@ -130,9 +134,9 @@ def foreign_tables_of(texts: Iterable[str], metastore: Metastore) -> ForeignTabl
         try:
             table = TableId.parse(text)
         except InvalidIdentifierError as error:
-            raise InvalidInputError(f"foreign tables: {error}") from error
+            raise spec_errors.InvalidInputError(f"foreign tables: {error}") from error
         if len(table) != wanted:  # other writers choose their names, so no name is checked
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"foreign tables: table {text!r} has {len(table)} levels; needed here: {wanted}, or "
                 f"{ANY_TABLE!r} for any table"
             )
@@ -147,7 +151,7 @@ def _identifier(kind: type[Identifier], parts: Sequence[str], metastore: Metasto
     try:
         identifier = kind.of(parts)
     except InvalidIdentifierError as error:
-        raise InvalidInputError(str(error)) from error
+        raise spec_errors.InvalidInputError(str(error)) from error
     for part in identifier.parts:
         metastore.check_name(part)
     return identifier

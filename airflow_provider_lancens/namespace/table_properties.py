@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lance_namespace.errors import InvalidInputError, InvalidTableStateError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import location_fault, normalize
 from airflow_provider_lancens.namespace.metastore_protocol import Table
 
@@ -57,7 +56,7 @@ def check_lance(table: Table) -> None:
     if is_lance(table):
         return
     repair = "; another client removed it: register the table again with mode overwrite"
-    raise InvalidInputError(
+    raise spec_errors.InvalidInputError(
         f"table {table.id} is not a Lance table: its parameter {TABLE_TYPE!r} is "
         f"{table.parameters.get(TABLE_TYPE)!r}, expected: "
         f"{LANCE!r}{repair if lost_table_type(table) else ''}"
@@ -72,7 +71,7 @@ def check_managed(table: Table) -> None:
     """
     check_lance(table)
     if not is_managed(table):
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"table {table.id} has {MANAGED_BY}={BY_STORAGE}, so the storage is its version "
             "authority; convert it first"
         )
@@ -98,7 +97,7 @@ def managed_version(table: Table) -> int:
     if VERSION not in table.parameters:
         return int(EMPTY)
     if not has_version(table):
-        raise InvalidTableStateError(
+        raise spec_errors.InvalidTableStateError(
             f"table {table.id}: its parameter {VERSION!r} is {table.parameters[VERSION][:50]!r}, "
             "not a whole number; adopt the storage's newest version, or correct the parameter "
             "yourself"
@@ -114,11 +113,11 @@ def location_of(catalog_table: Table) -> str:
             relative one, or one that contains credentials.
     """
     if not catalog_table.location:
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"table {catalog_table.id}: its catalog table has no location; deregister and register it"
         )
     if fault := location_fault(catalog_table.location):
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"table {catalog_table.id}: the location in its catalog table is invalid: {fault}; deregister "
             "the table, and register it with a valid location"
         )
@@ -140,7 +139,7 @@ def new_table_parameters(properties: Mapping[str, str], managed_by: str = BY_STO
     _check_fixed(properties, PURGE, "false")
     manager = properties.get(MANAGED_BY, managed_by).strip().lower()
     if manager not in (BY_STORAGE, BY_IMPLEMENTATION):
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"property {MANAGED_BY!r}: expected {BY_STORAGE!r} or {BY_IMPLEMENTATION!r}, "
             f"got {properties[MANAGED_BY]!r}"
         )
@@ -153,6 +152,6 @@ def new_table_parameters(properties: Mapping[str, str], managed_by: str = BY_STO
 def _check_fixed(properties: Mapping[str, str], key: str, only: str) -> None:
     for given, value in properties.items():
         if given.lower() == key.lower() and (given != key or value.strip().lower() != only):
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"property {given!r}: a Lance table always has {key}={only}, got {value!r}; leave it out"
             )

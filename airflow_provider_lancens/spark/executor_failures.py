@@ -10,9 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
-from lance_namespace import errors
-from lance_namespace.errors import ConcurrentModificationError, LanceNamespaceError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.lance_errors import specified_error
 from airflow_provider_lancens.redaction import redact, secret_values, shareable_cause
 
@@ -49,12 +47,12 @@ def storage_failures(location: str, storage_options: Mapping[str, str]) -> Itera
 
 def _failure(error: Exception, location: str, secrets: Collection[str]) -> Exception:
     clean = shareable_cause(error, secrets) is error
-    if isinstance(error, LanceNamespaceError):
+    if isinstance(error, spec_errors.LanceNamespaceError):
         return error if clean else type(error)(redact(str(error), secrets))
     if (reported := _executor_error(error, secrets)) is not None:
         return reported
     if type(error).__name__ == _CONFLICT:  # an OSError too, but not the storage's
-        return ConcurrentModificationError(
+        return spec_errors.ConcurrentModificationError(
             f"{redact(location, secrets)}: conflicts with a concurrent commit; run it again "
             f"({redact(str(error), secrets)})"
         )
@@ -63,13 +61,13 @@ def _failure(error: Exception, location: str, secrets: Collection[str]) -> Excep
     return error if clean else RuntimeError(f"{type(error).__name__}: {redact(str(error), secrets)}")
 
 
-def _executor_error(error: Exception, secrets: Collection[str]) -> LanceNamespaceError | None:
+def _executor_error(error: Exception, secrets: Collection[str]) -> spec_errors.LanceNamespaceError | None:
     lines = _ON_EXECUTOR.findall(str(error))
     if not lines:
         return None
     name, message = lines[-1]
-    kind = getattr(errors, name, LanceNamespaceError)
+    kind = getattr(spec_errors, name) if name in spec_errors.__all__ else spec_errors.LanceNamespaceError
     # Lance passes an error of the rows that it reads as text too.
     text = message.strip().removeprefix(_ON_AN_EXECUTOR)
-    made: LanceNamespaceError = kind(_ON_AN_EXECUTOR + redact(text, secrets))
+    made: spec_errors.LanceNamespaceError = kind(_ON_AN_EXECUTOR + redact(text, secrets))
     return made

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 import pyarrow as pa
-from lance_namespace.errors import InvalidInputError
+
+from airflow_provider_lancens import spec_errors
 
 _SPARK_NAMES: dict[str, pa.DataType] = {
     "boolean": pa.bool_(),
@@ -48,7 +49,9 @@ def parse_type(text: str, argument: str) -> pa.DataType:
     try:
         return _parse(text.strip())
     except (pa.ArrowException, ValueError) as error:
-        raise InvalidInputError(f"{argument}: expected a type such as {_EXAMPLES}; got {text!r}") from error
+        raise spec_errors.InvalidInputError(
+            f"{argument}: expected a type such as {_EXAMPLES}; got {text!r}"
+        ) from error
 
 
 def _parse(text: str) -> pa.DataType:

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
-from lance_namespace.errors import InvalidInputError
 from pyspark.sql import types as spark
+
+from airflow_provider_lancens import spec_errors
 
 _ATOMS: dict[str, pa.DataType] = {
     "BooleanType": pa.bool_(),
@@ -108,7 +109,7 @@ def arrow_type(data_type: spark.DataType, path: str) -> pa.DataType:
             return pa.list_(arrow_type(data_type.elementType, f"{path}[]"))
         case spark.MapType():
             if isinstance(data_type.keyType, spark.NullType):
-                raise InvalidInputError(
+                raise spec_errors.InvalidInputError(
                     f"column {path}: an empty map such as map() has no key type; cast it to the "
                     "intended type, such as map<string, string>"
                 )
@@ -121,7 +122,7 @@ def arrow_type(data_type: spark.DataType, path: str) -> pa.DataType:
     name = type(data_type).__name__
     if name not in _ATOMS:
         advice = _ADVICE.get(name, "cast it to another type")
-        raise InvalidInputError(f"column {path}: Lance has no type for Spark's {name}; {advice}")
+        raise spec_errors.InvalidInputError(f"column {path}: Lance has no type for Spark's {name}; {advice}")
     return _ATOMS[name]
 
 
@@ -145,7 +146,7 @@ def spark_type(arrow: pa.DataType, path: str) -> spark.DataType:
     for matches, convert in _FAMILIES:
         if matches(arrow):
             return convert(arrow, path)
-    raise InvalidInputError(
+    raise spec_errors.InvalidInputError(
         f"column {path}: Spark has no type for Lance's {arrow}; leave it out with columns=[...]"
     )
 
@@ -153,7 +154,9 @@ def spark_type(arrow: pa.DataType, path: str) -> spark.DataType:
 def _vector(name: str, arrow: pa.DataType | None, dimension: int) -> pa.DataType:
     if arrow is None or not pa.types.is_list(arrow) or not pa.types.is_floating(arrow.value_type):
         found = "there is no such column" if arrow is None else f"it is {arrow}"
-        raise InvalidInputError(f"vector_columns[{name!r}]: expected an array of float or double; {found}")
+        raise spec_errors.InvalidInputError(
+            f"vector_columns[{name!r}]: expected an array of float or double; {found}"
+        )
     return pa.list_(arrow.value_type, dimension)
 
 
@@ -167,7 +170,7 @@ def _is_spark_decimal(arrow: pa.DataType) -> bool:
 
 def _time(arrow: pa.DataType, path: str) -> spark.DataType:
     if not hasattr(spark, "TimeType"):
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"column {path}: this Spark has no type for {arrow}; leave it out with columns=[...]"
         )
     return spark.TimeType()

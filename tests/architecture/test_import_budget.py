@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -60,3 +62,22 @@ def test_importing_a_module_for_a_dag_stays_in_budget(module: str, costs: dict[s
 
     assert len(cost["added"]) <= MOST_MODULES, cost["added"]
     assert cost["seconds"] <= MOST_SECONDS, cost
+
+
+ON_EXECUTORS = [
+    f"airflow_provider_lancens.spark.{name}"
+    for name in (
+        *("write.executor_tasks", "write.files.file_rows", "write.compared_rows", "read.table_reader"),
+        *("changes.read_changes", "compute.compute_column", "maintenance.maintain", "datasource.data_source"),
+        *("streaming.foreach_batch", "streaming.appended_stream"),
+    )
+]
+"""Modules whose functions and classes Spark's Python processes load."""
+
+
+@pytest.mark.parametrize("module", ON_EXECUTORS)
+def test_a_process_of_an_executor_does_not_load_the_requests_of_namespaces(module: str) -> None:
+    program = f"import sys, {module}; print({{'lance_namespace', 'pydantic'}} & set(sys.modules))"
+
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "set()"

@@ -7,13 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from lance_namespace.errors import (
-    ConcurrentModificationError,
-    InternalError,
-    InvalidTableStateError,
-    LanceNamespaceError,
-)
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.managed.managed_versions import ManagedVersions
@@ -50,9 +44,9 @@ class CommitAttempt:
         publication = Publication(self.commit)
         try:
             return self._publish(publication, self.versions_of(self._commit_version(publication)))
-        except ConcurrentModificationError:
+        except spec_errors.ConcurrentModificationError:
             raise  # Lance retries by itself
-        except LanceNamespaceError as error:
+        except spec_errors.LanceNamespaceError as error:
             # Lance's core drops the message of any error, and raises "Commit result for version N is
             # unknown": the log is the only place where the user finds the cause.
             log.error("Table %s: the commit of version %d failed: %s", self.table, self.commit.version, error)
@@ -66,7 +60,7 @@ class CommitAttempt:
                 return self.metastore.update_table(self.table, decide).table
             except _OutdatedTableError:
                 continue
-            except (ConcurrentModificationError, InternalError) as error:
+            except (spec_errors.ConcurrentModificationError, spec_errors.InternalError) as error:
                 return self._recover_commit(publication, error)
 
     def _decide(self, publication: Publication, catalog_table: Table) -> ParameterChange | None:
@@ -81,13 +75,13 @@ class CommitAttempt:
             if CommitRecord.of(catalog_table) == self.commit:
                 return None  # a repeated request, whose response was lost
             return self.versions_of(catalog_table).next(publication)
-        except InvalidTableStateError as error:
+        except spec_errors.InvalidTableStateError as error:
             # The version on the storage may have been committed since the catalog table was read.
             if self.metastore.get_table(self.table) == catalog_table:
                 raise
             raise _OutdatedTableError from error
 
-    def _recover_commit(self, publication: Publication, refusal: LanceNamespaceError) -> Table:
+    def _recover_commit(self, publication: Publication, refusal: spec_errors.LanceNamespaceError) -> Table:
         """Return the catalog table if the commit succeeded after all; otherwise raise `refusal`."""
         if publication.content is None:
             raise refusal  # before anything was sent
@@ -100,7 +94,7 @@ class CommitAttempt:
         ) > self.commit.version and publication.was_finished(manifests)
         if built_upon or CommitRecord.of(catalog_table) == self.commit:
             return catalog_table
-        if isinstance(refusal, ConcurrentModificationError):
+        if isinstance(refusal, spec_errors.ConcurrentModificationError):
             publication.withdraw(manifests)
         raise refusal
 

@@ -14,8 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lance_namespace.errors import LanceNamespaceError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.object_store import RECORDED
 
@@ -61,7 +60,7 @@ class HighWaterMark:
     def _logging_errors(self, version: int) -> Iterator[None]:
         try:
             yield
-        except LanceNamespaceError as error:
+        except spec_errors.LanceNamespaceError as error:
             log.warning(
                 "%s: could not record version %d as the high-water mark: %s",
                 self.manifests.location,

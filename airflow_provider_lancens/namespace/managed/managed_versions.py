@@ -15,13 +15,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from lance_namespace.errors import (
-    ConcurrentModificationError,
-    InvalidTableStateError,
-    LanceNamespaceError,
-    TableVersionNotFoundError,
-)
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.managed.high_water_mark import HighWaterMark
@@ -67,7 +61,9 @@ class ManagedVersions:
             return self.committed()
         found = self.manifests.find(version) if 0 < version < self.version else None
         if found is None:
-            raise TableVersionNotFoundError(f"table {self.catalog_table.id} has no version {version}")
+            raise spec_errors.TableVersionNotFoundError(
+                f"table {self.catalog_table.id} has no version {version}"
+            )
         return found
 
     def all(self) -> dict[int, Manifest]:
@@ -91,7 +87,7 @@ class ManagedVersions:
             return self._final_manifest()
         try:
             return Publication(commit).finish(self.manifests) or self._final_manifest()
-        except LanceNamespaceError as error:
+        except spec_errors.LanceNamespaceError as error:
             # A reader needn't be able to write or repair: the recorded manifest is the version.
             log.info(
                 "Table %s: using the recorded manifest, since it could not be published: %s",
@@ -113,7 +109,7 @@ class ManagedVersions:
             self.finish()
             self._check_not_bypassed(commit)
         if commit.version != self.version + 1:
-            raise ConcurrentModificationError(
+            raise spec_errors.ConcurrentModificationError(
                 f"table {self.catalog_table.id}: cannot commit version {commit.version} after version "
                 f"{self.version}: another writer committed first"
             )
@@ -129,7 +125,7 @@ class ManagedVersions:
             InvalidTableStateError: (19) the parameter ``version`` is missing.
         """
         if table_properties.VERSION not in self.catalog_table.parameters:
-            raise InvalidTableStateError(
+            raise spec_errors.InvalidTableStateError(
                 f"table {self.catalog_table.id}: its catalog table has no parameter "
                 f"{table_properties.VERSION!r} to compare; adopt the storage's newest version"
             )
@@ -174,7 +170,7 @@ class ManagedVersions:
     def _final_manifest(self) -> Manifest:
         found = self.manifests.find(self.version)
         if found is None:
-            raise InvalidTableStateError(
+            raise spec_errors.InvalidTableStateError(
                 f"table {self.catalog_table.id}: the metastore is at version {self.version}, but its "
                 f"manifest is missing at {self.manifests.location}: it was removed, or the storage "
                 "was restored; compare and repair"
@@ -184,7 +180,7 @@ class ManagedVersions:
 
 def unknown_versions_error(
     table: TableId, manifests: Manifests, stored: int, decided: int
-) -> InvalidTableStateError:
+) -> spec_errors.InvalidTableStateError:
     """Return the error for versions on the storage that the metastore doesn't know.
 
     Args:
@@ -196,12 +192,12 @@ def unknown_versions_error(
     committed = HighWaterMark(manifests).version()
     at = f"the storage has version {stored}, but the metastore is at {decided}"
     if committed > decided:
-        return InvalidTableStateError(
+        return spec_errors.InvalidTableStateError(
             f"table {table} was set back: {at}, though version {committed} was committed there: "
             "another client overwrote the catalog table with an older state; compare the table, "
             "then adopt the storage's versions"
         )
-    return InvalidTableStateError(
+    return spec_errors.InvalidTableStateError(
         f"table {table} was bypassed: {at}: a direct writer committed by path; compare the table, then adopt "
         "the storage's versions or remove their manifests"
     )

@@ -14,14 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import Self
 
-from lance_namespace.errors import (
-    ConcurrentModificationError,
-    InvalidInputError,
-    InvalidTableStateError,
-    LanceNamespaceError,
-    TableVersionNotFoundError,
-)
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.managed.high_water_mark import HighWaterMark
 from airflow_provider_lancens.namespace.metastore_protocol import Table
@@ -52,11 +45,11 @@ class CommitRecord:
 
     def __post_init__(self) -> None:
         if self.scheme not in (V1_SCHEME, V2_SCHEME):
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"naming_scheme: expected {V1_SCHEME!r} or {V2_SCHEME!r}, got {self.scheme!r}"
             )
         if not self.staged or "/" in self.staged or version_of(self.staged) is not None:
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"manifest_path: expected a staged manifest in {VERSIONS!r} whose name is not that "
                 f"of a version, got {self.staged!r}"
             )
@@ -73,8 +66,8 @@ class CommitRecord:
             return None
         try:
             commit = cls(**json.loads(text[:_LONGEST_RECORD]))
-        except (TypeError, ValueError, InvalidInputError) as error:
-            raise InvalidTableStateError(
+        except (TypeError, ValueError, spec_errors.InvalidInputError) as error:
+            raise spec_errors.InvalidTableStateError(
                 f"table {catalog_table.id}: its parameter {table_properties.COMMIT!r} was overwritten with "
                 f"an invalid value: {error}; without it, the manifests on the storage count: check "
                 "them, then remove the parameter"
@@ -126,7 +119,7 @@ class Publication:
         """
         self.content = manifests.read(self.commit.staged_path)
         if self.content is None:
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"manifest_path: {self.commit.staged_path} does not exist at "
                 f"{manifests.location}; stage it there"
             )
@@ -145,7 +138,7 @@ class Publication:
         if content is None:
             return None
         if not manifests.create(self.commit.final_path, content):
-            raise InvalidTableStateError(
+            raise spec_errors.InvalidTableStateError(
                 f"{manifests.location}: version {self.commit.version} is "
                 f"{self.commit.recorded_path}, but a direct writer wrote a different "
                 f"{self.commit.final_path}; compare and repair"
@@ -195,20 +188,22 @@ def create_version(
         check_allowed()
     content = reading.result()
     if content is None and manifests.find(commit.version) is None:
-        raise TableVersionNotFoundError(
+        raise spec_errors.TableVersionNotFoundError(
             f"{manifests.location}: version {commit.version} and its staged manifest are both missing"
         )
     # If the staged file is gone, this may be a repeated request, or a clean-up may have removed it: the
     # version's transaction shows which writer made it.
     if content is None or not manifests.create(commit.final_path, content):
-        raise ConcurrentModificationError(f"{manifests.location}: version {commit.version} already exists")
+        raise spec_errors.ConcurrentModificationError(
+            f"{manifests.location}: version {commit.version} already exists"
+        )
     return manifests.at(commit.final_path, commit.version, len(content))
 
 
 def _remove(manifests: Manifests, *paths: str) -> None:
     try:
         manifests.remove(*paths)
-    except LanceNamespaceError as error:  # harmless leftovers: no reader takes them for a version
+    except spec_errors.LanceNamespaceError as error:  # harmless leftovers: no reader takes them for a version
         log.warning(
             "%s: could not remove %s, which are left behind: %s",
             manifests.location,

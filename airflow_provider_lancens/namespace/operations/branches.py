@@ -10,8 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.locations import join
@@ -53,7 +52,9 @@ class BranchOperations:
         """
         found = self._manifests(self.tables.get(table), branch).find(version)
         if found is None:
-            raise TableVersionNotFoundError(f"table {table}, branch {branch!r} has no version {version}")
+            raise spec_errors.TableVersionNotFoundError(
+                f"table {table}, branch {branch!r} has no version {version}"
+            )
         return found
 
     def newest(self, table: TableId, branch: str) -> Manifest | None:
@@ -81,7 +82,7 @@ def branch_name(asked: str | None) -> str | None:
         return None
     segments = str(asked).split("/")
     if not all(_SEGMENT.fullmatch(one) and one.strip(".") for one in segments):
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"branch: expected letters, digits, '.', '-', '_', and '/' between them, got {asked!r}"
         )
     return asked

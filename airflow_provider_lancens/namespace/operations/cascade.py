@@ -13,12 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 
-from lance_namespace.errors import (
-    LanceNamespaceError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-)
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import NamespaceId, TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.batch_reads import OF_THE_SERVER, BatchRead
@@ -130,7 +125,7 @@ class Cascade:
         """
         forbidden = [table for table in plan.foreign_tables if table not in allowed]
         if forbidden:
-            raise NamespaceNotEmptyError(
+            raise spec_errors.NamespaceNotEmptyError(
                 f"namespace {plan.target}: these tables are not Lance tables and would also be "
                 f"dropped: {_named(forbidden)}; allow them by name, or move them elsewhere"
             )
@@ -153,7 +148,7 @@ class Cascade:
                     changed.append(f"{table.id} ({difference})")
             added += sorted(changed)
         if added:
-            raise NamespaceNotEmptyError(
+            raise spec_errors.NamespaceNotEmptyError(
                 f"namespace {plan.target}: it has changed since the drop was planned, nothing was dropped: "
                 f"{_named(added)}; run it again for a new plan"
             )
@@ -170,13 +165,13 @@ class Cascade:
             return
         try:
             yield from _planned(namespace, self.metastore.scan_tables(namespace))
-        except NamespaceNotFoundError:
+        except spec_errors.NamespaceNotFoundError:
             if namespace == target:
                 raise
             # Otherwise it was dropped concurrently, as its tables may be.
 
     def _drop_tables(self, plan: CascadePlan) -> None:
-        left: dict[TableId, LanceNamespaceError] = {}
+        left: dict[TableId, spec_errors.LanceNamespaceError] = {}
         for database, planned in groupby(plan.tables, lambda table: table.id.namespace):
             tables = list(planned)
             for start in range(0, len(tables), _AT_ONCE):
@@ -195,19 +190,21 @@ class Cascade:
 
     def _drop_unchanged(
         self, database: NamespaceId, tables: Sequence[PlannedTable]
-    ) -> dict[TableId, LanceNamespaceError]:
+    ) -> dict[TableId, spec_errors.LanceNamespaceError]:
         """Drop tables unless they have changed since the plan; return the error of each that remains."""
         try:
             reads = self.metastore.get_tables(database, [table.id.name for table in tables])
             found = {now.id: now for now in _planned(database, reads)}
-        except NamespaceNotFoundError:
+        except spec_errors.NamespaceNotFoundError:
             return {}  # dropped concurrently, with its tables
-        except LanceNamespaceError as error:
+        except spec_errors.LanceNamespaceError as error:
             return {table.id: error for table in tables}
-        left: dict[TableId, LanceNamespaceError] = {}
+        left: dict[TableId, spec_errors.LanceNamespaceError] = {}
         for table in tables:
             if table.id in found and (difference := table.difference(found[table.id])):
-                left[table.id] = NamespaceNotEmptyError(f"table {table.id} was {difference} since the plan")
+                left[table.id] = spec_errors.NamespaceNotEmptyError(
+                    f"table {table.id} was {difference} since the plan"
+                )
         names = [table.id.name for table in tables if table.id in found and table.id not in left]
         failed = self.metastore.drop_tables(database, names)
         return left | {database.table(name): error for name, error in failed.items()}
@@ -223,13 +220,13 @@ class Cascade:
     def _drop_namespace(self, namespace: NamespaceId, plan: CascadePlan) -> None:
         try:
             self.metastore.drop_namespace(namespace)
-        except NamespaceNotFoundError:
+        except spec_errors.NamespaceNotFoundError:
             return  # dropped concurrently
-        except NamespaceNotEmptyError as error:
+        except spec_errors.NamespaceNotEmptyError as error:
             names = self._created_in(namespace, plan)
             if not names:  # such as tables that no identifier can address; the server's message says more
                 raise
-            raise NamespaceNotEmptyError(
+            raise spec_errors.NamespaceNotEmptyError(
                 f"namespace {namespace}: it was not dropped, since another client added to it while the "
                 f"planned tables were dropped: {_named(names)}; run it again for a new plan"
             ) from error

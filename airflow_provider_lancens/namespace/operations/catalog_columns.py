@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lance_namespace.errors import InvalidInputError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.metastore_protocol import Column, Metastore, ParameterChange, Table
 
@@ -72,7 +71,7 @@ def catalog_columns(schema: pa.Schema) -> tuple[Column, ...]:
     names = [column.name for column in columns]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"column {twice!r}: a metastore cannot describe names that differ only in case"
         )
     return columns

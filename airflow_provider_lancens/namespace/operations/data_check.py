@@ -6,20 +6,18 @@ import logging
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from lance_namespace.errors import (
-    LanceNamespaceError,
-    PermissionDeniedError,
-    ServiceUnavailableError,
-    ThrottlingError,
-    UnauthenticatedError,
-)
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.metastore_protocol import Table
-from airflow_provider_lancens.namespace.storage.storage_errors import MissingBucketError
+from airflow_provider_lancens.namespace.storage.missing_bucket import MissingBucketError
 
 log = logging.getLogger(__name__)
 
-_UNKNOWN = (PermissionDeniedError, UnauthenticatedError, ServiceUnavailableError, ThrottlingError)
+_UNKNOWN = (
+    spec_errors.PermissionDeniedError,
+    spec_errors.UnauthenticatedError,
+    spec_errors.ServiceUnavailableError,
+    spec_errors.ThrottlingError,
+)
 """The storage didn't say whether a data set is there."""
 
 
@@ -34,13 +32,13 @@ class DataCheck:
     def __init__(self, is_only_declared: Callable[[Table], bool]) -> None:
         """Take the question that is asked of each table."""
         self._is_only_declared = is_only_declared
-        self._unavailable: dict[str, LanceNamespaceError] = {}
+        self._unavailable: dict[str, spec_errors.LanceNamespaceError] = {}
 
     def has_data(self, table: Table) -> bool:
         """Whether a data set lies at a table's location, or may lie there."""
         try:
             return not self._ask(table)
-        except LanceNamespaceError as error:
+        except spec_errors.LanceNamespaceError as error:
             may_have_data = isinstance(error, _UNKNOWN) and not isinstance(error, MissingBucketError)
             if may_have_data:
                 log.warning(
@@ -56,7 +54,7 @@ class DataCheck:
             raise self._unavailable[storage]
         try:
             return self._is_only_declared(table)
-        except ServiceUnavailableError as error:
+        except spec_errors.ServiceUnavailableError as error:
             # Each try takes until its timeout, and a database may have a thousand tables there.
             self._unavailable[storage] = error
             raise

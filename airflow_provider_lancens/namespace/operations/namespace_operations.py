@@ -6,11 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from lance_namespace.errors import (
-    NamespaceAlreadyExistsError,
-    NamespaceNotFoundError,
-)
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import NamespaceId
 from airflow_provider_lancens.namespace import namespace_properties
 from airflow_provider_lancens.namespace.locations import as_uri
@@ -52,7 +48,7 @@ class NamespaceOperations:
             self._drop_for_overwrite(namespace)
         try:
             self.metastore.create_namespace(view)
-        except NamespaceAlreadyExistsError:
+        except spec_errors.NamespaceAlreadyExistsError:
             if mode != EXIST_OK:
                 raise
             view = self.metastore.get_namespace(namespace)
@@ -138,7 +134,7 @@ class NamespaceOperations:
         self.metastore.check_droppable(namespace)
         try:
             return self._drop(namespace, behavior, foreign)
-        except NamespaceNotFoundError:
+        except spec_errors.NamespaceNotFoundError:
             if mode == SKIP:
                 return None
             raise
@@ -159,7 +155,7 @@ class NamespaceOperations:
         # refuses if anything is left inside, leaves exactly the new properties.
         try:
             self.metastore.drop_namespace(namespace)
-        except NamespaceNotFoundError:
+        except spec_errors.NamespaceNotFoundError:
             return
 
     def _new_namespace(self, namespace: NamespaceId, properties: Mapping[str, str]) -> Namespace:

@@ -6,13 +6,7 @@ import contextlib
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from lance_namespace.errors import (
-    ConcurrentModificationError,
-    InvalidInputError,
-    InvalidTableStateError,
-    TableVersionNotFoundError,
-)
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.managed.high_water_mark import HighWaterMark
@@ -147,13 +141,15 @@ class RepairOperations:
             return self._to_storage(table)
         if managed_by != table_properties.BY_IMPLEMENTATION:
             allowed = f"{table_properties.BY_IMPLEMENTATION!r} or {table_properties.BY_STORAGE!r}"
-            raise InvalidInputError(f"{table_properties.MANAGED_BY}: expected {allowed}, got {managed_by!r}")
+            raise spec_errors.InvalidInputError(
+                f"{table_properties.MANAGED_BY}: expected {allowed}, got {managed_by!r}"
+            )
         return self._to_implementation(table)
 
     def _adopt(self, table: TableId, *, abandon: bool = False) -> tuple[Table, Comparison]:
         catalog_table, before = self._compare_settled(table)
         if before.verdict == DIVERGED and not abandon:
-            raise InvalidTableStateError(before.explanation)
+            raise spec_errors.InvalidTableStateError(before.explanation)
         if before.verdict != CONSISTENT:
             self._move(catalog_table, before)
         return catalog_table, before
@@ -167,7 +163,7 @@ class RepairOperations:
         )
         try:
             missing = versions.missing_files(newest)
-        except TableVersionNotFoundError:  # others have committed and cleaned up
+        except spec_errors.TableVersionNotFoundError:  # others have committed and cleaned up
             return self.compare(catalog_table.id)
         if not missing:
             return comparison
@@ -217,7 +213,7 @@ class RepairOperations:
     def _if_unmoved(self, catalog_table: Table, now: Table, change: ParameterChange) -> ParameterChange:
         keys = (table_properties.MANAGED_BY, table_properties.VERSION, table_properties.COMMIT)
         if any(catalog_table.parameters.get(key) != now.parameters.get(key) for key in keys):
-            raise ConcurrentModificationError(
+            raise spec_errors.ConcurrentModificationError(
                 f"table {catalog_table.id}: it changed during the comparison; compare again"
             )
         return change
@@ -238,7 +234,7 @@ class RepairOperations:
         if update.changed:
             # A direct writer may have committed between our read and the change; if the table has changed
             # again, that was through the metastore.
-            with contextlib.suppress(ConcurrentModificationError):
+            with contextlib.suppress(spec_errors.ConcurrentModificationError):
                 self._adopt(table)
         return update.changed
 
@@ -265,7 +261,7 @@ class RepairOperations:
     def _change_to_storage(self, catalog_table: Table) -> ParameterChange:
         comparison = self.compare_catalog_table(catalog_table)
         if comparison.verdict != CONSISTENT:
-            raise InvalidTableStateError(comparison.explanation)
+            raise spec_errors.InvalidTableStateError(comparison.explanation)
         managed = self.versions.managed(catalog_table)
         managed.finish()
         # The same number, spelled differently so that it meets no pending commit's expectation: otherwise a
@@ -281,7 +277,7 @@ def _verdict_of_commit(managed: ManagedVersions) -> Verdict:
         return CONSISTENT
     try:
         managed.committed()
-    except InvalidTableStateError:
+    except spec_errors.InvalidTableStateError:
         return METASTORE_AHEAD
     return DIVERGED if managed.is_diverged() else CONSISTENT
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 
-from lance_namespace.errors import NamespaceNotFoundError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import DELIMITER, NamespaceId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.batch_reads import BatchRead
@@ -95,7 +94,7 @@ class TableListing:
             rest = names[inner.start(names) :]
             limit = request.limit or _LARGEST_BATCH
             yield from self._checked(database, rest, limit, check) if check else rest
-        except NamespaceNotFoundError:
+        except spec_errors.NamespaceNotFoundError:
             log.info("Namespace %s was dropped while its tables were listed", database)
 
     def _checked(

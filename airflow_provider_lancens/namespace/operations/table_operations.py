@@ -6,14 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from lance_namespace.errors import (
-    InternalError,
-    InvalidInputError,
-    LanceNamespaceError,
-    TableNotFoundError,
-    UnsupportedOperationError,
-)
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import NamespaceId, TableId
 from airflow_provider_lancens.namespace import default_layout, table_properties
 from airflow_provider_lancens.namespace.config import StorageConfig
@@ -58,10 +51,10 @@ class TableOperations:
         catalog_table = self._new_catalog_table(table, location, properties)
         try:
             self.metastore.create_table(catalog_table)
-        except InternalError as error:
+        except spec_errors.InternalError as error:
             if location is not None:
                 raise
-            raise InternalError(
+            raise spec_errors.InternalError(
                 f"{error}; if the metastore is not permitted to create the folder of "
                 f"{catalog_table.location} beside the database's, grant that, or give the table a location"
             ) from error
@@ -85,7 +78,9 @@ class TableOperations:
             TableAlreadyExistsError: (5) as for `declare`.
         """
         if not location:
-            raise InvalidInputError(f"table {table}: registering it requires the location of its data set")
+            raise spec_errors.InvalidInputError(
+                f"table {table}: registering it requires the location of its data set"
+            )
         replaced = self._replaceable(table, location) if overwrite else None
         kept = _managed_by(replaced) if replaced else {}
         catalog_table = self._new_catalog_table(table, location, {**kept, **properties})
@@ -151,7 +146,7 @@ class TableOperations:
         """
         catalog_table = self.get(table)
         if not catalog_table.external:
-            raise UnsupportedOperationError(
+            raise spec_errors.UnsupportedOperationError(
                 f"table {table}: its catalog table has type MANAGED, so the metastore would move "
                 f"its folder; deregister it and register it as {to}"
             )
@@ -198,7 +193,7 @@ class TableOperations:
         folders = self.metastore.deletable_folders(database)
         folders = folders or [self.metastore.default_location(database, root)]
         if not given and (fault := location_fault(folders[0])):
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"table {table}: no location is given, and that of its namespace {str(database)!r} "
                 f"is invalid: {fault}; give a location"
             )
@@ -227,7 +222,7 @@ class TableOperations:
         try:
             location = table_properties.location_of(catalog_table)
             ManagedVersions(catalog_table, Manifests(location, self.config.storage_options)).finish()
-        except LanceNamespaceError as error:
+        except spec_errors.LanceNamespaceError as error:
             log.warning(
                 "Table %s is removed from the catalog, although its last commit could not be finished: %s",
                 catalog_table.id,
@@ -239,7 +234,7 @@ class TableOperations:
         mine = ResolvedLocation(table_properties.location_of(catalog_table))
         for other in self.metastore.table_locations():
             if other.table != str(catalog_table.id) and ResolvedLocation(other.location).overlaps(mine):
-                raise InvalidInputError(
+                raise spec_errors.InvalidInputError(
                     f"table {catalog_table.id}: table {other.table} points to the same data: "
                     f"{redact(other.location)}, and this one to {catalog_table.location}; deregister one of "
                     "them instead"
@@ -257,7 +252,7 @@ class TableOperations:
         """
         try:
             catalog_table = self.metastore.get_table(table)
-        except TableNotFoundError:
+        except spec_errors.TableNotFoundError:
             return None
         if not table_properties.lost_table_type(catalog_table) and not self._lost_all_parameters(
             catalog_table, location

@@ -6,13 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from lance_namespace.errors import (
-    ConcurrentModificationError,
-    InvalidInputError,
-    InvalidTableStateError,
-    TableVersionNotFoundError,
-)
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.managed.commit_attempt import CommitAttempt
@@ -51,7 +45,7 @@ class VersionOperations:
             return self.managed(catalog_table).at(version)
         found = self.manifests(catalog_table).find(version)
         if found is None:
-            raise TableVersionNotFoundError(f"table {catalog_table.id} has no version {version}")
+            raise spec_errors.TableVersionNotFoundError(f"table {catalog_table.id} has no version {version}")
         return found
 
     def newest(self, table: TableId) -> Manifest | None:
@@ -108,7 +102,7 @@ class VersionOperations:
             InvalidTableStateError: (19) a direct writer has made another version `expected`.
         """
         if new <= expected:
-            raise InvalidInputError(f"new: expected a version above {expected}, got {new}")
+            raise spec_errors.InvalidInputError(f"new: expected a version above {expected}, got {new}")
 
         def decide(catalog_table: Table) -> ParameterChange | None:
             table_properties.check_managed(catalog_table)
@@ -131,12 +125,12 @@ class VersionOperations:
     def _advanced(self, catalog_table: Table, expected: int, new: int) -> ParameterChange:
         managed = self.managed(catalog_table)
         if managed.version != expected:
-            raise ConcurrentModificationError(
+            raise spec_errors.ConcurrentModificationError(
                 f"table {catalog_table.id}: it is at version {managed.version}, expected {expected}"
             )
         managed.finish()  # `new` may be built on the storage's newest version
         if managed.manifests.find(new) is None:
-            raise TableVersionNotFoundError(
+            raise spec_errors.TableVersionNotFoundError(
                 f"table {catalog_table.id}: no manifest of version {new} at "
                 f"{managed.manifests.location}; write it first"
             )
@@ -154,7 +148,7 @@ class VersionOperations:
         while True:
             try:
                 return read(catalog_table)
-            except InvalidTableStateError:
+            except spec_errors.InvalidTableStateError:
                 # The table may have been changed or dropped between reading the catalog and the storage.
                 before, catalog_table = catalog_table, self.tables.get(table)
                 if catalog_table == before:

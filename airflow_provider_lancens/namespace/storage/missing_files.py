@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from lance_namespace.errors import TableVersionNotFoundError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 
@@ -42,7 +41,9 @@ class StoredVersions:
         except ValueError as error:
             if self._manifests.find(version) is not None:
                 raise
-            raise TableVersionNotFoundError(f"{self.location} has no version {version}") from error
+            raise spec_errors.TableVersionNotFoundError(
+                f"{self.location} has no version {version}"
+            ) from error
         return self.missing_files_of(dataset)
 
     def missing_files_of(self, dataset: LanceDataset) -> tuple[str, ...]:
@@ -65,7 +66,7 @@ class StoredVersions:
     def _is_whole(self, version: int) -> bool:
         try:
             return not self.missing_files(version)
-        except TableVersionNotFoundError:  # cleaned up meanwhile
+        except spec_errors.TableVersionNotFoundError:  # cleaned up meanwhile
             return False
 
     @property

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import obstore
-from lance_namespace.errors import InvalidInputError
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import is_local, normalize
 from airflow_provider_lancens.namespace.storage import local_folder, object_store
 from airflow_provider_lancens.namespace.storage.object_store import BRANCHES, RECORDED, VERSIONS, version_of
@@ -95,7 +95,7 @@ def first_foreign_path(location: str) -> str | None:
 def _remove_local(root: Path) -> int:
     for path in (root, root / VERSIONS):
         if path.is_symlink():
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"{path} is a symbolic link, which a drop does not follow: deregister the table, "
                 "then delete the target of the link yourself"
             )

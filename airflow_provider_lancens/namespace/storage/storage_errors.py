@@ -11,14 +11,7 @@ import os
 import re
 from collections.abc import Collection
 
-from lance_namespace.errors import (
-    InvalidInputError,
-    LanceNamespaceError,
-    PermissionDeniedError,
-    ServiceUnavailableError,
-    UnauthenticatedError,
-)
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.redaction import redact
 
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
@@ -37,11 +30,9 @@ _SOURCE_LINE = re.compile(r",? ?(?:/\S*|[A-Za-z]:\\\S*)\.rs:\d+:\d+")
 """Source position in Lance's own code: a path of the machine that built it."""
 
 
-class MissingBucketError(ServiceUnavailableError):
-    """The bucket or container of a location does not exist (17)."""
-
-
-def storage_error(error: BaseException, location: str, secrets: Collection[str] = ()) -> LanceNamespaceError:
+def storage_error(
+    error: BaseException, location: str, secrets: Collection[str] = ()
+) -> spec_errors.LanceNamespaceError:
     """Return the specification's error for a storage error, with advice what to do.
 
     Args:
@@ -58,28 +49,33 @@ def storage_error(error: BaseException, location: str, secrets: Collection[str] 
     where, reason, number = f"storage at {redact(location, secrets)}", _reason(error, secrets), _errno(error)
     kind = type(error).__name__
     if number in _FULL:
-        return ServiceUnavailableError(
+        return spec_errors.ServiceUnavailableError(
             f"{where} is full: {reason}; free up space there, or raise its quota, and run it again"
         )
     if number == errno.EROFS:
-        return PermissionDeniedError(f"{where} is read-only: {reason}; mount it writable, or write elsewhere")
+        return spec_errors.PermissionDeniedError(
+            f"{where} is read-only: {reason}; mount it writable, or write elsewhere"
+        )
     if number in _DENIED:
-        return PermissionDeniedError(
+        return spec_errors.PermissionDeniedError(
             f"{where}: access denied: {reason}; grant it to the user that workers and executors run as"
         )
     if kind in _DENIED_KINDS or _DENIED_WORDS in reason:
-        return PermissionDeniedError(f"{where}: access denied; check the storage.* properties")
+        return spec_errors.PermissionDeniedError(f"{where}: access denied; check the storage.* properties")
     if kind in _UNAUTHENTICATED_KINDS or _UNAUTHENTICATED_WORDS in reason:
-        return UnauthenticatedError(f"{where}: not authenticated; check the storage.* properties")
+        return spec_errors.UnauthenticatedError(f"{where}: not authenticated; check the storage.* properties")
     if any(message in str(error) for message in _NO_BUCKET):
+        # A subclass of an error of the specification, whose package isn't loaded before there is an error.
+        from airflow_provider_lancens.namespace.storage.missing_bucket import MissingBucketError
+
         return MissingBucketError(f"{where}: its bucket does not exist; create it, or correct the location")
     if any(said in str(error) for said in _EXPIRED):
         # Not an UnauthenticatedError, which is not retried: those of an `aws` connection are new in each try.
-        return ServiceUnavailableError(
+        return spec_errors.ServiceUnavailableError(
             f"{where}: the credentials have expired; a storage.session_token cannot be renewed while a task "
             "runs: set a new one, or give executors a role instead"
         )
-    return ServiceUnavailableError(f"{where} returned an unexpected response: {reason}")
+    return spec_errors.ServiceUnavailableError(f"{where} returned an unexpected response: {reason}")
 
 
 def is_storage_error(error: BaseException) -> bool:
@@ -87,16 +83,18 @@ def is_storage_error(error: BaseException) -> bool:
     return isinstance(error, OSError) or (isinstance(error, ValueError) and _LANCE_IO in str(error))
 
 
-def invalid_option(location: str, key: str, expected: str) -> InvalidInputError:
+def invalid_option(location: str, key: str, expected: str) -> spec_errors.InvalidInputError:
     """Return the error for an option with an invalid value, which is not shown."""
-    return InvalidInputError(
+    return spec_errors.InvalidInputError(
         f"storage at {redact(location)}: property 'storage.{key}' is invalid; expected: {expected}"
     )
 
 
-def invalid_url(error: Exception, location: str, secrets: Collection[str] = ()) -> InvalidInputError:
+def invalid_url(
+    error: Exception, location: str, secrets: Collection[str] = ()
+) -> spec_errors.InvalidInputError:
     """Return the error for a location that the store can't open."""
-    return InvalidInputError(
+    return spec_errors.InvalidInputError(
         f"storage at {redact(location, secrets)} cannot be opened: {_reason(error, secrets)}; check "
         "the location's scheme and host, and the storage.* properties"
     )

@@ -11,8 +11,8 @@ from urllib.parse import quote, urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from lance_namespace.errors import InvalidInputError
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import is_local, location_fault, normalize
 
 FORMAT = "2.2"
@@ -38,11 +38,11 @@ def with_blobs(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
     """
     for name in columns:
         if name not in schema.names:
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"blob_columns: the rows have no column {name!r}; columns: {schema.names}"
             )
         if not fits_blob(found := schema.field(name).type):
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"blob_columns: column {name!r} is {found}; expected binary (the bytes), string (the URI of "
                 "a file), or struct<uri: string, position: bigint, size: bigint> (a range of a file)"
             )
@@ -66,7 +66,7 @@ def check_format(schema: pa.Schema, data_storage_version: str | None, argument: 
     if data_storage_version is None:
         return FORMAT
     if _number(data_storage_version) < _number(FORMAT):
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"{argument}: expected {FORMAT} or newer for the blob column {blobs[0]!r}, "
             f"got {data_storage_version!r}"
         )

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from lance_namespace.errors import InvalidInputError, InvalidTableStateError
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.blobs.blob_columns import REFERENCE, is_blob
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class BlobReads:
         columns = [column.name for column in schema if is_blob(column.type)]
         for name, wanted in (blobs or {}).items():
             if name not in columns:
-                raise InvalidInputError(
+                raise spec_errors.InvalidInputError(
                     f"blobs: {name!r} isn't one of the blob columns to read: {columns or 'none'}"
                 )
             _check_range(name, wanted)
@@ -159,7 +159,7 @@ def _check_range(column: str, wanted: object) -> None:
         return
     numbers = isinstance(wanted, tuple | list) and len(wanted) == 2 and all(type(n) is int for n in wanted)
     if not numbers or wanted[0] < 0 or wanted[1] < 1:  # type: ignore[index]
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"blobs[{column!r}]: expected 'all', or the first byte's position and the number of bytes, "
             f"such as (0, 65536); got {wanted!r}"
         )
@@ -192,7 +192,7 @@ def _explained(column: str) -> Iterator[None]:
     except ValueError as error:
         if "Not found" not in str(error):
             raise
-        raise InvalidTableStateError(
+        raise spec_errors.InvalidTableStateError(
             f"column {column}: a row refers to a file that does not exist; restore it, delete the row, or "
             f"read the column as references ({error})"
         ) from error

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from lance_namespace.errors import InvalidInputError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.version_tags import list_tags
@@ -67,7 +66,7 @@ def find_bookmark(
         if tag is None:
             return find_expiry(files, name, latest.version)
         if not is_on_main(tag):
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"table {target.id}: tag {name!r} names a version of branch {tag['branch']!r}, and only the "
                 "main line of a table can be read by a bookmark; choose another name"
             )

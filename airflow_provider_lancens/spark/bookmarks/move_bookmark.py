@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from lance_namespace.errors import ConcurrentModificationError, InvalidInputError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage.version_tags import (
     delete_tag,
@@ -55,7 +54,7 @@ def move_bookmark(
     try:
         check_expires_after(expires_after)
     except ValueError as error:
-        raise InvalidInputError(str(error)) from error
+        raise spec_errors.InvalidInputError(str(error)) from error
     with resolved_table(namespace, table) as target:
         target.check_version(version)
         _move(target.open(version), name, version, expires_after)
@@ -95,7 +94,7 @@ def _move(dataset: LanceDataset, name: str, version: int, expires_after: timedel
             return
         else:
             replace_metadata(dataset, name, metadata)
-    raise ConcurrentModificationError(
+    raise spec_errors.ConcurrentModificationError(
         f"bookmark {name!r}: other clients set or delete this tag at the same time; use a name of its own "
         "for each consumer, and run it again"
     )

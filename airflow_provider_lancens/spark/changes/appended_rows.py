@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
-from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt, column_ids
 from airflow_provider_lancens.spark.changes.row_images import LABELS, labeled
@@ -125,13 +125,13 @@ def _labels(version: int) -> list[pa.Scalar]:
 
 def _is_append(target: ResolvedTable, version: int, transaction: Transaction | None) -> bool:
     if transaction is None:
-        raise TableVersionNotFoundError(
+        raise spec_errors.TableVersionNotFoundError(
             f"table {target.id}: version {version} was cleaned up, and the table has no stable row ids, by "
             "which its changes could be told without it"
         )
     kind = type(transaction.operation).__name__
     if kind != "Append" and not is_maintenance(transaction):
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"table {target.id}: version {version} is no append ({kind}), and the table has no stable row "
             "ids, by which changes of rows could be told; they are given to a table by its first write, with "
             "enable_stable_row_ids=True"

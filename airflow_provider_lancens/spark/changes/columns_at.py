@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
-from lance_namespace.errors import InvalidInputError
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.blobs.blob_columns import is_blob
 from airflow_provider_lancens.spark.commit.table_changes import field_ids
 from airflow_provider_lancens.spark.read.table_reader import projected_columns
@@ -104,7 +104,7 @@ def readable_columns(target: ResolvedTable, newest: LanceDataset, names: Sequenc
     """
     schema = projected_columns(target, newest.schema, names)
     if blobs := [field.name for field in schema if is_blob(field.type)]:
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"table {target.id}: columns: {blobs} contain blobs, which are no part of changes; leave them "
             "out with columns=[...]"
         )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Self, get_args
 
-from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.spark.changes.appended_rows import (
@@ -96,7 +95,7 @@ def read_changes(
             contains blobs, or the changes can't be told.
     """
     if if_unavailable not in get_args(IfUnavailable):
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"if_unavailable={if_unavailable!r}; allowed: {', '.join(get_args(IfUnavailable))}"
         )
     with resolved_table(namespace, table) as target:
@@ -108,12 +107,12 @@ def read_changes(
         if after_version is None:
             return read.everything(INSERT)
         if after_version > version:
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"table {target.id}: after_version={after_version} is newer than version={version}"
             )
         try:
             return read.changes(_opened(target, after_version))
-        except (InvalidInputError, TableVersionNotFoundError):
+        except (spec_errors.InvalidInputError, spec_errors.TableVersionNotFoundError):
             if if_unavailable == "fail":
                 raise
             return read.everything(SNAPSHOT)
@@ -122,8 +121,8 @@ def read_changes(
 def _opened(target: ResolvedTable, version: int) -> LanceDataset:
     try:
         target.check_version(version)
-    except TableVersionNotFoundError as error:
-        raise TableVersionNotFoundError(
+    except spec_errors.TableVersionNotFoundError as error:
+        raise spec_errors.TableVersionNotFoundError(
             f"table {target.id}: after_version={version} was cleaned up, or has not been written; keep the "
             "versions that a consumer needs by a tag, or read the whole table with if_unavailable='read_all'"
         ) from error

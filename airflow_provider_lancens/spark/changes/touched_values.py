@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.changes.changed_fragments import ChangedFragment, changed_fragments
 from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt, ids_of
@@ -56,7 +56,7 @@ def touched_values(
         for values in _changed(before, after, schema):
             found.update(values.unique().to_pylist())
             if len(found) > _MOST:
-                raise InvalidInputError(
+                raise spec_errors.InvalidInputError(
                     f"table {target.id}: column {column!r} has more than {_MOST} values in the changed rows; "
                     "expected a column such as a day"
                 )
@@ -68,7 +68,9 @@ def _opened(target: ResolvedTable, version: int) -> LanceDataset:
         return target.open(version)
     except (OSError, ValueError) as error:
         target.check_version(version)
-        raise TableVersionNotFoundError(f"table {target.id}: version {version} can't be opened") from error
+        raise spec_errors.TableVersionNotFoundError(
+            f"table {target.id}: version {version} can't be opened"
+        ) from error
 
 
 def _changed(before: LanceDataset | None, after: LanceDataset, schema: pa.Schema) -> Iterator[pa.Array]:

@@ -13,9 +13,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lance_namespace.errors import ConcurrentModificationError
-
-from airflow_provider_lancens.spark.commit.single_version_commit import LANCE_ERRORS, SingleVersionCommit
+from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease
 from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedCommit, KeyedWrite
@@ -23,6 +22,8 @@ from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 if TYPE_CHECKING:
     from lance import LanceDataset
+
+    from airflow_provider_lancens.spark.commit.single_version_commit import SingleVersionCommit
 
 _ATTEMPTS = 100
 _MAX_PAUSE = 2.0  # seconds
@@ -61,6 +62,8 @@ class Committer:
             TableAlreadyExistsError: (5) `change` creates the data set, which already exists.
             ServiceUnavailableError: (17) the storage or the metastore failed, and nothing was committed.
         """
+        from airflow_provider_lancens.spark.commit.single_version_commit import SingleVersionCommit
+
         attempts = self.attempts or KeyAttempts(self.target, self.write)
         failure: Exception | None = None
         for attempt in range(_ATTEMPTS):
@@ -84,7 +87,7 @@ class Committer:
                 return CommitOutcome(commit, made_here=True)
             failure = fence.failure
             pause(attempt)
-        raise ConcurrentModificationError(
+        raise spec_errors.ConcurrentModificationError(
             f"table {self.target.id}: conflicted with other writers' commits in all {_ATTEMPTS} "
             "attempts; nothing was committed, run it again"
         )
@@ -119,7 +122,7 @@ class Committer:
 
     def _found(self, found: KeyedCommit, *, made_here: bool) -> CommitOutcome:
         if not made_here and not self.write.is_done_by(found):
-            raise ConcurrentModificationError(
+            raise spec_errors.ConcurrentModificationError(
                 f"table {self.target.id}: meanwhile another driver committed different data under "
                 f"idempotency key {self.write.key!r} as version {found.version}; nothing was committed, "
                 "run it again"
@@ -131,7 +134,7 @@ class Committer:
 
         if not isinstance(error, CommitConflictError):
             return error
-        return ConcurrentModificationError(
+        return spec_errors.ConcurrentModificationError(
             f"table {self.target.id}: conflicts with a concurrent commit; nothing was committed, "
             f"run it again ({error})"
         )

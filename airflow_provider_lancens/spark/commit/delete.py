@@ -6,8 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
 from airflow_provider_lancens.spark.commit.row_deletions import RowDeletions
@@ -59,7 +58,7 @@ def delete_rows(
         ConcurrentModificationError: (14) every attempt lost to a commit of another writer.
     """
     if on_existing_key not in ("skip", "write_again"):
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"on_existing_key: expected skip or write_again for a deletion, got {on_existing_key!r}"
         )
     request = WriteRequest(  # only to look up its key
@@ -81,11 +80,11 @@ def delete_rows(
 def _delete(lookup: KeyLookup, where: str) -> CommitOutcome:
     target, base = lookup.target, lookup.latest
     if base is None:
-        raise TableVersionNotFoundError(
+        raise spec_errors.TableVersionNotFoundError(
             f"table {target.id} is declared, but nothing has been written to it yet"
         )
     if not where.strip():
-        raise InvalidInputError(f"table {target.id}: where: expected a condition, got blank text")
+        raise spec_errors.InvalidInputError(f"table {target.id}: where: expected a condition, got blank text")
     check_filter(target, base, where)
     change = Deletion(str(target.id), base.version, base.schema, [], where)
     with (

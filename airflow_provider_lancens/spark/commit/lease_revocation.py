@@ -18,11 +18,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from lance_namespace.errors import ConcurrentModificationError, ServiceUnavailableError
-
+from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 from airflow_provider_lancens.spark.commit.committer import pause
-from airflow_provider_lancens.spark.commit.single_version_commit import LANCE_ERRORS, SingleVersionCommit
 from airflow_provider_lancens.spark.commit.write_lease import REVOKED, LeaseRecord
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
@@ -82,6 +81,8 @@ def _commit_barrier(target: ResolvedTable) -> int:
     """Commit a version that changes nothing; another writer's commit of that version has the same effect."""
     from lance import LanceOperation, Transaction
 
+    from airflow_provider_lancens.spark.commit.single_version_commit import SingleVersionCommit
+
     seen = target.latest_version() or 0
     for attempt in range(_ATTEMPTS):
         fence = SingleVersionCommit(target.versions, None, target, seen)
@@ -92,12 +93,12 @@ def _commit_barrier(target: ResolvedTable) -> int:
             if (latest := target.latest_version() or 0) > seen:
                 return latest
             refusal = fence.error_of(error)
-            if not isinstance(refusal, ConcurrentModificationError):
+            if not isinstance(refusal, spec_errors.ConcurrentModificationError):
                 raise refusal from error
             pause(attempt)  # the catalog table was changed, but not its version
         else:
             return seen + 1
-    raise ServiceUnavailableError(
+    raise spec_errors.ServiceUnavailableError(
         f"table {target.id}: other writers changed its catalog table in all {_ATTEMPTS} attempts, "
         "so the leases of writes presumed dead could not be revoked; nothing was removed, run it "
         "again"

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lance_namespace import LanceNamespace
-from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.redaction import redact
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease
 
@@ -57,7 +57,7 @@ class LeasedCommits(NamespaceProxy):
 
     lease: WriteLease | None
     """The writer's lease; None if it writes no files that a clean-up could remove."""
-    _error: LanceNamespaceError | None = field(default=None, init=False, repr=False)
+    _error: spec_errors.LanceNamespaceError | None = field(default=None, init=False, repr=False)
 
     def create_table_version(self, request: Any) -> models.CreateTableVersionResponse:
         """Check the lease, then forward the request.
@@ -67,7 +67,7 @@ class LeasedCommits(NamespaceProxy):
         """
         try:
             made = self._create(request)
-        except LanceNamespaceError as error:
+        except spec_errors.LanceNamespaceError as error:
             self._error = error
             raise
         self._error = None
@@ -91,6 +91,8 @@ class LeasedCommits(NamespaceProxy):
         """Whether the last commit was refused, or may not have been made."""
         return self._error is not None
 
-    def error_of(self, error: Exception) -> LanceNamespaceError:
+    def error_of(self, error: Exception) -> spec_errors.LanceNamespaceError:
         """Return the error to raise when Lance's commit failed with this one."""
-        return self._error or ServiceUnavailableError(f"storage or metastore failed: {redact(str(error))}")
+        return self._error or spec_errors.ServiceUnavailableError(
+            f"storage or metastore failed: {redact(str(error))}"
+        )

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lance_namespace.errors import InvalidInputError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.commit.row_deletions import RowDeletions
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, Overwrite, TableChange
 from airflow_provider_lancens.spark.keys import KeyedCommit
@@ -110,7 +109,7 @@ def _appended_rows(dataset: LanceDataset, commit: KeyedCommit, table: str) -> Ap
             f"cannot undo version {commit.version}: its rows were deleted or changed since, or compacted"
         )
         problem += "" if dataset.has_stable_row_ids else " without stable row ids"
-    raise InvalidInputError(f"table {table}: on_existing_key: {problem}; {_ADVICE}")
+    raise spec_errors.InvalidInputError(f"table {table}: on_existing_key: {problem}; {_ADVICE}")
 
 
 def _check_only_maintained(dataset: LanceDataset, commit: KeyedCommit, table: str) -> None:
@@ -120,7 +119,7 @@ def _check_only_maintained(dataset: LanceDataset, commit: KeyedCommit, table: st
         InvalidInputError: (13) others have changed rows since, or that cannot be determined any more.
     """
     if data_changed(dataset, since=commit.version):
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"table {table}: on_existing_key: cannot replace version {commit.version}, an "
             "overwrite: other writers have changed rows since, which would be lost; use "
             "on_existing_key='write_again' if that is intended"

@@ -14,17 +14,18 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from lance_namespace.errors import ConcurrentModificationError, InvalidInputError
-
+from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS
 from airflow_provider_lancens.namespace.storage.storage_errors import is_storage_error
 from airflow_provider_lancens.spark.commit.committer import pause
-from airflow_provider_lancens.spark.commit.single_version_commit import LANCE_ERRORS, SingleVersionCommit
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease
 from airflow_provider_lancens.spark.table.dataset_ref import VersionAuthority
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 if TYPE_CHECKING:
     from lance import LanceDataset
+
+    from airflow_provider_lancens.spark.commit.single_version_commit import SingleVersionCommit
 
 _ATTEMPTS = 100
 _INVALID = re.compile(r"^(Invalid user input|LanceError\((Arrow|Schema)\)|Received literal)")
@@ -83,13 +84,15 @@ class SchemaCommits:
                 if is_made or (is_made is None and _text(following) != step.description):
                     self.made.append((base + 1, step.description))
                 step = following
-        raise ConcurrentModificationError(
+        raise spec_errors.ConcurrentModificationError(
             f"table {self.target.id}: the change of its columns conflicted with other writers' commits in "
             f"all {_ATTEMPTS} attempts; run it again"
         )
 
     def _commit(self, step: SchemaStep, base: int, lease: WriteLease) -> bool | None:
         """Return whether this made the version after `base`, and not another writer; None if unknown."""
+        from airflow_provider_lancens.spark.commit.single_version_commit import SingleVersionCommit
+
         fence = SingleVersionCommit(self.target.versions, lease, self.target, base)
         fenced = replace(self.target.dataset, decider=VersionAuthority(fence, self.target.id.parts))
         try:
@@ -103,14 +106,14 @@ class SchemaCommits:
     def _check_retry(self, step: SchemaStep, fence: SingleVersionCommit, base: int, error: Exception) -> None:
         if fence.has_failed:
             refusal = fence.error_of(error)
-            if not isinstance(refusal, ConcurrentModificationError):
+            if not isinstance(refusal, spec_errors.ConcurrentModificationError):
                 raise refusal from error
         self.target.check_not_bypassed(base)
         if fence.was_requested:
             return  # the catalog table was changed, but not its version
         text = str(error)
         if _INVALID.match(text) or not is_storage_error(error):
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"table {self.target.id}: Lance refuses a change that {step.description}: "
                 f"{_SOURCE_LINE.sub('', text)}"
             ) from error
@@ -119,7 +122,7 @@ class SchemaCommits:
     def _newest(self) -> LanceDataset:
         latest = self.target.open_latest()
         if latest is None:
-            raise ConcurrentModificationError(
+            raise spec_errors.ConcurrentModificationError(
                 f"table {self.target.id}: its data set was removed while its columns were changed; run it "
                 "again"
             )

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lance_namespace.errors import ConcurrentModificationError
 from lance_namespace_urllib3_client import models
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.manifests import staged_name
 from airflow_provider_lancens.namespace.storage.object_store import VERSIONS
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
@@ -23,9 +23,6 @@ from airflow_provider_lancens.spark.table.storage_versions import StorageVersion
 
 if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
-
-LANCE_ERRORS = (OSError, RuntimeError, ValueError)
-"""What Lance raises for any failure of a commit."""
 
 
 @dataclass(eq=False)
@@ -103,13 +100,13 @@ class SingleVersionCommit(LeasedCommits):
             # Lance reads the versions in between by path, and would continue; its staged file is left behind.
             manifests = self.target.dataset.manifests
             manifests.remove(f"{VERSIONS}/{staged_name(request['manifest_path'])}")
-            raise ConcurrentModificationError(
+            raise spec_errors.ConcurrentModificationError(
                 f"expected a request for version {self.base_version + 1}, but Lance requested version "
                 f"{request['version']}"
             )
         try:
             return super().create_table_version(request)
-        except ConcurrentModificationError:
+        except spec_errors.ConcurrentModificationError:
             raise
         except Exception as error:  # of any type: the driver must know that the outcome is unknown
             self.failure = error

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lance_namespace.errors import ConcurrentModificationError, TableAlreadyExistsError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.keys import Counts
 from airflow_provider_lancens.spark.table.history import data_changed
 
@@ -90,9 +89,9 @@ class TableChange:
 
         return CommitStep(LanceOperation.Overwrite(self.schema, list(self.fragments)), read_version)
 
-    def _conflict(self, what: str) -> ConcurrentModificationError:
+    def _conflict(self, what: str) -> spec_errors.ConcurrentModificationError:
         since = "without a data set" if self.base is None else f"version {self.base}"
-        return ConcurrentModificationError(
+        return spec_errors.ConcurrentModificationError(
             f"table {self.table}: {what} since this write began ({since}); "
             "nothing was committed, run it again"
         )
@@ -169,9 +168,9 @@ KINDS: dict[str, type[TableChange]] = {"append": Append, "overwrite": Overwrite,
 """The kinds of changes by mode."""
 
 
-def already_exists(table: str, version: int) -> TableAlreadyExistsError:
+def already_exists(table: str, version: int) -> spec_errors.TableAlreadyExistsError:
     """Return the error of a `create` on a table that has a data set."""
-    return TableAlreadyExistsError(
+    return spec_errors.TableAlreadyExistsError(
         f"table {table}: mode 'create' writes the first version, but version {version} exists; "
         "append to it or overwrite it"
     )

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from lance_namespace.errors import InvalidInputError
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
 from airflow_provider_lancens.spark.table.history import data_changed, fragments_since
@@ -80,19 +80,19 @@ def check_keys(on: Sequence[str], schema: pa.Schema, table: str) -> None:
         InvalidInputError: (13) a column doesn't exist, is named twice, or has a type that cannot be a key.
     """
     if len(set(on)) < len(on):
-        raise InvalidInputError(f"table {table}: on: a column is listed twice in {list(on)}")
+        raise spec_errors.InvalidInputError(f"table {table}: on: a column is listed twice in {list(on)}")
     for name in on:
         if name not in schema.names:
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"table {table}: on: column {name!r} does not exist; columns: {schema.names}"
             )
         if '"' in name:
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"table {table}: on: Lance cannot match rows by column {name!r}, whose name "
                 "contains a double quote; rename it, or upsert by other columns"
             )
         if pa.types.is_nested(schema.field(name).type) or pa.types.is_null(schema.field(name).type):
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"table {table}: on: column {name!r} is {schema.field(name).type}, which cannot be "
                 "a key; allowed: columns of non-nested types"
             )
@@ -140,7 +140,7 @@ def _read_batches(dataset: DatasetRef, path: str, schema: pa.Schema) -> list[pa.
 def _check_not_null(keys: pa.Table, table: str) -> None:
     with_nulls = [name for name in keys.column_names if keys[name].null_count]
     if with_nulls:
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"table {table}: on: {', '.join(with_nulls)} is null in {keys[with_nulls[0]].null_count} rows "
             "of the source, which cannot match any row; filter those rows out; nothing was "
             "committed"
@@ -153,7 +153,7 @@ def _check_unique(keys: pa.Table, table: str) -> None:
     duplicates = counts.filter(pc.greater(counts.column(counts.num_columns - 1), 1))
     if duplicates.num_rows:
         examples = duplicates.select(range(len(keys.column_names))).slice(0, _EXAMPLES).to_pylist()
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"table {table}: on: {duplicates.num_rows} keys are in more than one row of the source, "
             f"such as {', '.join(map(str, examples))}; keep one row of each; nothing was committed"
         )

@@ -19,8 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from lance_namespace.errors import ConcurrentModificationError, LanceNamespaceError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import is_local, normalize
 from airflow_provider_lancens.namespace.storage.object_store import RECORDED, storage_errors
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
@@ -66,7 +65,7 @@ class WriteLease:
     def _held(self) -> StoredFile:
         held = self.files.stat(self.path)
         if held is None:
-            raise ConcurrentModificationError(
+            raise spec_errors.ConcurrentModificationError(
                 f"{self.files.location}: a clean-up presumed this write dead, since its lease had "
                 "expired, and may have removed its files; nothing was committed, run it again"
             )
@@ -114,14 +113,14 @@ class WriteLease:
         while not done.wait(REFRESH):
             try:
                 self.refresh()
-            except LanceNamespaceError as error:
+            except spec_errors.LanceNamespaceError as error:
                 _log.warning("The lease of a running write could not be renewed: %s", error)
 
     def end(self) -> None:
         """Release the lease, which may have been revoked."""
         try:
             self.files.remove(self.path, self.path + HEARTBEAT, *self.leftovers)
-        except LanceNamespaceError as error:
+        except spec_errors.LanceNamespaceError as error:
             _log.warning(
                 "The lease of a finished write could not be removed; a clean-up will remove it: %s", error
             )

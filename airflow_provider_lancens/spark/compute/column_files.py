@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
-from airflow_provider_lancens.spark.table.credential_vendor import vendor_arguments
-from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
+from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, vendor_arguments
 from airflow_provider_lancens.spark.table.history import COMPUTED_FILES
 
 if TYPE_CHECKING:

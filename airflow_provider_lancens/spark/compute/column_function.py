@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from lance_namespace.errors import InvalidInputError
+
+from airflow_provider_lancens import spec_errors
 
 Function = Callable[..., Any]
 """``function(batch)``, or ``function(batch, made)`` with what `setup` has made in the same worker."""
@@ -94,12 +95,14 @@ def resolved(function: Function | str, argument: str) -> Function:
         try:
             function = getattr(import_module(module), name)
         except (ImportError, AttributeError, ValueError) as error:
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"{argument}: expected a function or its path such as 'module.function', got "
                 f"{function!r}: {error}"
             ) from error
     if not callable(function):
-        raise InvalidInputError(f"{argument}: expected a function, got a {type(function).__name__}")
+        raise spec_errors.InvalidInputError(
+            f"{argument}: expected a function, got a {type(function).__name__}"
+        )
     return function
 
 
@@ -119,7 +122,7 @@ def _pickled(function: Function, setup: Function | None) -> bytes:
         try:
             return cloudpickle.dumps((function, setup))  # type: ignore[no-any-return,no-untyped-call]
         except Exception as error:  # of any type: objects raise what they like
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"function, setup: cannot be pickled for Spark's executors; create what can't be pickled, "
                 f"such as a model, in setup: {type(error).__name__}: {error}"
             ) from error

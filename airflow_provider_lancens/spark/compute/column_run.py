@@ -14,8 +14,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from lance_namespace.errors import ConcurrentModificationError, InvalidInputError, UnsupportedOperationError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease
 from airflow_provider_lancens.spark.compute.column_commit import (
     ColumnUpdate,
@@ -86,7 +85,7 @@ class ColumnRun:
                 return
             in_vain = 0 if len(self.versions) > before else in_vain + 1
             if in_vain == _ROUNDS:
-                raise ConcurrentModificationError(
+                raise spec_errors.ConcurrentModificationError(
                     f"table {self.target.id}: other commits rewrote its fragments {_ROUNDS} times while "
                     f"column {self._column!r} was computed for them; run it again once they have ended"
                 )
@@ -114,7 +113,7 @@ class ColumnRun:
             f"table {self.target.id}: column {self._column!r}: the function failed on fragment {fragment}: "
             f"{failure.message}{done}"
         )
-        return InvalidInputError(text) if failure.is_invalid else ColumnFunctionError(text)
+        return spec_errors.InvalidInputError(text) if failure.is_invalid else ColumnFunctionError(text)
 
     def _mark(self) -> None:
         marked = mark_computed(self.target, self.latest, self._column)
@@ -136,7 +135,7 @@ def fragments_left(run: ColumnRun) -> list[int]:
     layout, request = run.request.layout, run.request
     present = [fragment.metadata for fragment in run.latest.get_fragments()]
     if any(fragment.overlays for fragment in present):
-        raise UnsupportedOperationError(
+        raise spec_errors.UnsupportedOperationError(
             f"table {run.target.id}: it has data overlays, which would hide computed values; compact it first"
         )
     own = {file.path for file in run.files}

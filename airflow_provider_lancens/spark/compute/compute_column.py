@@ -10,14 +10,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from lance_namespace.errors import (
-    InvalidInputError,
-    TableColumnNotFoundError,
-    TableSchemaValidationError,
-    TableVersionNotFoundError,
-    UnsupportedOperationError,
-)
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.blobs.blob_columns import is_blob
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
@@ -163,7 +157,7 @@ class _Preparation:
             latest = add_null_column(self.target, latest, added)
         present = latest.schema.field(column).type
         if asked is not None and present != asked:
-            raise TableSchemaValidationError(
+            raise spec_errors.TableSchemaValidationError(
                 f"table {self.target.id}: dtype: column {column!r} is {present}, not {asked}; leave dtype "
                 "out, or choose another column"
             )
@@ -178,9 +172,13 @@ class _Preparation:
                 f"table {table}: column {column!r}: the function failed on a batch without rows, which shows "
                 f"the column's type unless dtype is given: {answer.failure.message}"
             )
-            raise InvalidInputError(text) if answer.failure.is_invalid else ColumnFunctionError(text)
+            raise (
+                spec_errors.InvalidInputError(text)
+                if answer.failure.is_invalid
+                else ColumnFunctionError(text)
+            )
         if answer.result is None or pa.types.is_null(answer.result):
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"table {table}: column {column!r}: the function returned nulls of no type for a batch "
                 "without rows; set dtype"
             )
@@ -208,29 +206,31 @@ def _check_arguments(
     column: str, columns: Sequence[str], batch_rows: int, commit_every: int | None, max_tasks: int | None
 ) -> None:
     if isinstance(columns, str) or not columns:
-        raise InvalidInputError(f"columns: expected a list of at least one column, got {columns!r}")
+        raise spec_errors.InvalidInputError(
+            f"columns: expected a list of at least one column, got {columns!r}"
+        )
     if not isinstance(column, str) or not column:
-        raise InvalidInputError(f"column: expected the name of a column, got {column!r}")
+        raise spec_errors.InvalidInputError(f"column: expected the name of a column, got {column!r}")
     try:
         check_sizes(batch_rows, commit_every, max_tasks)
     except ValueError as error:
-        raise InvalidInputError(str(error)) from error
+        raise spec_errors.InvalidInputError(str(error)) from error
 
 
 def _opened(target: ResolvedTable, columns: Sequence[str]) -> LanceDataset:
     latest = target.open_latest()
     if latest is None:
-        raise TableVersionNotFoundError(
+        raise spec_errors.TableVersionNotFoundError(
             f"table {target.id} is declared, but nothing has been written to it yet"
         )
     target.check_not_bypassed(latest.version)
     if latest.data_storage_version.startswith("0."):
-        raise UnsupportedOperationError(
+        raise spec_errors.UnsupportedOperationError(
             f"table {target.id}: it has file format {latest.data_storage_version}; columns can be computed "
             "from format 2.0 on"
         )
     if missing := [name for name in columns if name not in latest.schema.names]:
-        raise TableColumnNotFoundError(
+        raise spec_errors.TableColumnNotFoundError(
             f"table {target.id}: columns: expected names among {latest.schema.names}, got {missing}"
         )
     return latest
@@ -238,7 +238,7 @@ def _opened(target: ResolvedTable, columns: Sequence[str]) -> LanceDataset:
 
 def _condition(column: str, where: str | None, *, only_missing: bool) -> str | None:
     if where is not None and not where.strip():
-        raise InvalidInputError("where: expected a condition, or None; got blank text")
+        raise spec_errors.InvalidInputError("where: expected a condition, or None; got blank text")
     missing = f"`{column}` IS NULL"
     if where is None:
         return missing if only_missing else None

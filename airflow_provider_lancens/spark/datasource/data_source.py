@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from lance_namespace.errors import InvalidInputError
 from pyspark.sql.datasource import DataSource
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.datasource.source_options import (
     ReadConfig,
     StreamReadConfig,
@@ -83,7 +83,7 @@ class LanceDataSource(DataSource):
         if is_stream(self.options):
             ReadConfig.of(self.options)  # which refuses the options of a stream
         if self._task is None:
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 "schema: a Lance table has its own, which spark.read.schema(...) and CREATE TABLE "
                 "cannot set; select columns with the option 'columns'"
             )

@@ -8,8 +8,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Self, cast
 
-from lance_namespace.errors import InvalidInputError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.options import Mode, WriteOptions, WriteRequest
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
 from airflow_provider_lancens.spark.table.version_lookup import WantedVersion
@@ -81,7 +80,7 @@ class StreamReadConfig:
         _check_known(options, (*_READ, *_STREAM_READ))
         other = options.get("other_changes", "fail")
         if other not in _OTHER_CHANGES:
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"other_changes: expected one of {', '.join(_OTHER_CHANGES)}, got {other!r}"
             )
         return cls(
@@ -111,7 +110,7 @@ def epoch_request(options: Options, overwrite: bool) -> tuple[str, WriteRequest,
     """
     options = {name: options[name] for name in options if name not in _OF_SPARK}
     if keys := [name for name in _KEY if name in options]:
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"{keys[0]}: not allowed for a stream, whose epochs are identified by the query and their number"
         )
     _check_known(options, _EPOCH)
@@ -135,7 +134,9 @@ def write_request(options: Options, overwrite: bool) -> tuple[str, WriteRequest]
 def _request(options: Options, overwrite: bool) -> WriteRequest:
     on = _names("on", options["on"]) if "on" in options else None
     if on and overwrite:
-        raise InvalidInputError("on: an upsert is mode('append'); an overwrite has no key columns")
+        raise spec_errors.InvalidInputError(
+            "on: an upsert is mode('append'); an overwrite has no key columns"
+        )
     key = {name: cast("Any", options[name]) for name in _KEY if name in options}
     mode: Mode = "overwrite" if overwrite else "upsert" if on else "append"
     return WriteRequest(
@@ -166,12 +167,12 @@ def namespace_of(options: Options, bound: NamespaceSpec | None) -> NamespaceSpec
     }
     if bound is not None:
         if properties or _IMPL in options:
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 "namespace.*: this data source belongs to one namespace; leave these options out"
             )
         return bound
     if _IMPL not in options:
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"{_IMPL}: expected 'dir', 'rest' or a dotted path to a class, with its properties as "
             "'namespace.<property>'; or register lance_data_source(namespace)"
         )
@@ -191,21 +192,23 @@ def _layout(options: Options) -> WriteOptions:
     try:
         return WriteOptions(**{name: value for name, value in given.items() if value is not None})
     except ValueError as error:
-        raise InvalidInputError(str(error)) from error
+        raise spec_errors.InvalidInputError(str(error)) from error
 
 
 def _check_known(options: Options, known: Iterable[str]) -> None:
     unknown = sorted(key for key in options if key not in known and not key.startswith(_NAMESPACE))
     if unknown:
         # The values of unknown options aren't shown: they may be secret.
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"options: unknown: {', '.join(unknown)}; allowed: {', '.join(known)} and namespace.*"
         )
 
 
 def _table(options: Options) -> str:
     if "table" not in options:
-        raise InvalidInputError("table: expected an identifier such as 'db$table'; the option is missing")
+        raise spec_errors.InvalidInputError(
+            "table: expected an identifier such as 'db$table'; the option is missing"
+        )
     return options["table"]
 
 
@@ -219,7 +222,9 @@ def _whole(options: Options, name: str, lowest: int = 1) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdecimal() and int(text) >= lowest):
-        raise InvalidInputError(f"{name}: expected a whole number of at least {lowest}, got {text!r}")
+        raise spec_errors.InvalidInputError(
+            f"{name}: expected a whole number of at least {lowest}, got {text!r}"
+        )
     return int(text)
 
 
@@ -228,7 +233,7 @@ def _time(options: Options, name: str) -> datetime | None:
     try:
         return None if text is None else datetime.fromisoformat(text)
     except ValueError:
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"{name}: expected a time such as 2026-11-01T06:00:00+00:00, got {text!r}"
         ) from None
 
@@ -236,7 +241,7 @@ def _time(options: Options, name: str) -> datetime | None:
 def _flag(options: Options, name: str) -> bool | None:
     text = options.get(name)
     if text is not None and text.lower() not in ("true", "false"):
-        raise InvalidInputError(f"{name}: expected true or false, got {text!r}")
+        raise spec_errors.InvalidInputError(f"{name}: expected true or false, got {text!r}")
     return None if text is None else text.lower() == "true"
 
 
@@ -244,7 +249,9 @@ def _names(name: str, text: str) -> list[str]:
     """Parse names separated by commas, or, if a name has a comma, a JSON list."""
     names = _json(name, text) if text.lstrip().startswith("[") else [part.strip() for part in text.split(",")]
     if not all(isinstance(one, str) and one for one in names):
-        raise InvalidInputError(f"{name}: expected names such as 'id, price', or a JSON array, got {text!r}")
+        raise spec_errors.InvalidInputError(
+            f"{name}: expected names such as 'id, price', or a JSON array, got {text!r}"
+        )
     return cast("list[str]", names)
 
 
@@ -252,7 +259,7 @@ def _object(options: Options, name: str, example: str) -> dict[str, Any] | None:
     text = options.get(name)
     found = None if text is None else _json(name, text)
     if found is not None and not isinstance(found, dict):
-        raise InvalidInputError(f"{name}: expected a JSON object such as {example}, got {text!r}")
+        raise spec_errors.InvalidInputError(f"{name}: expected a JSON object such as {example}, got {text!r}")
     return found
 
 
@@ -260,4 +267,4 @@ def _json(name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise InvalidInputError(f"{name}: expected JSON, got {text!r} ({error})") from error
+        raise spec_errors.InvalidInputError(f"{name}: expected JSON, got {text!r} ({error})") from error

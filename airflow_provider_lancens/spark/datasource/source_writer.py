@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from lance_namespace.errors import ConcurrentModificationError
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease
 from airflow_provider_lancens.spark.keys import look_up
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
@@ -119,7 +119,7 @@ def check_location(target: ResolvedTable, plan: WritePlan) -> None:
         ConcurrentModificationError: (14) it isn't.
     """
     if target.dataset.location != plan.task.dataset.location:
-        raise ConcurrentModificationError(
+        raise spec_errors.ConcurrentModificationError(
             f"table {target.id}: its location was {plan.task.dataset.location} when this write "
             f"began, but is {target.dataset.location} now; nothing was committed, run it again"
         )

@@ -9,9 +9,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lance_namespace.errors import InvalidInputError
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.changes.appended_rows import VersionReader, VersionRows
 from airflow_provider_lancens.spark.changes.columns_at import readable_columns
 from airflow_provider_lancens.spark.read.table_reader import check_filter, open_version
@@ -135,5 +135,5 @@ def stream_reader(namespace: NamespaceSpec, config: StreamReadConfig) -> LanceSt
 
         return LimitedStreamReader(namespace, config)
     if config.max_rows is not None:
-        raise InvalidInputError("max_rows_per_batch: requires PySpark 4.2 or newer; leave it out")
+        raise spec_errors.InvalidInputError("max_rows_per_batch: requires PySpark 4.2 or newer; leave it out")
     return UnlimitedStreamReader(namespace, config)

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from lance_namespace.errors import InvalidInputError
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease
 from airflow_provider_lancens.spark.datasource.source_writer import check_location, planned
 from airflow_provider_lancens.spark.keys import look_up
@@ -115,7 +115,7 @@ def _running_query() -> str:
     context = TaskContext.get()
     found = None if context is None else context.getLocalProperty(QUERY_ID)
     if not found:
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             "query: Spark doesn't tell which streaming query this is; give it a name that no other query of "
             "the table has, by the option 'query'"
         )

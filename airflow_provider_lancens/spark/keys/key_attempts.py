@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
-from lance_namespace.errors import LanceNamespaceError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.keys.key_index import KeyIndex, checkpoint_below, mark_complete
 from airflow_provider_lancens.spark.keys.key_records import (
     KeyRecord,
@@ -156,7 +155,7 @@ class KeyAttempts:
             self._confirm(commit)
             if latest is not None and commit.checkpoint is None and commit.version % MAX_BEHIND == 0:
                 KeyIndex.of(self.target.dataset.manifests).checkpoint.advance(latest)
-        except LanceNamespaceError as error:
+        except spec_errors.LanceNamespaceError as error:
             _log.warning(
                 "Table %s: version %d is committed, but its idempotency key could not be confirmed; a "
                 "rerun does that as long as the version is kept: %s",

@@ -8,8 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
-from lance_namespace.errors import InvalidInputError, InvalidTableStateError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import is_local
 from airflow_provider_lancens.spark.keys.key_index import remove_leftovers
 from airflow_provider_lancens.spark.keys.key_records import confirm, digest, is_unique, unique_key
@@ -121,7 +120,7 @@ def _find(lookup: KeyLookup, listed: ListedRecords | None) -> KeyedCommit | None
     try:
         search = RecordSearch.of(target, latest, write.key, listed)
         found = search.commit()
-    except InvalidTableStateError:
+    except spec_errors.InvalidTableStateError:
         if not writes_regardless:
             raise
         return None
@@ -130,9 +129,9 @@ def _find(lookup: KeyLookup, listed: ListedRecords | None) -> KeyedCommit | None
     return found
 
 
-def _different_data(lookup: KeyLookup, found: KeyedCommit) -> InvalidInputError:
+def _different_data(lookup: KeyLookup, found: KeyedCommit) -> spec_errors.InvalidInputError:
     write = lookup.write
-    return InvalidInputError(
+    return spec_errors.InvalidInputError(
         f"table {lookup.target.id}: version {found.version} was committed under idempotency key "
         f"{write.key!r} with different data (fingerprint {found.fingerprint}, now {write.fingerprint}); "
         "nothing was written. Use another key to write this data as well, or on_existing_key='replace', "

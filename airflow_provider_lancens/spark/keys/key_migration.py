@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from lance_namespace.errors import InvalidTableStateError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.table_properties import WRITES
 from airflow_provider_lancens.spark.keys.key_index import KeyIndex, mark_complete
 from airflow_provider_lancens.spark.keys.key_records import (
@@ -93,7 +92,7 @@ def _logged(target: ResolvedTable, latest: LanceDataset) -> Iterator[tuple[KeyRe
             for key, version, fingerprint, *counts in writes
         ]
     except (TypeError, ValueError) as error:
-        raise InvalidTableStateError(
+        raise spec_errors.InvalidTableStateError(
             f"table {target.id}: the catalog table's parameter {WRITES!r} cannot be parsed: {error}; remove "
             "it, after which the keys of versions that were cleaned up are unknown"
         ) from error

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, TypeAlias
 
-from lance_namespace.errors import InvalidInputError, InvalidTableStateError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.spark.keys.expired_keys import ExpiredKeys
 from airflow_provider_lancens.spark.keys.key_index import KeyIndex
@@ -150,14 +149,14 @@ class RecordSearch:
             InvalidInputError: (13) it was committed, and has expired.
         """
         if self.index.has_expired and ExpiredKeys(self.files).contain(digest(self.key)):
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"table {self.target.id}: idempotency key {self.key!r} was committed, and has expired "
                 "since by keep_keys of a clean-up; nothing was written. on_existing_key='write_again' writes "
                 "regardless of that"
             )
 
-    def _unknown(self, record: KeyRecord) -> InvalidTableStateError:
-        return InvalidTableStateError(
+    def _unknown(self, record: KeyRecord) -> spec_errors.InvalidTableStateError:
+        return spec_errors.InvalidTableStateError(
             f"table {self.target.id}: cannot determine whether idempotency key {self.key!r} was committed: "
             f"an earlier run was interrupted while it committed version {record.version}, which another "
             "client has cleaned up since; nothing was written. If its rows are in the table, call "

@@ -8,12 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from lance_namespace.errors import (
-    ConcurrentModificationError,
-    InvalidInputError,
-    UnsupportedOperationError,
-)
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage import purge
 from airflow_provider_lancens.namespace.storage.version_tags import list_tags
@@ -148,7 +143,7 @@ def _shut_out_dead_writes(opened: MaintainedTable, now: datetime) -> bool:
     records = pending_revocations(files)
     for lease in long_running:
         if lease.refreshed >= now - _SILENCE:
-            raise ConcurrentModificationError(
+            raise spec_errors.ConcurrentModificationError(
                 f"table {opened.target.id}: a write has been running since "
                 f"{lease.began:%Y-%m-%d %H:%M} UTC, and its files older than a week would be "
                 "removed; nothing was removed, run it again when that write has ended"
@@ -179,7 +174,7 @@ def _check_unlinked(opened: MaintainedTable) -> None:
     location = opened.target.dataset.location
     foreign = purge.first_foreign_path(location)
     if foreign is not None:
-        raise UnsupportedOperationError(
+        raise spec_errors.UnsupportedOperationError(
             f"table {opened.target.id}: {foreign} is a symbolic link or another data set inside "
             "the table's own, and a clean-up would delete its contents; move it out of the table's "
             "location first"
@@ -209,4 +204,4 @@ def _check(older_than: timedelta, keep_versions: int, keep_keys: timedelta | Non
     try:
         check_retention(older_than, keep_versions, keep_keys=keep_keys)
     except ValueError as error:
-        raise InvalidInputError(str(error)) from error
+        raise spec_errors.InvalidInputError(str(error)) from error

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lance_namespace.errors import InvalidInputError, TableIndexAlreadyExistsError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.maintenance.decisions import Coverage, same_type
@@ -147,12 +146,12 @@ def _checked(
     column: str, index_type: str, name: str | None, if_exists: str, segments: int, options: Mapping[str, Any]
 ) -> IndexSpec:
     if if_exists not in IF_INDEX_EXISTS:
-        raise InvalidInputError(f"if_exists={if_exists!r}; allowed: {', '.join(IF_INDEX_EXISTS)}")
+        raise spec_errors.InvalidInputError(f"if_exists={if_exists!r}; allowed: {', '.join(IF_INDEX_EXISTS)}")
     try:
         check_positive("segments", segments)
         return IndexSpec(column, index_type, name or "", options)
     except ValueError as error:
-        raise InvalidInputError(str(error)) from error
+        raise spec_errors.InvalidInputError(str(error)) from error
 
 
 def _what_to_build(
@@ -176,7 +175,7 @@ def _whole_index(opened: MaintainedTable, spec: IndexSpec) -> Extension:
     table, dataset = str(opened.target.id), opened.dataset
     fragments = dataset.get_fragments()
     if not fragments:
-        raise InvalidInputError(f"table {table}: version {opened.version} has no rows to index")
+        raise spec_errors.InvalidInputError(f"table {table}: version {opened.version} has no rows to index")
     return Extension(fragments, train(table, dataset, spec) if spec.is_vector else spec.options)
 
 
@@ -187,7 +186,7 @@ def _check_may_exist(
     fits = same_type(present.index_type, spec.index_type) or if_exists == "replace"
     if same_column and fits and if_exists != "fail":
         return
-    raise TableIndexAlreadyExistsError(
+    raise spec_errors.TableIndexAlreadyExistsError(
         f"table {opened.target.id}: index {spec.name!r} already exists as {present.index_type} on "
         f"{', '.join(present.field_names)}; if_exists={if_exists!r} does not replace it by "
         f"{spec.index_type} on {spec.column}: choose another name"

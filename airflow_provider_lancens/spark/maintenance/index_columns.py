@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as kinds
-from lance_namespace.errors import InvalidInputError, TableColumnNotFoundError
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.maintenance.maintenance_options import TEXT_TYPE, IndexSpec
 
 
@@ -25,13 +25,13 @@ def check_column(table: str, spec: IndexSpec, schema: pa.Schema) -> None:
         InvalidInputError: (13) the column's type can't have this index, or a vector can't be divided so.
     """
     if spec.column not in schema.names:
-        raise TableColumnNotFoundError(
+        raise spec_errors.TableColumnNotFoundError(
             f"table {table}: column={spec.column!r} does not exist; columns: {schema.names}"
         )
     arrow = schema.field(spec.column).type
     fits, wanted = _FITTING.get(spec.index_type, _VECTOR if spec.is_vector else _ORDERED)
     if not fits(arrow):
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"table {table}: column {spec.column} is {arrow}; index_type {spec.index_type!r} "
             f"requires {wanted}"
         )
@@ -51,7 +51,7 @@ def _check_divisible(table: str, spec: IndexSpec, dimension: int) -> None:
     parts = sub_vectors(spec, dimension)
     if parts is None or not _divides(spec, parts, dimension):
         divisors = [n for n in range(1, dimension + 1) if _divides(spec, n, dimension)]
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"table {table}: column {spec.column} has {dimension} dimensions; "
             f"options['num_sub_vectors'] is {parts}, but must divide them; allowed: {divisors}"
         )

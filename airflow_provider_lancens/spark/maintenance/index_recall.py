@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from lance_namespace.errors import InvalidInputError, TableColumnNotFoundError
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.maintenance.index_training import metric_of
@@ -59,7 +59,7 @@ def measure_recall(
         for name, value in {"queries": queries, "k": k, **search}.items():
             check_positive(name, value)
     except ValueError as error:
-        raise InvalidInputError(str(error)) from error
+        raise spec_errors.InvalidInputError(str(error)) from error
     with table_state(namespace, table) as state:
         reference = state.target.dataset
         with storage_failures(reference.location, reference.storage_options):
@@ -74,16 +74,20 @@ def measure_recall(
 
 def _sample(table: str, dataset: LanceDataset, column: str, queries: int) -> list[Any]:
     if column not in dataset.schema.names:
-        raise TableColumnNotFoundError(
+        raise spec_errors.TableColumnNotFoundError(
             f"table {table}: column={column!r} does not exist; columns: {dataset.schema.names}"
         )
     if not pa.types.is_fixed_size_list(dataset.schema.field(column).type):
         kind = dataset.schema.field(column).type
-        raise InvalidInputError(f"table {table}: column {column} is {kind}; recall requires vectors")
+        raise spec_errors.InvalidInputError(
+            f"table {table}: column {column} is {kind}; recall requires vectors"
+        )
     rows = dataset.sample(min(queries, dataset.count_rows()), columns=[column])
     vectors = [vector.values for vector in rows[column] if vector.is_valid]
     if not vectors:
-        raise InvalidInputError(f"table {table}: column {column} has no vectors to search the neighbors of")
+        raise spec_errors.InvalidInputError(
+            f"table {table}: column {column} has no vectors to search the neighbors of"
+        )
     return vectors
 
 

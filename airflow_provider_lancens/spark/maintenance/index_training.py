@@ -7,8 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lance_namespace.errors import InvalidInputError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.maintenance.index_columns import sub_vectors
 from airflow_provider_lancens.spark.maintenance.maintenance_options import METRICS, QUANTIZER_BITS, IndexSpec
 
@@ -59,7 +58,7 @@ def train(table: str, dataset: LanceDataset, spec: IndexSpec) -> dict[str, Any]:
         rate = _sample_rate(table, spec, rows, 2**bits, "num_bits")
         pq = builder.train_pq(ivf, parts, sample_rate=rate, max_iters=iterations, num_bits=bits)
     except (RuntimeError, ValueError) as error:  # rows without a vector count as rows until here
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"table {table}: column {spec.column}: {spec.index_type} cannot be trained on it: {error}"
         ) from error
     return {**shared, "num_sub_vectors": parts, "num_bits": bits, "pq_codebook": pq.codebook}
@@ -140,7 +139,7 @@ def _default_partitions(dataset: LanceDataset) -> int:
 def _sample_rate(table: str, spec: IndexSpec, rows: int, centers: int, option: str) -> int:
     least = centers * _LEAST_RATE
     if rows < least:
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"table {table}: {spec.index_type} requires at least {least} rows, but there are "
             f"{rows}; index it later, choose a smaller options[{option!r}], or another index_type, "
             "such as IVF_FLAT"

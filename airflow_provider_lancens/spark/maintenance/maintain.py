@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from lance_namespace.errors import LanceNamespaceError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions, not_cleaned_up
 from airflow_provider_lancens.spark.maintenance.compact import compact_table, not_compacted
@@ -162,7 +161,7 @@ class _Maintenance:
         before = f" after {', '.join(self.done)}" if self.done else ""
         try:
             yield
-        except LanceNamespaceError as error:
+        except spec_errors.LanceNamespaceError as error:
             raise type(error)(f"{name} failed{before}: {error}") from error
         except Exception:
             _log.error("table %s: %s failed%s", self.table, name, before)

@@ -7,13 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
-from lance_namespace.errors import (
-    ConcurrentModificationError,
-    TableVersionNotFoundError,
-)
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.spark.commit.leased_commits import LeasedCommits
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease
 from airflow_provider_lancens.spark.table.dataset_ref import VersionAuthority
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
@@ -21,6 +16,8 @@ from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, R
 if TYPE_CHECKING:
     from lance import LanceDataset
     from lance_namespace import LanceNamespace
+
+    from airflow_provider_lancens.spark.commit.leased_commits import LeasedCommits
 
 _CONFLICT = "commit conflict"
 
@@ -62,7 +59,7 @@ class MaintainedTable:
                 if not self._commits.has_failed:
                     raise  # the storage's, see `storage_failures`
                 raise self._commits.error_of(error) from None
-            raise ConcurrentModificationError(
+            raise spec_errors.ConcurrentModificationError(
                 f"table {self.target.id}: other writers changed what this is based on since version "
                 f"{self.version}; nothing was committed, run it again ({error})"
             ) from error
@@ -82,6 +79,8 @@ def maintained(namespace: NamespaceSpec | LanceNamespace, table: TableId | str) 
         TableVersionNotFoundError: (11) nothing was written to it yet.
         InvalidTableStateError: (19) the metastore decides its versions, and a direct writer bypassed it.
     """
+    from airflow_provider_lancens.spark.commit.leased_commits import LeasedCommits
+
     with resolved_table(namespace, table) as target:
         version = written_version(target)
         with acquire_lease(target.dataset).kept_alive(end=True) as lease:
@@ -101,7 +100,7 @@ def written_version(target: ResolvedTable) -> int:
     """
     version = target.latest_version()
     if version is None:
-        raise TableVersionNotFoundError(
+        raise spec_errors.TableVersionNotFoundError(
             f"table {target.id} is declared, but nothing has been written to it yet"
         )
     target.check_not_bypassed(version)

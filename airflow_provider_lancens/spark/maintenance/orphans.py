@@ -16,8 +16,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Self
 
-from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage.missing_files import referenced_files
 from airflow_provider_lancens.namespace.storage.object_store import (
@@ -111,7 +110,7 @@ def remove_orphans(
             storage disagree.
     """
     if older_than < SHORTEST:
-        raise InvalidInputError(f"older_than: expected at least {SHORTEST}, got {older_than}")
+        raise spec_errors.InvalidInputError(f"older_than: expected at least {SHORTEST}, got {older_than}")
     with (
         resolved_table(namespace, table) as target,
         acquire_lease(target.dataset).kept_alive(end=True) as now,
@@ -223,7 +222,7 @@ class _Search:
         staged = list(staged_versions(self.target)) if detached else []
         if len(staged) < detached or self.files.folders(_BRANCHES):
             what = "detached versions" if len(staged) < detached else "branches"
-            raise UnsupportedOperationError(
+            raise spec_errors.UnsupportedOperationError(
                 f"table {self.target.id}: it has {what}, which may refer to files that no version "
                 f"refers to; remove the {what} first"
             )

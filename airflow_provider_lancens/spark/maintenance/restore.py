@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from lance_namespace.errors import InvalidInputError, InvalidTableStateError, TableVersionNotFoundError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage.missing_files import StoredVersions, example_of
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
@@ -110,7 +109,7 @@ def restore_version(
     """
     wanted = WantedVersion(version, as_of, tag)
     if on_existing_key not in ("skip", "write_again"):
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"on_existing_key: expected skip or write_again for a restore, got {on_existing_key!r}"
         )
     request = WriteRequest(  # only to look up its key
@@ -149,7 +148,7 @@ class Restoration(TableChange):
 def _restored(lookup: KeyLookup, wanted: WantedVersion) -> RestoreResult:
     target, latest = lookup.target, lookup.latest
     if latest is None:
-        raise TableVersionNotFoundError(
+        raise spec_errors.TableVersionNotFoundError(
             f"table {target.id} is declared, but nothing has been written to it yet"
         )
     version = _version_to_restore(target, latest, wanted)
@@ -194,7 +193,7 @@ def _newest_whole(target: ResolvedTable, latest: LanceDataset) -> int:
     versions = sorted((v for v in target.dataset.manifests.all() if v <= latest.version), reverse=True)
     found = next((v for v in versions if not _missing(target, v)), None)
     if found is None:
-        raise InvalidTableStateError(
+        raise spec_errors.InvalidTableStateError(
             f"table {target.id}: each of its {len(versions)} versions refers to files that were removed; "
             "restore them from a backup, or overwrite the table"
         )
@@ -203,7 +202,7 @@ def _newest_whole(target: ResolvedTable, latest: LanceDataset) -> int:
 
 def _check_whole(target: ResolvedTable, version: int) -> None:
     if missing := _missing(target, version):
-        raise InvalidTableStateError(
+        raise spec_errors.InvalidTableStateError(
             f"table {target.id}: version {version} refers to files that were removed: "
             f"{example_of(missing)}; choose an older version that check_files reports as complete"
         )

@@ -14,8 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from lance_namespace.errors import ServiceUnavailableError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import is_local
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 
@@ -77,7 +76,7 @@ def _batches(paths: Sequence[str]) -> Iterator[Sequence[str]]:
 def _removed_by_lance(dataset: LanceDataset, files: TableFiles, limits: Mapping[str, Any]) -> Any:
     removed = dataset.cleanup_old_versions(**limits)
     if refused := getattr(removed, "failed_deletes", 0):  # an older Lance raises an error instead
-        raise ServiceUnavailableError(
+        raise spec_errors.ServiceUnavailableError(
             f"{files.location}: the storage refused to delete {refused} files; run it again"
         )
     return removed

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
-from lance_namespace.errors import InvalidInputError, InvalidTableStateError, TableVersionNotFoundError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage.missing_files import example_of
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
@@ -89,13 +88,13 @@ def discard_version(namespace: NamespaceSpec | LanceNamespace, table: TableId | 
         InvalidInputError: (13) it is no staged version.
     """
     if not is_detached(version):
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"version={version}: isn't a staged version; to undo a published one, restore an older version"
         )
     with resolved_table(namespace, table) as target:
         try:
             staged = open_staged(target, version)
-        except TableVersionNotFoundError:
+        except spec_errors.TableVersionNotFoundError:
             return False
         files = target.dataset.manifests
         files.remove(staged.path, staged.tag)
@@ -115,7 +114,7 @@ def _look_up(target: ResolvedTable, staged: StagedVersion) -> KeyLookup:
 def _published_as(lookup: KeyLookup, staged: StagedVersion) -> KeyedCommit | None:
     found = lookup.earlier
     if found is not None and not staged.write.is_done_by(found):
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"table {lookup.target.id}: version {found.version} was published under idempotency key "
             f"{staged.key!r} with other data; discard staged version {staged.version}"
         )
@@ -170,12 +169,12 @@ class StagedChange(TableChange):
 def _check_complete(target: ResolvedTable, staged: StagedVersion) -> None:
     age = datetime.now(UTC) - staged.created
     if age > EXPIRES_AFTER:
-        raise InvalidTableStateError(
+        raise spec_errors.InvalidTableStateError(
             f"table {target.id}: version {staged.version} was staged {age.days} days ago; after "
             f"{EXPIRES_AFTER.days} days any clean-up may remove its files; discard it, and write it again"
         )
     if missing := target.dataset.manifests.missing(staged.files):
-        raise InvalidTableStateError(
+        raise spec_errors.InvalidTableStateError(
             f"table {target.id}: files of staged version {staged.version} were removed: "
             f"{example_of(missing)}; discard it, and write it again"
         )

@@ -5,8 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import replace
 
-from lance_namespace.errors import ConcurrentModificationError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome
 from airflow_provider_lancens.spark.commit.table_changes import TableChange
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease
@@ -60,8 +59,8 @@ def stage(
     return CommitOutcome(replace(commit, version=made.version), made_here=True)
 
 
-def _gone(target: ResolvedTable, version: int) -> ConcurrentModificationError:
-    return ConcurrentModificationError(
+def _gone(target: ResolvedTable, version: int) -> spec_errors.ConcurrentModificationError:
+    return spec_errors.ConcurrentModificationError(
         f"table {target.id}: version {version}, on which this write is based, was removed meanwhile; "
         "nothing was staged, run it again"
     )

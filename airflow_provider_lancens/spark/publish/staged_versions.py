@@ -14,8 +14,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
-from lance_namespace.errors import TableVersionNotFoundError
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.object_store import (
     VERSIONS,
     detached_name,
@@ -156,7 +156,7 @@ def open_staged(target: ResolvedTable, version: int) -> StagedVersion:
     file = target.dataset.manifests.stat(f"{VERSIONS}/{detached_name(version)}")
     staged = None if file is None else _staged(target, file)
     if staged is None:
-        raise TableVersionNotFoundError(
+        raise spec_errors.TableVersionNotFoundError(
             f"table {target.id}: version {version} was not staged by this package"
         )
     return staged

@@ -5,12 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from lance_namespace.errors import (
-    InvalidInputError,
-    TableColumnNotFoundError,
-    TableVersionNotFoundError,
-)
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.blobs.blob_contents import BlobRange, BlobReads
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
@@ -121,7 +117,7 @@ def check_filter(target: ResolvedTable, dataset: LanceDataset, condition: str) -
     try:
         dataset.scanner(filter=condition).explain_plan()
     except (OSError, ValueError) as error:
-        raise InvalidInputError(f"table {target.id}: filter {condition!r}: {error}") from error
+        raise spec_errors.InvalidInputError(f"table {target.id}: filter {condition!r}: {error}") from error
 
 
 def _plan(
@@ -134,14 +130,14 @@ def _plan(
     projected = projected_columns(target, dataset.schema, columns)
     try:
         reads = BlobReads.of(projected, blobs)
-    except InvalidInputError as error:
-        raise InvalidInputError(f"table {target.id}: {error}") from error
+    except spec_errors.InvalidInputError as error:
+        raise spec_errors.InvalidInputError(f"table {target.id}: {error}") from error
     projected = reads.schema(projected)
     schema = spark_schema(projected)
     if condition is not None:
         check_filter(target, dataset, condition)
     if "*" in projected.names:
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"table {target.id}: Lance cannot read a column named '*'; leave it out with columns=[...]"
         )
     task = ReadTask(
@@ -168,7 +164,7 @@ def open_version(target: ResolvedTable, version: int | None) -> LanceDataset:
     if version is None:
         latest = target.open_latest()
         if latest is None:
-            raise TableVersionNotFoundError(
+            raise spec_errors.TableVersionNotFoundError(
                 f"table {target.id} is declared, but nothing has been written to it yet"
             )
         return latest
@@ -187,7 +183,7 @@ def projected_columns(target: ResolvedTable, schema: pa.Schema, columns: Sequenc
     present = frozenset(schema.names)
     missing = [name for name in columns if name not in present]
     if missing or not columns:
-        raise TableColumnNotFoundError(
+        raise spec_errors.TableColumnNotFoundError(
             f"table {target.id}: columns: expected names among {schema.names}, "
             f"got {missing or 'an empty list'}"
         )

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
-from lance_namespace.errors import InvalidTableStateError
+
+from airflow_provider_lancens import spec_errors
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -49,7 +50,7 @@ def read_members(dataset: LanceDataset, release_set: object) -> dict[str, int]:
         InvalidTableStateError: (19) the table is no release set.
     """
     if dataset.schema.names != SCHEMA.names:
-        raise InvalidTableStateError(
+        raise spec_errors.InvalidTableStateError(
             f"table {release_set} is no release set: expected the columns {SCHEMA.names}, got "
             f"{dataset.schema.names}; declare a table of its own for a release set"
         )

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.namespace.storage.version_tags import delete_tag, list_tags, set_tag
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
@@ -72,10 +71,10 @@ def _digest(of: object) -> str:
 
 def _check(target: ResolvedTable, version: int) -> None:
     if is_detached(version):
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"tables: version {version} of table {target.id} is staged; publish it before it is released"
         )
     try:
         target.check_version(version)
-    except TableVersionNotFoundError as error:
-        raise TableVersionNotFoundError(f"tables: {error}") from error
+    except spec_errors.TableVersionNotFoundError as error:
+        raise spec_errors.TableVersionNotFoundError(f"tables: {error}") from error

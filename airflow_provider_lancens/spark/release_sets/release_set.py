@@ -7,8 +7,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from lance_namespace.errors import ConcurrentModificationError, InvalidInputError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
 from airflow_provider_lancens.spark.keys import KeyLookup, look_up
 from airflow_provider_lancens.spark.options import WriteRequest, WriteResult
@@ -101,13 +100,15 @@ def find_release_set(
 
 def _parsed(tables: Mapping[str, int], keep: int) -> dict[str, int]:
     if not isinstance(keep, int) or keep < 1:
-        raise InvalidInputError(f"keep: expected a whole number of at least 1, got {keep!r}")
+        raise spec_errors.InvalidInputError(f"keep: expected a whole number of at least 1, got {keep!r}")
     if not tables:
-        raise InvalidInputError("tables: expected at least one table with its version, got none")
+        raise spec_errors.InvalidInputError("tables: expected at least one table with its version, got none")
     try:
         return {str(TableId.parse(table)): int(version) for table, version in tables.items()}
     except InvalidIdentifierError as error:
-        raise InvalidInputError(f"tables: expected identifiers such as 'db$table', {error}") from error
+        raise spec_errors.InvalidInputError(
+            f"tables: expected identifiers such as 'db$table', {error}"
+        ) from error
 
 
 def _checked(
@@ -116,7 +117,7 @@ def _checked(
     """Return the members of the last release."""
     target = lookup.target
     if expected is not None and lookup.version != expected:
-        raise ConcurrentModificationError(
+        raise spec_errors.ConcurrentModificationError(
             f"release set {target.id}: is at version {lookup.version}, but expected_version={expected}; "
             "nothing was released"
         )
@@ -129,8 +130,10 @@ def _checked(
     return before
 
 
-def _is_older(target: ResolvedTable, release: int, table: str, before: int, now: int) -> InvalidInputError:
-    return InvalidInputError(
+def _is_older(
+    target: ResolvedTable, release: int, table: str, before: int, now: int
+) -> spec_errors.InvalidInputError:
+    return spec_errors.InvalidInputError(
         f"tables: version {now} of table {table} is older than {before}, which release {release} of "
         f"{target.id} has; nothing was released. Pass allow_older=True to go back"
     )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from lance_namespace.errors import InvalidInputError, TableSchemaValidationError
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.commit.schema_commits import SchemaStep
 from airflow_provider_lancens.spark.options import SchemaResult
@@ -60,11 +60,15 @@ def add_columns(
     types = {name: type_of(given, f"columns[{name!r}]") for name, given in (columns or {}).items()}
     computed = dict(expressions or {})
     if twice := [name for name in types if name in computed]:
-        raise InvalidInputError(f"expressions: {', '.join(twice)} is in columns too; name it once")
+        raise spec_errors.InvalidInputError(
+            f"expressions: {', '.join(twice)} is in columns too; name it once"
+        )
     if not types and not computed:
-        raise InvalidInputError("columns, expressions: expected at least one column to add")
+        raise spec_errors.InvalidInputError("columns, expressions: expected at least one column to add")
     if blank := [name for name, text in computed.items() if not text.strip()]:
-        raise InvalidInputError(f"expressions: expected SQL for {', '.join(blank)}, got blank text")
+        raise spec_errors.InvalidInputError(
+            f"expressions: expected SQL for {', '.join(blank)}, got blank text"
+        )
     return change_columns(namespace, table, _Additions(types, computed))
 
 
@@ -111,7 +115,7 @@ def _check_types(table: str, present: Mapping[str, pa.Field], types: Mapping[str
         if name in present and present[name].type != arrow
     ]
     if others:
-        raise TableSchemaValidationError(
+        raise spec_errors.TableSchemaValidationError(
             f"table {table}: columns: {'; '.join(others)}; choose another name, or alter the column"
         )
 
@@ -125,7 +129,7 @@ def type_of(given: str | pa.DataType, argument: str) -> pa.DataType:
     if isinstance(given, pa.DataType):
         return given
     if not isinstance(given, str):
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"{argument}: expected the name of a type or a pyarrow.DataType, got {given!r}"
         )
     return parse_type(given, argument)

@@ -8,8 +8,8 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from lance_namespace.errors import InvalidInputError, TableSchemaValidationError
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.commit.schema_commits import SchemaStep
 from airflow_provider_lancens.spark.options import SchemaResult
@@ -69,11 +69,11 @@ def alter_columns(
             convert to it.
     """
     if isinstance(nullable, str):
-        raise InvalidInputError(f"nullable: expected a list of columns, got {nullable!r}")
+        raise spec_errors.InvalidInputError(f"nullable: expected a list of columns, got {nullable!r}")
     parsed = {name: type_of(given, f"types[{name!r}]") for name, given in (types or {}).items()}
     change = _Alterations(rename or {}, parsed, nullable or (), drop_indices)
     if not (change.rename or change.types or change.nullable):
-        raise InvalidInputError("rename, types, nullable: expected at least one column to alter")
+        raise spec_errors.InvalidInputError("rename, types, nullable: expected at least one column to alter")
     return change_columns(namespace, table, change)
 
 
@@ -110,13 +110,15 @@ class _Alterations:
         left = {}
         for old, new in self.rename.items():
             if old in schema.names and new in schema.names and old != new:
-                raise InvalidInputError(f"table {table}: rename: columns {old!r} and {new!r} both exist")
+                raise spec_errors.InvalidInputError(
+                    f"table {table}: rename: columns {old!r} and {new!r} both exist"
+                )
             if old not in schema.names and new not in schema.names:
                 raise missing_column(table, "rename", old, schema)
             if new not in schema.names:
                 left[old] = new
         if repeated := [new for new in left.values() if list(left.values()).count(new) > 1]:
-            raise InvalidInputError(f"rename: {repeated[0]!r} is the new name of several columns")
+            raise spec_errors.InvalidInputError(f"rename: {repeated[0]!r} is the new name of several columns")
         return left
 
 
@@ -166,7 +168,7 @@ def _retyped(
         left.columns.append(name)
         left.text.append(f"{name} from {present} to {to}")
     if problems:
-        raise TableSchemaValidationError(
+        raise spec_errors.TableSchemaValidationError(
             f"table {table}: types: {'; '.join(problems)}, or which Lance cannot convert; add a column, "
             "computed from it, instead"
         )

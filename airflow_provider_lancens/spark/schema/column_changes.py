@@ -10,8 +10,7 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from lance_namespace.errors import InvalidInputError, TableColumnNotFoundError, TableVersionNotFoundError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.commit.schema_commits import SchemaCommits, SchemaStep
 from airflow_provider_lancens.spark.options import SchemaResult
@@ -86,7 +85,7 @@ def check_new_schema(table: str, schema: pa.Schema, new: Iterable[str]) -> None:
     check_columns(table, schema)
     spellings = [name.lower() for name in schema.names]
     if alike := [name for name in new if spellings.count(name.lower()) > 1]:
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"table {table}: {', '.join(alike)}: another column differs from it only in case; choose "
             "another name"
         )
@@ -103,16 +102,18 @@ def check_indices(
     indices = indices_over(latest, paths)
     if indices and not drop_indices:
         names = ", ".join(f"{name} ({shown(path)})" for name, path in indices)
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"table {table}: {why} would drop the indices {names}; pass drop_indices=True if that is "
             "intended, and create them again afterwards"
         )
     return sorted({name for name, _ in indices})
 
 
-def missing_column(table: str, argument: str, name: str, schema: pa.Schema) -> TableColumnNotFoundError:
+def missing_column(
+    table: str, argument: str, name: str, schema: pa.Schema
+) -> spec_errors.TableColumnNotFoundError:
     """Return the error for a column that doesn't exist."""
-    return TableColumnNotFoundError(
+    return spec_errors.TableColumnNotFoundError(
         f"table {table}: {argument}: column {name!r} does not exist; columns: {schema.names}"
     )
 
@@ -120,7 +121,7 @@ def missing_column(table: str, argument: str, name: str, schema: pa.Schema) -> T
 def _written(target: ResolvedTable) -> LanceDataset:
     latest = target.open_latest()
     if latest is None:
-        raise TableVersionNotFoundError(
+        raise spec_errors.TableVersionNotFoundError(
             f"table {target.id} is declared, but nothing has been written to it yet"
         )
     return latest

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lance_namespace.errors import InvalidInputError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.commit.schema_commits import SchemaStep
 from airflow_provider_lancens.spark.options import SchemaResult
@@ -49,7 +48,7 @@ def drop_columns(
         InvalidTableStateError: (19) a direct writer bypassed the metastore that decides the versions.
     """
     if isinstance(columns, str) or not columns:
-        raise InvalidInputError(f"columns: expected a list of columns, got {columns!r}")
+        raise spec_errors.InvalidInputError(f"columns: expected a list of columns, got {columns!r}")
     return change_columns(namespace, table, _Drops(tuple(columns), drop_indices))
 
 
@@ -63,7 +62,7 @@ class _Drops:
         if not present:
             return PlannedChange([])
         if len(present) == len(latest.schema.names):
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"table {table}: columns: {', '.join(present)} are all of its columns; drop the table instead"
             )
         why, paths = f"dropping {', '.join(present)}", [(name,) for name in present]

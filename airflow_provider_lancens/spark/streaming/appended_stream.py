@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.changes.appended_rows import VersionRows
 from airflow_provider_lancens.spark.streaming.stream_offset import StreamOffset
 from airflow_provider_lancens.spark.table.history import is_maintenance, transactions
@@ -64,7 +63,7 @@ class AppendedStream:
         if after_version is None:
             return StreamOffset(newest, snapshot=newest > 0)
         if after_version > newest:
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"table {self.target.id}: after_version: expected at most {newest}, which is the newest "
                 f"version, got {after_version}"
             )
@@ -138,7 +137,7 @@ class AppendedStream:
     def _check_kept(self, version: int) -> None:
         try:
             self.target.check_version(version)
-        except TableVersionNotFoundError as error:
+        except spec_errors.TableVersionNotFoundError as error:
             raise self._cleaned_up(version) from error
 
     def _appended(self, version: int, transaction: Transaction | None) -> Sequence[FragmentMetadata]:
@@ -149,15 +148,15 @@ class AppendedStream:
         if kind == "Append" or (kind == "Overwrite" and version == 1):
             return list(operation.fragments)
         if not (kind in _COLUMN_CHANGES or is_maintenance(transaction) or self.skips_changes):
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"table {self.target.id}: version {version} is no append ({kind}), and a stream has only "
                 "appended rows; pass other versions over with the option other_changes='skip', or read all "
                 "changes with read_changes"
             )
         return []
 
-    def _cleaned_up(self, version: int) -> TableVersionNotFoundError:
-        return TableVersionNotFoundError(
+    def _cleaned_up(self, version: int) -> spec_errors.TableVersionNotFoundError:
+        return spec_errors.TableVersionNotFoundError(
             f"table {self.target.id}: version {version} was cleaned up before the stream had read it; keep "
             "versions for longer than the stream is behind. To go on, start a query with another checkpoint "
             "and the option after_version"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lance_namespace.errors import InvalidInputError
+from airflow_provider_lancens import spec_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +38,7 @@ def running_query(spark: SparkSession) -> str:
     context = getattr(spark, "_sc", None)
     found = None if context is None else context.getLocalProperty(QUERY_ID)
     if not found:
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             "query: Spark doesn't tell which streaming query this is; pass a name that no other query of "
             "the table has, such as query='orders'"
         )
@@ -61,7 +61,7 @@ def check_same_rows(table: object, key: str, earlier: KeyedCommit, rows: int) ->
         InvalidInputError: (13) it has another number of rows.
     """
     if earlier.counts.rows != rows:
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"table {table}: version {earlier.version} was committed as epoch {key!r} with "
             f"{earlier.counts.rows} rows, but the epoch has {rows} now: the checkpoint is older than the "
             "table, and its next epochs contain other rows. Nothing was written; start a query with a new "

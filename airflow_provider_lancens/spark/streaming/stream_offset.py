@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from lance_namespace.errors import InvalidInputError
+from airflow_provider_lancens import spec_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class StreamOffset:
         try:
             return cls(**given)
         except TypeError as error:
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"checkpointLocation: expected offsets of a Lance table, got {dict(given)!r}; use another "
                 "checkpoint for this query"
             ) from error

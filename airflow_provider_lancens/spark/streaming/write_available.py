@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.options import WriteRequest, WriteResult
 from airflow_provider_lancens.spark.session.handles import from_another_thread, is_remote
@@ -111,12 +110,12 @@ def _stopped_if_interrupted(query: StreamingQuery) -> Iterator[StreamingQuery]:
 
 def _check(frame: DataFrame) -> None:
     if is_remote(frame.sparkSession):
-        raise UnsupportedOperationError(
+        raise spec_errors.UnsupportedOperationError(
             "streams on Spark Connect: the server runs the function of foreachBatch, and its results are not "
             "known here; run the query where the driver is, or write it with foreach_batch"
         )
     if not frame.isStreaming:
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             "source: expected a streaming DataFrame, made by spark.readStream; for other DataFrames use an "
             "ingestion"
         )

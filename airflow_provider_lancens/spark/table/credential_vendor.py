@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,10 +25,3 @@ class CredentialVendor(LanceNamespace):
     def describe_table(self, request: Any) -> models.DescribeTableResponse:  # noqa: ARG002 there is one table
         """Return the location and the current options."""
         return models.DescribeTableResponse(location=self.location, storage_options=self.options.current())
-
-
-def vendor_arguments(location: str, options: Mapping[str, str]) -> dict[str, Any]:
-    """Return the arguments by which Lance renews these options; none if they don't expire."""
-    if not isinstance(options, VendedOptions):
-        return {}
-    return {"namespace_client": CredentialVendor(location, options), "table_id": options.table_id}

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
-from airflow_provider_lancens.namespace.storage.vended_options import snapshot
-from airflow_provider_lancens.spark.table.credential_vendor import vendor_arguments
+from airflow_provider_lancens.namespace.storage.vended_options import VendedOptions, snapshot
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -71,6 +70,15 @@ class DatasetRef:
             table_id=list(self.decider.table_id),
             namespace_client_managed_versioning=True,
         )
+
+
+def vendor_arguments(location: str, options: Mapping[str, str]) -> dict[str, Any]:
+    """Return the arguments by which Lance renews these options; none if they don't expire."""
+    if not isinstance(options, VendedOptions):
+        return {}
+    from airflow_provider_lancens.spark.table.credential_vendor import CredentialVendor
+
+    return {"namespace_client": CredentialVendor(location, options), "table_id": options.table_id}
 
 
 def small_manifest(dataset: LanceDataset) -> bytes | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from lance_namespace.errors import LanceNamespaceError
+from airflow_provider_lancens import spec_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +27,7 @@ def describe_columns(target: ResolvedTable, schema: pa.Schema) -> None:
         return
     try:
         describe(target.parts, schema)
-    except LanceNamespaceError as error:
+    except spec_errors.LanceNamespaceError as error:
         _log.warning(
             "Table %s is committed, but its catalog table does not describe its columns, so that DESCRIBE of "
             "other clients shows others or none: %s",

@@ -8,15 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-import lance_namespace
-from lance_namespace import (
-    DescribeTableRequest,
-    DescribeTableVersionRequest,
-    LanceNamespace,
-    ListTableVersionsRequest,
-)
-from lance_namespace.errors import InvalidInputError, InvalidTableStateError, TableVersionNotFoundError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
 from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
 from airflow_provider_lancens.namespace.locations import normalize
@@ -26,10 +18,10 @@ from airflow_provider_lancens.namespace.storage.vended_options import EXPIRES_AT
 from airflow_provider_lancens.namespace.table_properties import WRITES
 from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, VersionAuthority
-from airflow_provider_lancens.spark.table.storage_versions import StorageVersions
 
 if TYPE_CHECKING:
     from lance import LanceDataset
+    from lance_namespace import LanceNamespace
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +41,8 @@ class NamespaceSpec:
         Raises:
             ValueError: `impl` can't be found, or it refused the properties.
         """
+        import lance_namespace
+
         return lance_namespace.connect(self.impl, dict(self.properties))
 
     def storage_options(self) -> dict[str, str]:
@@ -83,6 +77,8 @@ class ResolvedTable:
 
     def latest_version(self) -> int | None:
         """Return the newest version; None if the table is declared and nothing was written yet."""
+        from lance_namespace import ListTableVersionsRequest
+
         request = ListTableVersionsRequest(id=list(self.id.parts), descending=True, limit=1)
         versions = self.versions.list_table_versions(request).versions
         return int(versions[0].version) if versions else None
@@ -95,14 +91,16 @@ class ResolvedTable:
         """
         if is_detached(version):
             if self.dataset.manifests.stat(f"{VERSIONS}/{detached_name(version)}") is None:
-                raise TableVersionNotFoundError(
+                raise spec_errors.TableVersionNotFoundError(
                     f"table {self.id} has no staged version {version}: it was discarded, or it has expired"
                 )
             return
+        from lance_namespace import DescribeTableVersionRequest
+
         try:
             self.versions.describe_table_version(DescribeTableVersionRequest(id=self.parts, version=version))
-        except TableVersionNotFoundError as error:
-            raise TableVersionNotFoundError(
+        except spec_errors.TableVersionNotFoundError as error:
+            raise spec_errors.TableVersionNotFoundError(
                 f"table {self.id} has no version {version}: it has not been written yet, or was cleaned up"
             ) from error
 
@@ -163,7 +161,13 @@ def resolved_table(
     try:
         identifier = table if isinstance(table, TableId) else TableId.parse(table)
     except InvalidIdentifierError as error:
-        raise InvalidInputError(f"table: expected an identifier such as 'db$table', {error}") from error
+        raise spec_errors.InvalidInputError(
+            f"table: expected an identifier such as 'db$table', {error}"
+        ) from error
+    from lance_namespace import DescribeTableRequest
+
+    from airflow_provider_lancens.spark.table.storage_versions import StorageVersions
+
     with contextlib.ExitStack() as opened:
         own_options: Mapping[str, str] = {}
         connect: Callable[[], LanceNamespace]
@@ -178,7 +182,7 @@ def resolved_table(
         request = DescribeTableRequest(id=list(identifier.parts), vend_credentials=True)
         answer = namespace.describe_table(request)
         if not answer.location:
-            raise InvalidTableStateError(f"table {table}: its namespace returned no location")
+            raise spec_errors.InvalidTableStateError(f"table {table}: its namespace returned no location")
         options = _options(connect, identifier, own_options, answer.storage_options or {})
         dataset = DatasetRef(normalize(answer.location), options)
         versions: LanceNamespace = StorageVersions(dataset)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from lance_namespace import LanceNamespace
-from lance_namespace.errors import TableVersionNotFoundError
 from lance_namespace_urllib3_client import models
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.managed.publication import (
     V2_SCHEME,
     CommitRecord,
@@ -69,7 +69,7 @@ class StorageVersions(LanceNamespace):
         version = as_model(models.DescribeTableVersionRequest, request).version or 0
         found = self.dataset.manifests.find(version)
         if found is None:
-            raise TableVersionNotFoundError(f"{self.dataset.location} has no version {version}")
+            raise spec_errors.TableVersionNotFoundError(f"{self.dataset.location} has no version {version}")
         return models.DescribeTableVersionResponse(version=_table_version(found))
 
     def create_table_version(self, request: AnyRequest) -> models.CreateTableVersionResponse:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from lance_namespace.errors import InvalidInputError, TableTagNotFoundError, TableVersionNotFoundError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage.version_tags import list_tags
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
@@ -46,7 +45,7 @@ def find_version(
     """
     wanted = WantedVersion(as_of=as_of, tag=tag)
     if not wanted.is_given:
-        raise InvalidInputError("as_of, tag: expected one of them, got none")
+        raise spec_errors.InvalidInputError("as_of, tag: expected one of them, got none")
     with resolved_table(namespace, table) as target:
         return wanted.find(target) or 0
 
@@ -66,7 +65,9 @@ class WantedVersion:
     def __post_init__(self) -> None:
         given = {name: value for name, value in self._fields().items() if value is not None}
         if len(given) > 1:
-            raise InvalidInputError(f"version, as_of, tag: expected at most one of them, got {given}")
+            raise spec_errors.InvalidInputError(
+                f"version, as_of, tag: expected at most one of them, got {given}"
+            )
         if self.as_of is not None:
             _check_time(self.as_of)
 
@@ -95,9 +96,9 @@ class WantedVersion:
 
 def _check_time(as_of: datetime) -> None:
     if not isinstance(as_of, datetime) or as_of.tzinfo is None:
-        raise InvalidInputError(f"as_of: expected a time with a time zone, got {as_of!r}")
+        raise spec_errors.InvalidInputError(f"as_of: expected a time with a time zone, got {as_of!r}")
     if as_of > datetime.now(UTC):
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"as_of: expected a time in the past, got {as_of.isoformat()}: later commits "
             "would change what it means"
         )
@@ -107,7 +108,7 @@ def _tagged(target: ResolvedTable, tag: str) -> int:
     latest = target.open_latest()
     tags = {} if latest is None else list_tags(latest)
     if tag not in tags:
-        raise TableTagNotFoundError(
+        raise spec_errors.TableTagNotFoundError(
             f"table {target.id} has no tag {tag!r}; tags: {', '.join(sorted(tags)) or 'none'}. An expired "
             "bookmark has no tag any more; list_bookmarks says which expired"
         )
@@ -117,13 +118,13 @@ def _tagged(target: ResolvedTable, tag: str) -> int:
 def _at_time(target: ResolvedTable, as_of: datetime) -> int:
     latest = target.open_latest()
     if latest is None:
-        raise TableVersionNotFoundError(
+        raise spec_errors.TableVersionNotFoundError(
             f"table {target.id} is declared, but nothing has been written to it yet"
         )
     versions = _VersionTimes(latest, sorted(v for v in target.dataset.manifests.all() if v <= latest.version))
     position = bisect_right(versions, as_of)
     if position == 0:
-        raise TableVersionNotFoundError(
+        raise spec_errors.TableVersionNotFoundError(
             f"table {target.id}: its oldest version, {versions.numbers[0]}, was committed at "
             f"{versions[0].isoformat()}, after as_of={as_of.isoformat()}; older ones were cleaned up, or "
             "there were none"

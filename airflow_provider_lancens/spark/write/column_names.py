@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
-from lance_namespace.errors import InvalidInputError
+
+from airflow_provider_lancens import spec_errors
 
 RESERVED_NAMES = frozenset(
     ["_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"]
@@ -32,14 +33,16 @@ def check_columns(table: str, schema: pa.Schema) -> None:
             that Lance can't store; or a struct has no fields. The message names each such column.
     """
     if not schema.names:
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"table {table}: the rows have no columns; a table must have at least one column"
         )
     problems = [*_top_level_problems(schema.names)]
     for field in schema:
         problems += _nested_problems(field.type, field.name)
     if problems:
-        raise InvalidInputError(f"table {table}: {'; '.join(problems)}. Rename or drop these columns")
+        raise spec_errors.InvalidInputError(
+            f"table {table}: {'; '.join(problems)}. Rename or drop these columns"
+        )
 
 
 def _top_level_problems(names: list[str]) -> Iterator[str]:

@@ -11,8 +11,7 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING
 
-from lance_namespace.errors import InvalidInputError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.blobs.blob_columns import is_blob
 from airflow_provider_lancens.spark.keys import KeyLookup
 from airflow_provider_lancens.spark.read.table_reader import read_opened
@@ -62,12 +61,12 @@ def frame_rows(rows: Rows, lookup: KeyLookup) -> FrameRows:
     """
     table, condition = lookup.target.id, lookup.request.delete_when
     if not isinstance(rows, FrameRows):
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"table {table}: when_matched, sequence_by, delete_when, update_columns: expected a DataFrame, "
             "since Spark compares its rows; read the files with spark.read"
         )
     if condition is not None and not _is_valid(rows.frame, condition):
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"table {table}: delete_when={condition!r} isn't a condition on the rows; their columns: "
             f"{rows.frame.columns}"
         )
@@ -130,7 +129,7 @@ def _check_rows_have(columns: Sequence[str], lookup: KeyLookup) -> None:
 
 def _check_columns(names: Sequence[str], present: Sequence[str], problem: str) -> None:
     if missing := [name for name in names if name not in present]:
-        raise InvalidInputError(f"{problem} {missing[0]!r}; columns: {list(present)}")
+        raise spec_errors.InvalidInputError(f"{problem} {missing[0]!r}; columns: {list(present)}")
 
 
 def _not_superseded(frame: DataFrame, on: Sequence[str], lookup: KeyLookup) -> DataFrame:
@@ -198,7 +197,7 @@ def _check_copyable(lookup: KeyLookup, columns: Sequence[str]) -> None:
     schema = lookup.latest.schema if lookup.latest is not None else ()
     blobs = [field.name for field in schema if field.name in columns and is_blob(field.type)]
     if blobs:
-        raise InvalidInputError(
+        raise spec_errors.InvalidInputError(
             f"table {lookup.target.id}: update_columns: the other columns of a row are copied, which "
             f"blob column {blobs[0]!r} cannot be; upsert whole rows, or compute the columns instead"
         )

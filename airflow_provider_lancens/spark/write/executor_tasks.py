@@ -20,8 +20,7 @@ from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.spark.blobs.blob_contents import NO_BLOBS, BlobReads
 from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.schema.merge_plan import ColumnMatch
-from airflow_provider_lancens.spark.table.credential_vendor import vendor_arguments
-from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
+from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, vendor_arguments
 from airflow_provider_lancens.spark.write.fragment_writer import write_overlapping
 from airflow_provider_lancens.spark.write.record_batches import conform, merged, without_empty
 from airflow_provider_lancens.spark.write.row_condition import matching

@@ -10,8 +10,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lance_namespace.errors import InvalidInputError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.executor_failures import storage_failures
@@ -123,7 +122,7 @@ def confirm_write(
     """
     with resolved_table(namespace, table) as target:
         if not confirm_unknown(target, idempotency_key):
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"table {target.id}: no write under idempotency key {idempotency_key!r} is in doubt, so "
                 "there is nothing to confirm"
             )

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
-from lance_namespace.errors import TableSchemaValidationError
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.blobs.blob_columns import fits_blob, is_blob
 
 _FLOAT_BITS = {pa.float16(): 11, pa.float32(): 24, pa.float64(): 53}
@@ -21,9 +21,9 @@ _BYTES = (pa.binary(), pa.large_binary(), pa.binary_view())
 _UNITS = ("s", "ms", "us", "ns")
 
 
-def schema_mismatch(table: str, reasons: Sequence[str]) -> TableSchemaValidationError:
+def schema_mismatch(table: str, reasons: Sequence[str]) -> spec_errors.TableSchemaValidationError:
     """Return the error for rows that don't fit a table's columns, with these reasons."""
-    return TableSchemaValidationError(
+    return spec_errors.TableSchemaValidationError(
         f"table {table}: the rows do not match its columns: {'; '.join(reasons)}. Select, cast "
         "or rename the columns of the rows"
     )

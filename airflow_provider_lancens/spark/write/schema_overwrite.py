@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from lance_namespace.errors import LanceNamespaceError, TableSchemaValidationError
-
-from airflow_provider_lancens.spark.commit.single_version_commit import LANCE_ERRORS
+from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,7 +17,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def overwrite_mismatch(table: str, rows: pa.Schema, base: LanceDataset) -> TableSchemaValidationError:
+def overwrite_mismatch(
+    table: str, rows: pa.Schema, base: LanceDataset
+) -> spec_errors.TableSchemaValidationError:
     """Return the error for an overwrite whose rows don't fit the existing columns.
 
     Args:
@@ -33,7 +34,7 @@ def overwrite_mismatch(table: str, rows: pa.Schema, base: LanceDataset) -> Table
     indices = _index_names(base)
     lost = f"; it would drop the indices {', '.join(indices)}" if indices else ""
     changes = schema_changes(base.schema, rows)
-    return TableSchemaValidationError(
+    return spec_errors.TableSchemaValidationError(
         f"table {table}: mode 'overwrite' would change its columns: {changes}{lost}. Select, cast or rename "
         "the columns of the rows, or pass schema_mode='overwrite' (overwrite_schema=True) to replace those "
         "of the table, or schema_mode='merge' to keep both"
@@ -53,7 +54,7 @@ def report_overwrite(target: ResolvedTable, version: int) -> None:
         return
     try:
         before, after = target.open(version - 1), target.open(version)
-    except (*LANCE_ERRORS, LanceNamespaceError) as error:
+    except (*LANCE_ERRORS, spec_errors.LanceNamespaceError) as error:
         # It is committed, so logging must not fail it: the previous version may have been cleaned up.
         _log.warning(
             "table %s: cannot determine which columns version %d changed: %s", target.id, version, error

@@ -17,8 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from lance_namespace.errors import LanceNamespaceError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.commit.write_lease import HEARTBEAT, LEASES, WriteLease
 
 if TYPE_CHECKING:
@@ -122,9 +121,9 @@ def _every(seconds: float, call: Callable[[], None], end: Callable[[], None]) ->
 
     def repeat() -> None:
         while not over.wait(seconds):
-            with suppress(LanceNamespaceError):
+            with suppress(spec_errors.LanceNamespaceError):
                 call()
-        with suppress(LanceNamespaceError):
+        with suppress(spec_errors.LanceNamespaceError):
             end()
 
     thread = threading.Thread(target=repeat, name="lance-write-progress", daemon=True)

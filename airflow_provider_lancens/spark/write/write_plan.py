@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
-from lance_namespace.errors import InvalidInputError
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.blobs.blob_columns import check_format, with_blobs
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
 from airflow_provider_lancens.spark.commit.replace_where import ReplaceWhere
@@ -75,7 +75,7 @@ class WritePlan:
         """
         base, request = lookup.latest, lookup.request
         if base is None and not request.publish:
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"table {lookup.target.id}: publish=False: nothing has been written to it yet, and its first "
                 "version can't be staged; publish a first version, which may have no rows"
             )
@@ -219,6 +219,6 @@ def _replaced(lookup: KeyLookup, condition: str, task: WriteTask) -> str:
         predicate = parse_predicate(condition, task.schema)
         if lookup.latest is not None:
             check_filter(lookup.target, lookup.latest, predicate.lance_sql)
-    except InvalidInputError as error:
-        raise InvalidInputError(f"table {lookup.target.id}: replace_where: {error}") from error
+    except spec_errors.InvalidInputError as error:
+        raise spec_errors.InvalidInputError(f"table {lookup.target.id}: replace_where: {error}") from error
     return predicate.lance_sql

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import pyarrow as pa
-from lance_namespace.errors import InvalidInputError, TableSchemaValidationError
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.file_source import FileSource
 from airflow_provider_lancens.spark.type_names import parse_type
 from airflow_provider_lancens.spark.write.files.file_system import SourceFile, find_files, open_file
@@ -62,7 +62,7 @@ def plan(source: FileSource, options: Mapping[str, str]) -> FilePlan:
         inspected_files = dict(zip(files, pool.map(inspector.inspect, files), strict=True))
     schema = _common_schema(inspected_files) if inspected_files else inspector.format.schema
     if schema is None:
-        raise InvalidInputError("paths: all files are empty, so their columns are unknown")
+        raise spec_errors.InvalidInputError("paths: all files are empty, so their columns are unknown")
     units = [
         FileUnit(file.location, file.bytes, piece.number, piece.bytes or file.bytes)
         for file, inspected in inspected_files.items()
@@ -94,7 +94,7 @@ class _Inspector:
                 inspected = self.format.inspect(opened)
             _check_names(inspected.schema.names)
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise InvalidInputError(
+            raise spec_errors.InvalidInputError(
                 f"file {file.location}: cannot read it as {self.source.format}: {error}"
             ) from error
         return inspected
@@ -124,7 +124,7 @@ def _common_schema(files: Mapping[SourceFile, InspectedFile]) -> pa.Schema:
         other = {field.name: field for field in inspected.schema}
         differences = _differences(common, other)
         if differences:
-            raise TableSchemaValidationError(
+            raise spec_errors.TableSchemaValidationError(
                 f"file {file.location}: its schema differs from that of {first.location}; columns: "
                 f"{'; '.join(differences)}"
             )

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import obstore
 import pyarrow as pa
-from lance_namespace.errors import InvalidInputError, ServiceUnavailableError
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import check_location, is_local, normalize
 from airflow_provider_lancens.namespace.storage.object_store import open_store, storage_errors
 
@@ -50,7 +50,7 @@ def find_files(paths: Sequence[str], options: Mapping[str, str]) -> list[SourceF
         location = normalize(check_location(path, f"paths[{number}]"))
         files = list(_matching(location, options) if _WILD.search(location) else _at(location, options))
         if not files:
-            raise InvalidInputError(f"paths[{number}]: no file found at {path}")
+            raise spec_errors.InvalidInputError(f"paths[{number}]: no file found at {path}")
         found.update((file.location, file) for file in sorted(files))
     return list(found.values())
 
@@ -135,7 +135,7 @@ class _RemoteFile:
         # Opened for each part: the credentials may have been renewed since. Stores are cached.
         store = open_store(self._folder, self._options)
         if store is None:
-            raise ServiceUnavailableError(f"storage at {self._folder} no longer exists")
+            raise spec_errors.ServiceUnavailableError(f"storage at {self._folder} no longer exists")
         return bytes(obstore.get_range(store, self._name, start=start, end=min(start + _PART, end)))
 
     def seek(self, offset: int, whence: int = 0) -> int:

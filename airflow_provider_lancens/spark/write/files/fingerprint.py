@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from lance_namespace.errors import InvalidInputError
-
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.file_source import FileSource
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
@@ -46,7 +45,7 @@ def fingerprint_of_files(source: FileSource, storage_options: Mapping[str, str])
     """Return the same as `fingerprint_files`, given the storage options of the table to write to."""
     try:
         files = find_files(source.paths, source.options_over(storage_options))
-    except InvalidInputError:
+    except spec_errors.InvalidInputError:
         return None
     settings = {f.name: getattr(source, f.name) for f in fields(source) if f.name not in _IGNORED}
     return hashlib.sha256(repr((sorted(files), settings)).encode()).hexdigest()

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from lance_namespace.errors import TableColumnNotFoundError
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.file_source import FileSource
 from airflow_provider_lancens.spark.type_names import parse_type
 from airflow_provider_lancens.spark.write.files.sql_predicate import SqlPredicate, parse_predicate
@@ -65,7 +65,7 @@ def _check_columns(named: Mapping[str, Iterable[str]], files: pa.Schema) -> None
     for argument, names in named.items():
         missing = [name for name in names if name not in present]
         if missing:
-            raise TableColumnNotFoundError(
+            raise spec_errors.TableColumnNotFoundError(
                 f"{argument}: the files have no {', '.join(missing)}; they have {', '.join(files.names)}"
             )
 

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from lance_namespace.errors import InvalidInputError
+
+from airflow_provider_lancens import spec_errors
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|'(?P<text>(?:[^']|'')*)'"
@@ -55,7 +56,7 @@ def parse_predicate(condition: str, schema: pa.Schema) -> SqlPredicate:
         parsed = parser.parse()
         schema.empty_table().filter(parsed.expression)
     except (pa.ArrowException, ValueError) as error:
-        raise InvalidInputError(f"filter {condition!r}: {error}") from error
+        raise spec_errors.InvalidInputError(f"filter {condition!r}: {error}") from error
     return SqlPredicate(parsed.expression, frozenset(parser.columns), parsed.sql)
 
 

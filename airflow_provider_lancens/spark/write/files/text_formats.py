@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.json
-from lance_namespace.errors import InvalidInputError
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.write.files.formats import WHOLE, InspectedFile, ScanRequest
 
 _BLOCK = 8 * 1024 * 1024
@@ -81,7 +81,9 @@ class Json:
 
     def _open(self, file: pa.NativeFile, schema: pa.Schema | None) -> pa.RecordBatchReader:
         if not hasattr(pa.json, "open_json"):
-            raise InvalidInputError(f"format: json requires a newer pyarrow than {pa.__version__}")
+            raise spec_errors.InvalidInputError(
+                f"format: json requires a newer pyarrow than {pa.__version__}"
+            )
         unexpected = "infer" if schema is None else "error" if self.schema is None else "ignore"
         return pa.json.open_json(
             file,

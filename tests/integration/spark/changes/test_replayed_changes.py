@@ -31,34 +31,34 @@ class History:
         self.note()
 
     def note(self) -> None:
-        newest = self.table.by_path
+        newest = self.table.newest
         self.versions[newest.version] = rows_of(newest)
 
     def append(self) -> None:
         first = self.chance.randrange(1000, 10**9)
         new = pa.table({"id": [first, first + 1], "word": ["new", "new"]})
-        lance.write_dataset(new, self.table.by_path, mode="append")
+        lance.write_dataset(new, self.table.newest, mode="append")
 
     def upsert(self) -> None:
         upsert(self.table, dict.fromkeys(self._some(5), f"upsert {self.chance.random()}"))
 
     def merge(self) -> None:
         new = pa.table({"id": self._some(5), "word": [f"merge {self.chance.random()}"] * 5})
-        merge = self.table.by_path.merge_insert("id")
+        merge = self.table.newest.merge_insert("id")
         merge.when_matched_update_all().when_not_matched_insert_all().execute(new)
 
     def update(self) -> None:
         word = f"'update {self.chance.random()}'"
-        self.table.by_path.update({"word": word}, where=f"id % 7 = {self.chance.randrange(7)}")
+        self.table.newest.update({"word": word}, where=f"id % 7 = {self.chance.randrange(7)}")
 
     def delete(self) -> None:
         delete_rows(self.table.spec, self.table.id, f"id % 11 = {self.chance.randrange(11)}")
 
     def compact(self) -> None:
-        self.table.by_path.optimize.compact_files()
+        self.table.newest.optimize.compact_files()
 
     def restore(self) -> None:
-        self.table.by_path.checkout_version(self.chance.choice(list(self.versions))).restore()
+        self.table.newest.checkout_version(self.chance.choice(list(self.versions))).restore()
 
     def _some(self, count: int) -> list[int]:
         return self.chance.sample(range(_IDS), count)

@@ -79,7 +79,10 @@ class Queries:
             return [] if dataset is None else sorted(dataset.to_table()["value"].to_pylist())
 
 
-@pytest.mark.parametrize(("epochs", "most"), [(8, 4), pytest.param(1000, 60, marks=pytest.mark.long)])
+MANY = pytest.param(1000, 60, marks=[pytest.mark.long, pytest.mark.timeout(7200)])
+
+
+@pytest.mark.parametrize(("epochs", "most"), [(5, 3), MANY])
 def test_every_row_is_written_once(
     metastore: MetastoreServer, database: str, tmp_path: Path, epochs: int, most: int
 ) -> None:
