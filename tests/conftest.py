@@ -12,6 +12,7 @@ import pytest
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from tests import tiers
+from tests.servers import spark_classes
 from tests.servers.releases import hms_2, hms_3, hms_4
 from tests.servers.shared import shared_metastore
 from tests.xdist_scheduler import longest_first, pytest_xdist_make_scheduler
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
 _airflow_home = tempfile.TemporaryDirectory(prefix="airflow-home-")
 os.environ["AIRFLOW_HOME"] = _airflow_home.name
 
-# Drivers run only briefly in tests: with only the first-tier compiler, they take a fifth less CPU time.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData")
+spark_classes.configure_drivers()
 
 # How soon Airflow notices that a task's process has ended, and how long a wait lasts at least.
 os.environ["AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL"] = "1"
@@ -48,6 +48,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """With several processes, run the longest tests first."""
     if hasattr(config, "workerinput"):
         longest_first(items)
+
+
+def pytest_runtest_setup() -> None:
+    """Start drivers quickly as soon as the archive of their classes is made."""
+    spark_classes.use_archive()
 
 
 @pytest.fixture(scope="session")
