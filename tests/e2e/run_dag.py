@@ -1,20 +1,24 @@
 """Run DAGs of this Airflow home with `dag.test()`, and print the results of each DAG's tasks in a line.
 
 A separate process, since Airflow reads its home only when it is imported. Its arguments are, for each DAG,
-the file and the run's parameters. Without arguments, each line of its input is a JSON list of a file, the
-run's parameters as text, and environment variables to set during the run.
+the file and the run's parameters; `--session` and a master start a Spark session that all later tasks use,
+rather than one each. Without arguments, each line of its input is a JSON list of a file, the run's parameters
+as text, and environment variables to set during the run.
 """
 
 import json
 import os
 import runpy
 import sys
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 import pendulum
 from airflow.models.serialized_dag import SerializedDagModel
 from airflow.models.xcom import XComModel
 from airflow.utils.session import create_session
+
+SESSION = "--session"
 
 
 def xcom(task: Any) -> Any:
@@ -30,6 +34,12 @@ def links(dag_id: str, task: Any) -> dict[str, str]:
     """The task's links, as the API server finds them from the serialized DAG."""
     shown = SerializedDagModel.get_dag(dag_id).get_task(task.task_id)
     return {name: shown.get_extra_links(task, name) for name in shown.extra_links}
+
+
+def session_on(master: str) -> AbstractContextManager[Any]:
+    from airflow_provider_lancens.spark.session.spark_session import spark_session
+
+    return spark_session("examples", {"spark.master": master, "spark.sql.shuffle.partitions": "2"})
 
 
 def main(file: str, conf: str) -> None:
@@ -56,8 +66,12 @@ def main_with(file: str, conf: str, environment: dict[str, str]) -> None:
         os.environ.update(before)
 
 
-for dag in zip(sys.argv[1::2], sys.argv[2::2], strict=True):
-    main(*dag)
+with ExitStack() as sessions:
+    for dag in zip(sys.argv[1::2], sys.argv[2::2], strict=True):
+        if dag[0] == SESSION:
+            sessions.enter_context(session_on(dag[1]))
+        else:
+            main(*dag)
 if len(sys.argv) == 1:
     for line in sys.stdin:
         main_with(*json.loads(line))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from airflow_provider_lancens.spark.changes.row_addresses import ADDRESSES
-from airflow_provider_lancens.spark.changes.row_images import IMAGES
+from airflow_provider_lancens.spark.changes.fragment_groups import Group
+from airflow_provider_lancens.spark.changes.row_addresses import ADDRESSES, AddressTask
+from airflow_provider_lancens.spark.changes.row_images import IMAGES, ImageTask
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,6 +36,7 @@ class ComparisonTask:
         """
         rows = pa.Table.from_batches(batches, schema=ADDRESSES)
         before, after = (_Side.of(rows.filter(chosen)) for chosen in _sides(rows))
+        del rows
         _, old, new = np.intersect1d(before.ids, after.ids, assume_unique=True, return_indices=True)
         updated = (before.updated[old] != after.updated[new]) | after.rewritten[new]
         old, new, made_by = old[updated], new[updated], self._made_by(after)
@@ -54,24 +56,22 @@ class ComparisonTask:
         return pa.array(after.updated, mask=unknown)
 
 
-class ArrowTask(Protocol):
-    """What runs on executors, batch by batch."""
-
-    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield what follows from the batches."""
-
-
 @dataclass(frozen=True, slots=True)
-class Chained:
-    """Tasks as one, each with the output of the one before."""
+class GroupTask:
+    """List and compare the rows of fragments that have no row in common with others."""
 
-    steps: Sequence[ArrowTask]
+    listing: AddressTask
+    comparison: ComparisonTask
+    groups: Sequence[Group]
+    images: ImageTask | None = None
+    """Reads the changed rows too, if they are few."""
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the output of the last task."""
-        for step in self.steps:
-            batches = step.run(batches)
-        return batches
+        """Yield the changed rows of the groups at the positions in `batches`, or only their addresses."""
+        for batch in batches:
+            for position in batch.column(0).to_pylist():
+                changed = self.comparison.run(self.listing.list(self.groups[position]))
+                yield from changed if self.images is None else self.images.run(changed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Self, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
@@ -15,8 +15,14 @@ from airflow_provider_lancens.spark.changes.appended_rows import (
     appended_fragments,
 )
 from airflow_provider_lancens.spark.changes.changed_fragments import ChangedFragment, changed_fragments
-from airflow_provider_lancens.spark.changes.changed_rows import Chained, ComparisonTask
+from airflow_provider_lancens.spark.changes.changed_rows import ComparisonTask, GroupTask
 from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt, ids_of, readable_columns
+from airflow_provider_lancens.spark.changes.fragment_groups import (
+    COMPARED_ROWS,
+    LISTED_ROWS,
+    Group,
+    fragment_groups,
+)
 from airflow_provider_lancens.spark.changes.row_addresses import ADDRESSES, AddressTask
 from airflow_provider_lancens.spark.changes.row_images import (
     CHANGE_TYPE,
@@ -41,10 +47,6 @@ if TYPE_CHECKING:
 IfUnavailable = Literal["fail", "read_all"]
 SNAPSHOT = "snapshot"
 _MOST_TASKS = 256
-_LISTED_ROWS = 4_000_000
-"""Rows that a task lists, by their metadata alone."""
-_COMPARED_ROWS = 2_000_000
-"""Rows of both versions that a task compares, in about 200 MB of memory."""
 _IMAGE_BYTES = 64 * 1024 * 1024
 """Bytes of changed rows that a task reads: starting one costs more than a few small fragments."""
 
@@ -183,58 +185,50 @@ class _Read:
             images,
             spark_schema(labeled(self.schema)),
         )
-        tasks = _TaskCounts.of(fragments)
-        return steps.run(_numbers(self.spark, len(fragments), tasks.listing), tasks)
+        return steps.run(self.spark, fragment_groups(before, self.newest, fragments))
 
     def _none(self) -> DataFrame:
         return self.spark.createDataFrame([], spark_schema(labeled(self.schema)))
 
 
 @dataclass(frozen=True, slots=True)
-class _TaskCounts:
-    """How many tasks share each step."""
-
-    listing: int
-    comparison: int
-    images: int
-
-    @classmethod
-    def of(cls, fragments: Sequence[ChangedFragment]) -> Self:
-        most = min(len(fragments), _MOST_TASKS)
-        return cls(
-            listing=min(_divided(sum(one.rows for one in fragments), _LISTED_ROWS), most),
-            comparison=_divided(sum(one.compared_rows for one in fragments), _COMPARED_ROWS),
-            images=min(_divided(sum(one.changed_bytes for one in fragments), _IMAGE_BYTES), most),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class _Steps:
-    """The steps of a read. Those that one task does run in one Python process, without a shuffle."""
+    """The steps of a read; if few rows can have changed, one Python process does them all."""
 
     listing: AddressTask
     comparison: ComparisonTask
     images: ImageTask
     schema: StructType
 
-    def run(self, numbers: DataFrame, tasks: _TaskCounts) -> DataFrame:
-        """Return the changed rows, from the numbers of the fragments."""
+    def run(self, spark: SparkSession, groups: Sequence[Group] | None) -> DataFrame:
+        """Return the changed rows."""
         from pyspark.sql import functions as sql
 
-        if tasks.listing == tasks.comparison == tasks.images == 1:
-            whole = Chained((self.listing, self.comparison, self.images))
-            return numbers.mapInArrow(whole.run, self.schema)
-        by_fragment = ("is_after", sql.shiftright("address", 32))
-        changed = self._changed(numbers, tasks).repartition(tasks.images, *by_fragment)
-        return changed.sortWithinPartitions("is_after", "address").mapInArrow(self.images.run, self.schema)
+        tasks = self._tasks(sum(one.changed_bytes for one in self.listing.fragments), _IMAGE_BYTES)
+        if groups is not None and len(groups) == tasks == 1:
+            whole = GroupTask(self.listing, self.comparison, groups, self.images)
+            return _numbers(spark, 1).mapInArrow(whole.run, self.schema)
+        changed = self._shuffled(spark) if groups is None else self._grouped(spark, groups)
+        by_fragment = changed.repartition(tasks, "is_after", sql.shiftright("address", 32))
+        rows = by_fragment.sortWithinPartitions("is_after", "address")
+        return rows.mapInArrow(self.images.run, self.schema)
 
-    def _changed(self, numbers: DataFrame, tasks: _TaskCounts) -> DataFrame:
-        if tasks.listing == tasks.comparison == 1:
-            both = Chained((self.listing, self.comparison))
-            return numbers.mapInArrow(both.run, spark_schema(IMAGES))
-        listed = numbers.mapInArrow(self.listing.run, spark_schema(ADDRESSES))
-        by_row = listed.repartition(tasks.comparison, "row_id")
+    def _grouped(self, spark: SparkSession, groups: Sequence[Group]) -> DataFrame:
+        task = GroupTask(self.listing, self.comparison, groups)
+        return _numbers(spark, len(groups)).mapInArrow(task.run, spark_schema(IMAGES))
+
+    def _shuffled(self, spark: SparkSession) -> DataFrame:
+        fragments = self.listing.fragments
+        listing = self._tasks(sum(one.rows for one in fragments), LISTED_ROWS)
+        listed = _numbers(spark, len(fragments), listing).mapInArrow(
+            self.listing.run, spark_schema(ADDRESSES)
+        )
+        comparing = _divided(sum(one.compared_rows for one in fragments), COMPARED_ROWS)
+        by_row = listed.repartition(comparing, "row_id")
         return by_row.mapInArrow(self.comparison.run, spark_schema(IMAGES))
+
+    def _tasks(self, amount: int, per_task: int) -> int:
+        return min(_divided(amount, per_task), len(self.listing.fragments), _MOST_TASKS)
 
 
 def _divided(amount: int, per_task: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,12 +41,16 @@ class AddressTask:
     fragments: Sequence[ChangedFragment]
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """List the rows of the fragments with the numbers in `batches`."""
+        """List the rows of the fragments at the positions in `batches`."""
+        for batch in batches:
+            yield from self.list(batch.column(0).to_pylist())
+
+    def list(self, positions: Iterable[int]) -> Iterator[pa.RecordBatch]:
+        """List the rows of the fragments at these positions."""
         with storage_failures(self.dataset.location, self.dataset.storage_options):
             before, after = self.dataset.open(self.before), self.dataset.open(self.after)
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    yield from _rows(before, after, self.fragments[number])
+            for position in positions:
+                yield from _rows(before, after, self.fragments[position])
 
 
 def _rows(before: LanceDataset, after: LanceDataset, fragment: ChangedFragment) -> Iterator[pa.RecordBatch]:

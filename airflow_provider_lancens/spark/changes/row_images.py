@@ -28,6 +28,8 @@ IMAGES = pa.schema([("is_after", pa.bool_()), ("address", pa.int64()), *LABELS])
 _BATCH_BYTES = 32 * 1024 * 1024
 _BATCH_ROWS = 16_384
 _FRAGMENT_BITS = 32
+_SPARSE = 2
+"""Rows are taken one by one if their range has more rows than this for each of them, else it is scanned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +93,16 @@ class _OpenFragment:
                 offsets[start : start + self.batch_rows], labels.slice(start, self.batch_rows)
             )
 
+    def _read(self, offsets: NDArray[np.int64]) -> pa.Table:
+        first, span = int(offsets[0]), int(offsets[-1] - offsets[0]) + 1
+        if span > _SPARSE * len(offsets):
+            return self.fragment.take(offsets.tolist(), columns=self.columns.stored)
+        scanner = self.fragment.scanner(columns=self.columns.stored, offset=first, limit=span)
+        return scanner.to_table().take(pa.array(offsets - first))
+
     def _labeled(self, offsets: NDArray[np.int64], labels: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         if self.columns.stored:
-            table = self.fragment.take(offsets.tolist(), columns=self.columns.stored).combine_chunks()
+            table = self._read(offsets).combine_chunks()
             read = pa.RecordBatch.from_arrays(
                 [column.combine_chunks() for column in table.columns], names=table.column_names
             )

@@ -2,7 +2,9 @@
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 
 import lance
 import pyarrow as pa
@@ -14,6 +16,12 @@ from tests.integration.spark.changes.test_read_changes import start, upsert
 from tests.integration.spark.maintenance.conftest import on
 
 _IDS = 60
+_PLANNING = [
+    import_module(f"airflow_provider_lancens.spark.changes.{name}")
+    for name in ("read_changes", "fragment_groups")
+]
+_ROWS_OF_A_TASK = (1_000_000, 40, 2)
+"""All rows fit into one task, those of most groups of fragments do, or they are shuffled."""
 
 
 @dataclass
@@ -68,13 +76,25 @@ def rows_of(dataset: lance.LanceDataset) -> Counter[tuple[int, str]]:
     return Counter((row["id"], row["word"]) for row in dataset.to_table(columns=["id", "word"]).to_pylist())
 
 
+@pytest.fixture
+def limit(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Set how many rows a task compares at most."""
+
+    def set_limit(rows: int) -> None:
+        for module in _PLANNING:
+            monkeypatch.setattr(module, "LISTED_ROWS", rows)
+            monkeypatch.setattr(module, "COMPARED_ROWS", rows)
+
+    return set_limit
+
+
 @on("stored")
 @pytest.mark.parametrize(
     ("steps", "pairs"),
     [(30, 8), pytest.param(1000, 200, marks=[pytest.mark.long, pytest.mark.timeout(3600)])],
 )
 def test_changes_of_any_two_versions_lead_from_one_to_the_other(
-    table: Maintained, steps: int, pairs: int
+    table: Maintained, limit: Callable[[int], None], steps: int, pairs: int
 ) -> None:
     table.spark.conf.set("spark.sql.shuffle.partitions", "2")
     start(table)
@@ -85,6 +105,7 @@ def test_changes_of_any_two_versions_lead_from_one_to_the_other(
 
     seen = sorted(history.versions)
     for after, version in [*_pairs(history.chance, seen, pairs), (seen[0], seen[-1])]:
+        limit(history.chance.choice(_ROWS_OF_A_TASK))
         changes = read_changes(table.spark, table.spec, table.id, after_version=after, version=version)
         replayed = history.versions[after].copy()
         for row in sorted(
