@@ -11,7 +11,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 _SPARK = "tests/integration/spark"
-_LONG = ("faults", "compute", "maintenance", "blobs", "changes", "publish")
+_LONG = ("faults", "streaming", "compute", "write", "maintenance", "blobs", "changes", "publish")
 WORK_UNITS: Mapping[str, str] = {
     # These do Spark's work in their own process.
     f"{_SPARK}/faults/test_presumed_dead_drivers.py": "file",
