@@ -86,8 +86,9 @@ def outcomes(
     glue.client("s3").create_bucket(Bucket=BUCKET)
     params = {**PARAMS, "stream_readings": {"folder": str(tmp_path_factory.mktemp("readings"))}}
     runs = [(str(EXAMPLES / f"{name}.py"), json.dumps(params.get(name, {}))) for name in NAMES]
-    # The tasks of one example start their own sessions; those of later ones share one, which is quicker.
-    runs.insert(NAMES.index("spark_pinned_read") + 1, ("--session", "local[2]"))
+    runs.insert(
+        NAMES.index("spark_files"), ("--session", "local[2]")
+    )  # which later tasks share: it is quicker
     settings = {
         "AIRFLOW__CORE__DAGS_FOLDER": str(EXAMPLES),
         "PYTHONPATH": str(EXAMPLES),
@@ -109,7 +110,6 @@ def outcomes(
 
 
 def _flights_of(*months: int) -> pa.Table:
-    """This many flights, with only their months."""
     return pa.table({"month": pa.array(months, pa.int32())})
 
 
