@@ -86,9 +86,7 @@ def outcomes(
     glue.client("s3").create_bucket(Bucket=BUCKET)
     params = {**PARAMS, "stream_readings": {"folder": str(tmp_path_factory.mktemp("readings"))}}
     runs = [(str(EXAMPLES / f"{name}.py"), json.dumps(params.get(name, {}))) for name in NAMES]
-    runs.insert(
-        NAMES.index("spark_files"), ("--session", "local[2]")
-    )  # which later tasks share: it is quicker
+    runs[6:6] = [("--session", "local[2]")]  # shared by the tasks of later examples, which is quicker
     settings = {
         "AIRFLOW__CORE__DAGS_FOLDER": str(EXAMPLES),
         "PYTHONPATH": str(EXAMPLES),
