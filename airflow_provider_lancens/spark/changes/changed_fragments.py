@@ -10,7 +10,7 @@ from airflow_provider_lancens.spark.table.history import transactions_of
 
 if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
-    from lance.fragment import DataFile, FragmentMetadata
+    from lance.fragment import DataFile, FragmentMetadata, LanceFragment
 
 _COLUMN_REWRITES = frozenset({"Merge", "DataReplacement"})
 
@@ -67,6 +67,18 @@ def changed_fragments(
         *(ChangedFragment.of(old[number], None) for number in sorted(old.keys() - kept)),
         *(ChangedFragment.of(None, new[number], rewritten=rewritten) for number in sorted(new.keys() - kept)),
     ]
+
+
+def existing_fragment(dataset: LanceDataset, number: int) -> LanceFragment:
+    """Return a fragment of a version by its id.
+
+    Raises:
+        ValueError: the version has no such fragment.
+    """
+    found = dataset.get_fragment(number)
+    if found is None:
+        raise ValueError(f"version {dataset.version} has no fragment {number}")
+    return found
 
 
 def _metadata(dataset: LanceDataset) -> Iterator[FragmentMetadata]:

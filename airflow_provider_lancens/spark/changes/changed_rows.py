@@ -29,7 +29,7 @@ class ComparisonTask:
     """Whether the newer version is staged, so that it has no number that its rows could be labeled with."""
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the addresses of the rows that aren't the same, as `IMAGES`, sorted by version and address.
+        """Yield the addresses of the rows that aren't the same, as `IMAGES`.
 
         Args:
             batches: rows of both versions, as `ADDRESSES`.
@@ -38,18 +38,16 @@ class ComparisonTask:
         before, after = (_Side.of(rows.filter(chosen)) for chosen in _sides(rows))
         del rows
         _, old, new = np.intersect1d(before.ids, after.ids, assume_unique=True, return_indices=True)
+        deleted, inserted = _others(before.ids, old), _others(after.ids, new)
         updated = (before.updated[old] != after.updated[new]) | after.rewritten[new]
         old, new, made_by = old[updated], new[updated], self._made_by(after)
-        unknown = pa.nulls(len(before.ids), pa.int64())
-        deleted, inserted = _others(before.ids, after.ids), _others(after.ids, before.ids)
-        images = [
-            _images("delete", False, before.addresses[deleted], unknown.take(pa.array(deleted))),
+        for images in (
+            _images("delete", False, before.addresses[deleted], pa.nulls(len(deleted), pa.int64())),
             _images("update_preimage", False, before.addresses[old], made_by.take(pa.array(new))),
             _images("update_postimage", True, after.addresses[new], made_by.take(pa.array(new))),
             _images("insert", True, after.addresses[inserted], made_by.take(pa.array(inserted))),
-        ]
-        ordered = pa.concat_tables(images).sort_by([("is_after", "ascending"), ("address", "ascending")])
-        yield from ordered.to_batches(_BATCH_ROWS)
+        ):
+            yield from images.to_batches(_BATCH_ROWS)
 
     def _made_by(self, after: _Side) -> pa.Array:
         unknown = self.is_staged | (after.updated <= self.after_version)
@@ -71,7 +69,7 @@ class GroupTask:
         for batch in batches:
             for position in batch.column(0).to_pylist():
                 changed = self.comparison.run(self.listing.list(self.groups[position]))
-                yield from changed if self.images is None else self.images.run(changed)
+                yield from changed if self.images is None else self.images.run(_sorted(changed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +98,15 @@ def _sides(rows: pa.Table) -> tuple[Any, Any]:
 
 
 def _others(ids: NDArray[np.int64], common: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the positions of ids that the others don't contain."""
-    return np.flatnonzero(~np.isin(ids, common))
+    """Return the positions of ids but those at these positions."""
+    others = np.ones(len(ids), bool)
+    others[common] = False
+    return np.flatnonzero(others)
+
+
+def _sorted(images: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    table = pa.Table.from_batches(images, schema=IMAGES)
+    yield from table.sort_by([("is_after", "ascending"), ("address", "ascending")]).to_batches(_BATCH_ROWS)
 
 
 def _images(change_type: str, is_after: bool, addresses: NDArray[np.int64], made_by: pa.Array) -> pa.Table:

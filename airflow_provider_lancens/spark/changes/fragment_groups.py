@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow.compute as pc
 
-from airflow_provider_lancens.spark.changes.changed_fragments import ChangedFragment
+from airflow_provider_lancens.spark.changes.changed_fragments import ChangedFragment, existing_fragment
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -19,7 +19,7 @@ COMPARED_ROWS = 3_000_000
 _MOST_FRAGMENTS = 256
 """The driver reads the row ids of no more fragments than this, each in milliseconds."""
 
-Group = Sequence[int]
+Group = list[int]
 """Positions of fragments in the list of all that have changed."""
 
 
@@ -47,7 +47,7 @@ def fragment_groups(
     Returns:
         None if there are too many fragments or a group has too many rows: those have to be shuffled.
     """
-    everything = range(len(fragments))
+    everything = list(range(len(fragments)))
     if _fits(fragments, everything):
         return [everything]
     if len(fragments) > _MOST_FRAGMENTS:
@@ -72,15 +72,15 @@ def _ids(before: LanceDataset, after: LanceDataset, fragment: ChangedFragment, p
 
 
 def _limits(dataset: LanceDataset, number: int) -> tuple[int, int] | None:
-    chosen = [one for one in dataset.get_fragments() if one.fragment_id == number]
-    ids = dataset.scanner(columns=["_rowid"], fragments=chosen).to_table()["_rowid"]
+    fragment = existing_fragment(dataset, number)
+    ids = dataset.scanner(columns=["_rowid"], fragments=[fragment]).to_table()["_rowid"]
     limits = pc.min_max(ids).as_py()
     return None if limits["min"] is None else (limits["min"], limits["max"])
 
 
 def _with_common_ids(ids: Sequence[_Ids]) -> list[Group]:
     """Return the positions of fragments whose ranges of ids overlap, directly or through others."""
-    groups: list[list[int]] = []
+    groups: list[Group] = []
     highest = -1
     for one in sorted(ids):
         if groups and one.lowest <= highest:
@@ -88,4 +88,4 @@ def _with_common_ids(ids: Sequence[_Ids]) -> list[Group]:
         else:
             groups.append([one.position])
         highest = max(highest, one.highest)
-    return list(groups)
+    return groups

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from airflow_provider_lancens.spark.changes.changed_fragments import ChangedFragment
+from airflow_provider_lancens.spark.changes.changed_fragments import ChangedFragment, existing_fragment
 from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 
@@ -65,10 +65,7 @@ def _rows(before: LanceDataset, after: LanceDataset, fragment: ChangedFragment) 
 def _read(dataset: LanceDataset, fragment: int | None) -> pa.Table:
     if fragment is None:
         return pa.table({name: pa.array([], pa.uint64()) for name in _COLUMNS})
-    found = dataset.get_fragment(fragment)
-    if found is None:
-        raise ValueError(f"version {dataset.version} has no fragment {fragment}")
-    return dataset.scanner(columns=_COLUMNS, fragments=[found]).to_table()
+    return dataset.scanner(columns=_COLUMNS, fragments=[existing_fragment(dataset, fragment)]).to_table()
 
 
 def _without(rows: pa.Table, others: pa.Table) -> pa.Table:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import pyarrow as pa
 
+from airflow_provider_lancens.spark.changes.changed_fragments import existing_fragment
 from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt
 from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
@@ -72,9 +73,7 @@ class _OpenFragment:
 
     @classmethod
     def of(cls, dataset: LanceDataset, number: int, columns: ColumnsAt, condition: str | None) -> Self:
-        fragment = dataset.get_fragment(number)
-        if fragment is None:
-            raise ValueError(f"version {dataset.version} has no fragment {number}")
+        fragment = existing_fragment(dataset, number)
         addresses = _addresses(dataset, fragment, None)
         matching = np.ones(len(addresses), bool)
         if condition is not None:
