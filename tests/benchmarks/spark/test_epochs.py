@@ -19,6 +19,7 @@ from tests.benchmarks.spark.conftest import SCALE
 pytestmark = [pytest.mark.long, pytest.mark.timeout(7200)]
 
 EPOCHS = int(10_000 * SCALE)
+TENTH = EPOCHS // 10
 ROWS = 10
 MOST = 1.3
 
@@ -33,6 +34,8 @@ def test_the_time_of_an_epoch_does_not_grow(spark: SparkSession, tmp_path: Path)
         started = time.perf_counter()
         write(frame, epoch)
         seconds.append(time.perf_counter() - started)
+        if len(seconds) % TENTH == 0:
+            print(f"{len(seconds):,}: {statistics.median(seconds[-TENTH:]):.3f} s", flush=True)  # noqa: T201
         if len(seconds) >= EPOCHS:
             ended.set()
 
@@ -55,9 +58,8 @@ def test_the_time_of_an_epoch_does_not_grow(spark: SparkSession, tmp_path: Path)
         ended.set()
         maintenance.join()
 
-    tenth = EPOCHS // 10
     # The first epochs warm up the JVM.
-    first, last = seconds[tenth : 2 * tenth], seconds[-tenth:]
+    first, last = seconds[TENTH : 2 * TENTH], seconds[-TENTH:]
     medians = statistics.median(first), statistics.median(last)
     versions = len(list((tmp_path / "t.lance" / "_versions").glob("*.manifest")))
     print(  # noqa: T201 for the one who measures

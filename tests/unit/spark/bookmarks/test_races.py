@@ -114,8 +114,9 @@ def test_a_bookmark_that_is_always_late_is_never_ahead_of_what_its_consumer_has_
     thread = threading.Thread(target=clean_up)
     thread.start()
     try:
-        until = time.monotonic() + 2
-        while time.monotonic() < until:
+        started = time.monotonic()
+        # On a busy machine, few of the clean-ups fall between two moves.
+        while (seconds := time.monotonic() - started) < 2 or (not expiries and seconds < 60):
             orders.commit()
             found = orders.bookmark
             # Never another version than the one that was read, and never as if nothing was read.
