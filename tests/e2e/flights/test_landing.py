@@ -12,7 +12,7 @@ from nycflights.months import MONTHS
 
 from tests.e2e.flights import expected
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long  # each change ingests two months
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,12 @@ DAG = "lance_publish_after_approval"
 WAITING = ("deferred", "awaiting_input")
 """The state of a task that waits for a person, before Airflow 3.3 and since."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
 @pytest.mark.parametrize(
     ("decision", "other"),
-    [("publish", "discard"), pytest.param("discard", "publish", marks=pytest.mark.long)],
+    [("publish", "discard"), ("discard", "publish")],
 )
 def test_staged_rows_are_published_or_discarded_as_decided(
     airflow: RunningAirflow, lake: Lake, decision: str, other: str

@@ -144,8 +144,7 @@ def test_bookmarks_are_shown_with_their_expiry_also_those_that_have_expired(
     assert "unless it is moved, it expires at" in page.get_by_text("timely").get_attribute("title")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [380, 1600])
+@pytest.mark.parametrize(("width", "theme"), [(380, "light"), (1600, "dark")])
 def test_the_page_follows_the_color_mode_and_fits_the_window(
     ui: str, page: Any, ingested: tuple[Table, str], theme: str, width: int
 ) -> None:

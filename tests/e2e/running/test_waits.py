@@ -67,7 +67,9 @@ def test_a_wait_resumes_within_two_polls_of_the_commit(airflow: RunningAirflow, 
     assert airflow.until(lambda: airflow.ended(DAG, waits.run_id)) == "success"
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(200, marks=pytest.mark.long)])
+# Each change runs test_schedule_on_commit with a restarted triggerer.
+@pytest.mark.long
+@pytest.mark.parametrize("count", [2, 200])
 def test_every_wait_resumes_once_after_the_triggerer_was_killed(
     airflow: RunningAirflow, lake: Lake, count: int
 ) -> None:

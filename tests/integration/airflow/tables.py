@@ -1,10 +1,16 @@
 """A table whose version a test advances."""
 
+import shutil
 from dataclasses import dataclass
 
 import lance
 import pyarrow as pa
-from lance_namespace import CreateNamespaceRequest, DeclareTableRequest, LanceNamespace
+from lance_namespace import (
+    CreateNamespaceRequest,
+    DeclareTableRequest,
+    DeregisterTableRequest,
+    LanceNamespace,
+)
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,14 @@ class Table:
         self.namespace.create_namespace(CreateNamespaceRequest(id=[self.database], mode="exist_ok"))
         request = DeclareTableRequest(id=self.id, properties=properties)
         return str(self.namespace.declare_table(request).location)
+
+    def drop(self) -> None:
+        """Remove its catalog table and its data.
+
+        `drop_table` compares its location with those of all tables first, of which a run's server has many.
+        """
+        dropped = self.namespace.deregister_table(DeregisterTableRequest(id=self.id))
+        shutil.rmtree(str(dropped.location).removeprefix("file://"))
 
     def advance(self) -> int:
         """Commit one more row, and return the new version."""

@@ -66,7 +66,7 @@ def test_a_change_is_detected_after_its_history_was_cleaned_up(
 
 def test_a_recreated_table_counts_as_changed_data(wait: Wait, table: Table, location: str) -> None:
     earlier = wait()
-    table.namespace.drop_table({"id": table.id})
+    table.drop()
     table.declare()
     table.advance()
     assert wait(earlier, data_only=True)["version"] == 1

@@ -48,7 +48,7 @@ def test_a_recreated_table_ends_the_wait(wait: Wait, table: Table) -> None:
     table.advance()
     table.advance()
     earlier = wait()
-    table.namespace.drop_table({"id": table.id})
+    table.drop()
     table.declare()
     table.advance()
     assert wait(earlier) == {**earlier, "version": 1, "previous_version": 2}
@@ -61,7 +61,7 @@ def test_a_dropped_table_is_waited_for_until_it_is_recreated(
     table.advance()
     table.advance()
     earlier = wait()
-    table.namespace.drop_table({"id": table.id})
+    table.drop()
     waiting = meanwhile(wait, earlier=earlier)
     table.declare()
     table.advance()

@@ -13,7 +13,7 @@ from tests.integration.embedded.processes import ends_within, lives, run_command
 SECONDS_TO_DIE = 5
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_the_command_serves_until_it_is_interrupted(tmp_path: Path, number: signal.Signals) -> None:
     with serving(tmp_path) as command:
         assert "default" in list_databases(command.uri)

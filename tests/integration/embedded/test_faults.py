@@ -51,7 +51,7 @@ def test_unusual_environment_variables_change_nothing(
         assert list_databases(server.uri) == ["default"]
 
 
-@pytest.mark.parametrize("fault", ["full", "read-only"])
+@pytest.mark.parametrize("fault", ["read-only", pytest.param("full", marks=pytest.mark.long)])
 def test_a_read_only_folder_is_reported_and_works_once_writable(tmp_path: Path, fault: str) -> None:
     before = children()
     with small_disk(tmp_path / "disk", megabytes=40) as disk:
@@ -78,6 +78,7 @@ def test_a_failed_start_shows_the_end_of_the_log(tmp_path: Path) -> None:
     assert children() == before
 
 
+@pytest.mark.long
 def test_a_failed_start_names_its_cause_where_spark_handles_exceptions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

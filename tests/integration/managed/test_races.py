@@ -26,7 +26,10 @@ def hive_4(hms4: MetastoreServer, tmp_path: Path) -> Lake:
 
 
 # Release 4's compare-and-set has fewer writers in `test_interleavings` and in `hive/test_races`.
-@pytest.mark.parametrize("kind", ["hive", pytest.param("hive_4", marks=pytest.mark.long), "glue_s3"])
+@pytest.mark.parametrize(
+    "kind",
+    ["hive", pytest.param("hive_4", marks=pytest.mark.long), pytest.param("glue_s3", marks=pytest.mark.long)],
+)
 def test_every_commit_of_concurrent_writers_is_applied_once(
     kind: str, request: pytest.FixtureRequest, database: str, tmp_path: Path
 ) -> None:

@@ -25,6 +25,7 @@ from airflow_provider_lancens.spark import (
 )
 from airflow_provider_lancens.spark.maintenance import clean_up_versions, compact_table
 from tests.integration.spark.blobs.conftest import BLOBS, REFERENCES, Read, clips
+from tests.integration.spark.row_ids import BOTH_KINDS
 
 LONG = 5_000_000
 """Bytes of a value that Lance stores as a file of its own."""
@@ -118,7 +119,7 @@ def test_files_with_uris_are_ingested(
     assert read() == {0: b"a" * 100, 1: None}
 
 
-@pytest.mark.parametrize("stable", [False, True], ids=["row addresses", "stable row ids"])
+@pytest.mark.parametrize("stable", BOTH_KINDS)
 def test_values_survive_every_change_of_the_table(
     spark: SparkSession, spec: NamespaceSpec, table: str, read: Read, files: Path, dataset: Any, stable: bool
 ) -> None:

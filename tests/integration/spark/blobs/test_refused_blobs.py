@@ -1,4 +1,7 @@
-"""Large values, references and ranges that are refused, before anything is written."""
+"""Large values, references and ranges that are refused, before anything is written.
+
+All reasons to refuse a value: tests/unit/spark/blobs.
+"""
 
 from typing import Any
 
@@ -18,8 +21,6 @@ from tests.integration.spark.blobs.conftest import BLOBS, REFERENCES, clips
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("", "column video: expected the URI of a file, or null, but it is empty"),
-        ("relative/x.bin", "is relative"),
         ("s3://key:secret@bucket/x", "contains credentials"),
         ("ftp://host/x", "ftp"),
     ],
@@ -36,20 +37,11 @@ def test_an_invalid_uri_is_refused(
     assert dataset().version == 1
 
 
-@pytest.mark.parametrize(
-    ("reference", "message"),
-    [
-        ((None, None, 5), "a reference without a URI"),
-        (("/x", 0, None), "only one of position and size"),
-        (("/x", -1, 5), "position of at least 0"),
-        (("/x", 0, 0), "size of at least 1"),
-    ],
-)
-def test_an_invalid_reference_is_refused(
-    spark: SparkSession, spec: NamespaceSpec, table: str, reference: Any, message: str
-) -> None:
-    with pytest.raises(Exception, match=message):
-        write_table(spark.createDataFrame([(0, reference)], REFERENCES), spec, table, options=BLOBS)
+def test_an_invalid_reference_is_refused(spark: SparkSession, spec: NamespaceSpec, table: str) -> None:
+    frame = spark.createDataFrame([(0, ("/x", 0, None))], REFERENCES)
+
+    with pytest.raises(Exception, match="only one of position and size"):
+        write_table(frame, spec, table, options=BLOBS)
 
 
 @pytest.mark.parametrize("how", [{"schema_mode": "merge"}, {"mode": "overwrite", "schema_mode": "overwrite"}])

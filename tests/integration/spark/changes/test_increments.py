@@ -97,7 +97,7 @@ def shop(hive: Maintained, connect: Callable[..., str]) -> Shop:
     return shop
 
 
-@pytest.mark.parametrize("days", [10, pytest.param(60, marks=[pytest.mark.long, pytest.mark.timeout(1800)])])
+@pytest.mark.parametrize("days", [5, pytest.param(60, marks=[pytest.mark.long, pytest.mark.timeout(1800)])])
 def test_increments_give_what_a_full_computation_gives(shop: Shop, days: int) -> None:
     for _ in range(days):
         for _ in range(shop.chance.randrange(4)):

@@ -19,6 +19,7 @@ from airflow_provider_lancens.spark import (
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
 from tests.integration.spark.changes.conftest import Changes
 from tests.integration.spark.maintenance.conftest import Maintained, by_path_alone, on, rows
+from tests.integration.spark.row_ids import OPTIONS_OF_BOTH_KINDS
 
 STABLE = WriteOptions(enable_stable_row_ids=True)
 
@@ -38,7 +39,7 @@ def clean_up(table: Maintained) -> None:
     table.by_path.cleanup_old_versions(older_than=timedelta(0), error_if_tagged_old_versions=False)
 
 
-@on("stored", "hive")
+@on("hive")
 def test_rows_of_appends_are_inserts_of_their_versions(table: Maintained, changes: Changes) -> None:
     start(table)
     table.write(rows(table.spark, 6, 7))
@@ -49,7 +50,7 @@ def test_rows_of_appends_are_inserts_of_their_versions(table: Maintained, change
     assert changes(3, 3) == []
 
 
-@on("hive", "on_glue")
+@on("on_glue")
 def test_an_upsert_and_a_delete_are_told_through_a_compaction(table: Maintained, changes: Changes) -> None:
     start(table)
     upsert(table, {1: "one", 9: "nine"})
@@ -160,7 +161,7 @@ def test_rows_are_read_under_the_names_and_types_of_the_newer_version(
     assert changes(1, 3) == [(0, "word 0", "delete", None)]
 
 
-@on("stored", "hive")
+@on("hive")
 def test_appends_are_told_without_stable_row_ids(table: Maintained, changes: Changes) -> None:
     start(table, None)
     table.write(rows(table.spark, 6, 8))
@@ -196,10 +197,10 @@ def test_versions_in_between_are_needed_only_without_stable_row_ids(
     assert {row[-2] for row in changes(1, 3, if_unavailable="read_all")} == {"snapshot"}
 
 
-@on("stored", "hive")
-@pytest.mark.parametrize("options", [STABLE, None], ids=["stable row ids", "row addresses"])
+@on("hive")
+@pytest.mark.parametrize("options", OPTIONS_OF_BOTH_KINDS)
 def test_the_rows_of_a_staged_version_are_read_alone(
-    table: Maintained, changes: Changes, options: WriteOptions | None
+    table: Maintained, changes: Changes, options: WriteOptions
 ) -> None:
     start(table, options)
     staged = write_table(

@@ -32,7 +32,7 @@ def frame(table: Maintained, *rows: tuple[int, str | None]) -> DataFrame:
     )
 
 
-@on("stored", "hive")
+@on("hive")
 def test_days_that_rows_are_written_to_moved_from_and_deleted_of(table: Maintained) -> None:
     write, day = table.write, "2026-11-0{}".format
     write(frame(table, (1, day(1)), (2, day(2)), (3, day(3)), (4, None)))

@@ -16,6 +16,7 @@ from airflow_provider_lancens.spark import ComputeResult, WriteOptions, compute_
 from airflow_provider_lancens.spark.compute.column_run import ColumnRun
 from tests.integration.managed.conftest import hive_lake
 from tests.integration.spark.maintenance.conftest import Maintained, managed_table, rows, stored_table
+from tests.integration.spark.row_ids import OPTIONS_OF_BOTH_KINDS
 
 Meanwhile = Callable[[Callable[[], object]], None]
 
@@ -58,7 +59,7 @@ def direct(table: Maintained) -> lance.LanceDataset:
     return table.newest
 
 
-@pytest.fixture(params=["stored", "managed"])
+@pytest.fixture(params=["managed", pytest.param("stored", marks=pytest.mark.long)])
 def table(
     request: pytest.FixtureRequest,
     metastore: MetastoreServer,
@@ -78,10 +79,11 @@ def stored(spark: SparkSession, tmp_path: Path) -> Maintained:
     return stored_table(spark, tmp_path)
 
 
-@pytest.fixture(params=[False, True], ids=["addresses", "stable-row-ids"])
+@pytest.fixture(params=OPTIONS_OF_BOTH_KINDS)
 def stable(request: pytest.FixtureRequest) -> WriteOptions:
     """Both kinds of row ids."""
-    return WriteOptions(enable_stable_row_ids=request.param)
+    options: WriteOptions = request.param
+    return options
 
 
 @pytest.fixture

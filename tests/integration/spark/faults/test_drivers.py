@@ -41,7 +41,7 @@ def drivers() -> Iterator[tuple[Driver, Driver]]:
         yield one, other
 
 
-@pytest.fixture(params=[DIR, HIVE_MANAGED])
+@pytest.fixture(params=[HIVE_MANAGED, pytest.param(DIR, marks=pytest.mark.long)])
 def kind(request: pytest.FixtureRequest) -> str:
     """A storage-managed and a managed table."""
     return str(request.param)

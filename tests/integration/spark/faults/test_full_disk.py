@@ -72,6 +72,7 @@ def test_an_ingestion_on_a_full_disk_commits_nothing_and_its_retry_commits_all(
     check_rows(spark, spec, table, 4_000)
 
 
+@pytest.mark.long
 def test_an_ingestion_of_files_on_a_full_disk_commits_nothing_and_its_retry_commits_all(
     spark: SparkSession, spec: NamespaceSpec, table: str, disk: SmallDisk, tmp_path: Path
 ) -> None:
@@ -102,7 +103,7 @@ def test_a_disk_that_becomes_read_only_under_the_executors_is_reported(
     check_rows(spark, spec, table, 20)
 
 
-@pytest.mark.parametrize("fault", ["full", "read-only"])
+@pytest.mark.parametrize("fault", ["full", pytest.param("read-only", marks=pytest.mark.long)])
 def test_a_write_that_cannot_start_says_why(
     spark: SparkSession, spec: NamespaceSpec, table: str, disk: SmallDisk, fault: str
 ) -> None:

@@ -14,18 +14,14 @@ from tests.integration.spark.faults.write_steps import BEFORE_THE_COMMIT
 from tests.integration.spark.faults.write_ways import WAYS
 from tests.pyspark_versions import has_data_sources
 
-pytestmark = pytest.mark.slow
+# Each change runs test_killed_drivers.
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 def deaths() -> Iterator[Any]:
     for kind in (HIVE_MANAGED, DIR):
         for way in ("append", "copy", "save"):
-            marks = [has_data_sources] if way == "save" else []
-            yield pytest.param(
-                kind,
-                way,
-                marks=marks if (kind, way) == (HIVE_MANAGED, "append") else [*marks, pytest.mark.long],
-            )
+            yield pytest.param(kind, way, marks=[has_data_sources] if way == "save" else [])
 
 
 @pytest.mark.parametrize(("kind", "way"), [*deaths()])

@@ -37,7 +37,7 @@ def versions(table: Maintained) -> list[int]:
     return sorted(reference["version"] for reference in table.by_path.version_refs())
 
 
-@on("hive", "on_glue")
+@on("hive")
 def test_old_versions_and_their_unreferenced_files_are_removed(table: Maintained) -> None:
     overwrite(table, 4)
 

@@ -138,7 +138,7 @@ def test_an_index_and_ingestion_keep_working_after_compaction(hive: Maintained) 
     assert (again, later, hive.ids()) == (1, hive.newest.version, list(range(70)))
 
 
-@pytest.mark.parametrize("version", ["2.0", "2.1"])
+@pytest.mark.parametrize("version", ["2.0", pytest.param("2.1", marks=pytest.mark.long)])
 def test_a_table_keeps_its_format(stored: Maintained, version: str) -> None:
     stored.write(rows(stored.spark, 0, 60, 6), options=WriteOptions(data_storage_version=version))
 

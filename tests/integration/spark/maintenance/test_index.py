@@ -1,4 +1,5 @@
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,11 @@ from tests.integration.spark.maintenance.conftest import (
 
 DIMENSION = 16
 COLUMN_OF = {"LABEL_LIST": "words", "NGRAM": "word"}
+
+
+def mostly_long(*each_run: str, of: Collection[str]) -> list[Any]:
+    """Types of indices to parametrize a test by: some in each run, the others in `long` runs."""
+    return [pytest.param(name, marks=() if name in each_run else pytest.mark.long) for name in of]
 
 
 def build(table: Maintained, column: str, index_type: str, **arguments: Any) -> IndexResult:
@@ -71,7 +77,7 @@ def test_an_index_is_built_over_all_rows_and_committed_once(table: Maintained) -
     assert table.newest.to_table(filter="id = 42")["word"].to_pylist() == ["word 42"]
 
 
-@pytest.mark.parametrize("index_type", [*SCALAR_TYPES, "INVERTED"])
+@pytest.mark.parametrize("index_type", mostly_long("BTREE", "INVERTED", of=[*SCALAR_TYPES, "INVERTED"]))
 def test_every_type_can_be_built_in_segments(vectors: Maintained, index_type: str) -> None:
     column = COLUMN_OF.get(index_type, "word")
 
@@ -81,7 +87,7 @@ def test_every_type_can_be_built_in_segments(vectors: Maintained, index_type: st
     assert build(vectors, column, index_type).created is False
 
 
-@pytest.mark.parametrize("index_type", VECTOR_TYPES)
+@pytest.mark.parametrize("index_type", mostly_long("IVF_PQ", of=VECTOR_TYPES))
 def test_the_nearest_neighbors_are_found_through_the_index(vectors: Maintained, index_type: str) -> None:
     built = build(vectors, "v", index_type, options={"num_partitions": 4})
     assert (built.rows, built.segments, build(vectors, "v", index_type).created) == (600, 3, False)
@@ -204,7 +210,7 @@ def test_a_table_without_rows_is_named(stored: Maintained) -> None:
         build(stored, "id", "BTREE")
 
 
-@pytest.mark.parametrize("index_type", [*SCALAR_TYPES, *VECTOR_TYPES])
+@pytest.mark.parametrize("index_type", mostly_long("BTREE", "IVF_PQ", of=[*SCALAR_TYPES, *VECTOR_TYPES]))
 def test_an_extension_builds_segments_over_the_new_rows_alone(vectors: Maintained, index_type: str) -> None:
     is_vector = index_type in VECTOR_TYPES
     column = "v" if is_vector else COLUMN_OF.get(index_type, "word")
@@ -224,7 +230,7 @@ def segments_of(table: Maintained) -> set[str]:
     return {segment.uuid for index in table.newest.describe_indices() for segment in index.segments}
 
 
-@pytest.mark.parametrize("index_type", ["IVF_FLAT", "IVF_PQ"])
+@pytest.mark.parametrize("index_type", mostly_long("IVF_PQ", of=["IVF_FLAT", "IVF_PQ"]))
 def test_new_vectors_are_found_through_an_extended_index(vectors: Maintained, index_type: str) -> None:
     options = {"num_partitions": 4}
     build(vectors, "v", index_type, options=options)

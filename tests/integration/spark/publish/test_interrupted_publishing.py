@@ -63,7 +63,7 @@ def stage(table: Maintained, first: int, end: int, key: str) -> WriteResult:
     return write_table(frame, table.spec, table.id, idempotency_key=key, publish=False)
 
 
-@on("stored", "hive")
+@on("hive")
 @pytest.mark.parametrize("step", STAGING)
 def test_a_write_that_died_while_it_staged_is_staged_again(table: Maintained, dying: Any, step: str) -> None:
     table.write(rows(table.spark, 0, 3))
@@ -76,7 +76,7 @@ def test_a_write_that_died_while_it_staged_is_staged_again(table: Maintained, dy
     assert published.rows == 2
 
 
-@on("stored", "hive")
+@on("hive")
 @pytest.mark.parametrize("step", PUBLISHING)
 def test_a_task_that_died_while_it_published_publishes_once(table: Maintained, dying: Any, step: str) -> None:
     table.write(rows(table.spark, 0, 3))

@@ -29,8 +29,9 @@ from airflow_provider_lancens.spark.maintenance import clean_up_versions, compac
 from airflow_provider_lancens.spark.publish import publish_version as publishing
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from tests.integration.spark.maintenance.conftest import Maintained, on, rows
+from tests.integration.spark.row_ids import BOTH_KINDS
 
-EVERYWHERE = on("stored", "hive", "on_glue")
+EVERYWHERE = on("hive", "on_glue")
 
 
 def stage(table: Maintained, first: int, end: int, **how: Any) -> WriteResult:
@@ -85,7 +86,7 @@ def lance_fragments(table: Maintained, version: int) -> list[Any]:
     return [fragment.metadata for fragment in staged.get_fragments()]
 
 
-@on("stored", "hive")
+@on("hive")
 def test_rows_of_others_are_kept_when_it_is_published(table: Maintained) -> None:
     table.write(rows(table.spark, 0, 3))
     staged = stage(table, 3, 5)
@@ -97,7 +98,7 @@ def test_rows_of_others_are_kept_when_it_is_published(table: Maintained) -> None
     assert table.ids() == list(range(8))
 
 
-@on("stored", "hive")
+@on("hive")
 def test_it_is_published_once(table: Maintained) -> None:
     table.write(rows(table.spark, 0, 3))
     staged = stage(table, 3, 5)
@@ -142,8 +143,8 @@ def test_other_data_under_the_key_is_staged_beside(table: Maintained) -> None:
     assert table.ids() == [0, 1, 2, 3, 4, 5]
 
 
-@on("stored", "hive")
-@pytest.mark.parametrize("stable", [False, True], ids=["row addresses", "stable row ids"])
+@on("hive")
+@pytest.mark.parametrize("stable", BOTH_KINDS)
 def test_an_upsert_is_published_onto_later_rows(table: Maintained, stable: bool) -> None:
     options = WriteOptions(enable_stable_row_ids=stable)
     table.write(rows(table.spark, 0, 3), options=options)
@@ -157,7 +158,7 @@ def test_an_upsert_is_published_onto_later_rows(table: Maintained, stable: bool)
     assert words(table, staged.version) == {0: "word 0", 1: "word 1", 2: "changed", 3: "changed"}
 
 
-@on("stored", "hive")
+@on("hive")
 def test_an_overwrite_is_published_only_if_nothing_was_written_since(table: Maintained) -> None:
     table.write(rows(table.spark, 0, 3))
     refused = stage(table, 10, 12, mode="overwrite")
@@ -202,7 +203,7 @@ def files_of(table: Maintained) -> set[str]:
         return {file.path for page in target.dataset.manifests.all_below("") for file in page}
 
 
-@on("stored", "hive")
+@on("hive")
 def test_the_rows_of_a_published_version_stay_when_it_is_discarded(table: Maintained) -> None:
     table.write(rows(table.spark, 0, 3))
     staged = stage(table, 3, 5)
@@ -213,7 +214,7 @@ def test_the_rows_of_a_published_version_stay_when_it_is_discarded(table: Mainta
     assert table.ids() == [0, 1, 2, 3, 4]
 
 
-@on("stored", "hive")
+@on("hive")
 def test_maintenance_keeps_what_is_staged(table: Maintained) -> None:
     table.write(rows(table.spark, 0, 3))
     staged = stage(table, 3, 5)

@@ -20,7 +20,7 @@ from tests.integration.spark.datasource.conftest import Load, load, managed_by, 
 
 __all__ = ["Load", "load", "managed_by", "spec", "table"]
 
-SINKS = ("format", "foreach_batch")
+SINKS = ("format", pytest.param("foreach_batch", marks=pytest.mark.long))
 
 
 @dataclass

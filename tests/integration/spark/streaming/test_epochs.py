@@ -24,6 +24,7 @@ def version(stream: Stream) -> int:
 
 
 @mostly_managed
+@pytest.mark.parametrize("either", ["format", "foreach_batch"], indirect=True)
 def test_each_file_is_an_epoch_that_commits_once(either: Stream, tmp_path: Path) -> None:
     either.add((1, 1.0), (2, 2.0))
     either.add((3, 3.0))

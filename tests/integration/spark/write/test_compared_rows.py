@@ -11,6 +11,7 @@ from lance_namespace.errors import ConcurrentModificationError, InvalidInputErro
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.spark import FileSource, NamespaceSpec, WriteOptions, write_files, write_table
+from tests.integration.spark.row_ids import BOTH_KINDS
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +24,7 @@ def rows(spark: SparkSession, *values: Row) -> DataFrame:
     return spark.createDataFrame(list(values), "id long, at int, price string")
 
 
-@pytest.fixture(params=[False, True], ids=["row addresses", "stable row ids"])
+@pytest.fixture(params=BOTH_KINDS)
 def location(request: pytest.FixtureRequest, spark: SparkSession, spec: NamespaceSpec, table: str) -> str:
     """A table with three rows, changed at the times 10 and 20 and at none."""
     frame = rows(spark, (1, 10, "a"), (2, 20, "b"), (3, None, "c"))

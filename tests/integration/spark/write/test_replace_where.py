@@ -13,6 +13,7 @@ from lance_namespace.errors import ConcurrentModificationError, InvalidInputErro
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.spark import FileSource, NamespaceSpec, WriteOptions, write_files, write_table
+from tests.integration.spark.row_ids import BOTH_KINDS
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +27,7 @@ def flights(spark: SparkSession, *rows: tuple[int | None, int]) -> DataFrame:
     return spark.createDataFrame(text, "d string, id long").selectExpr("cast(d as date) as day", "id")
 
 
-@pytest.fixture(params=[False, True], ids=["row addresses", "stable row ids"])
+@pytest.fixture(params=BOTH_KINDS)
 def location(request: pytest.FixtureRequest, spark: SparkSession, spec: NamespaceSpec, table: str) -> str:
     """A table with two flights on the first day, and one on the second."""
     rows = flights(spark, (1, 10), (1, 11), (2, 20))
