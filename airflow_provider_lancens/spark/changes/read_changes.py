@@ -15,14 +15,15 @@ from airflow_provider_lancens.spark.changes.appended_rows import (
     appended_fragments,
 )
 from airflow_provider_lancens.spark.changes.changed_fragments import ChangedFragment, changed_fragments
-from airflow_provider_lancens.spark.changes.changed_rows import ComparisonTask, GroupTask
-from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt, ids_of, readable_columns
-from airflow_provider_lancens.spark.changes.fragment_groups import (
+from airflow_provider_lancens.spark.changes.changed_parts import (
     COMPARED_ROWS,
+    IMAGE_BYTES,
     LISTED_ROWS,
-    Group,
-    fragment_groups,
+    Part,
+    parts_of,
 )
+from airflow_provider_lancens.spark.changes.changed_rows import ComparisonTask, PartTask
+from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt, ids_of, readable_columns
 from airflow_provider_lancens.spark.changes.row_addresses import ADDRESSES, AddressTask
 from airflow_provider_lancens.spark.changes.row_images import (
     CHANGE_TYPE,
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
 IfUnavailable = Literal["fail", "read_all"]
 SNAPSHOT = "snapshot"
 _MOST_TASKS = 256
-_IMAGE_BYTES = 64 * 1024 * 1024
-"""Bytes of changed rows that a task reads: starting one costs more than a few small fragments."""
 
 
 def read_changes(
@@ -185,7 +184,7 @@ class _Read:
             images,
             spark_schema(labeled(self.schema)),
         )
-        return steps.run(self.spark, fragment_groups(before, self.newest, fragments))
+        return steps.run(self.spark, parts_of(before, self.newest, fragments))
 
     def _none(self) -> DataFrame:
         return self.spark.createDataFrame([], spark_schema(labeled(self.schema)))
@@ -193,31 +192,29 @@ class _Read:
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """The steps of a read; if few rows can have changed, one Python process does them all."""
+    """The steps of a read: one Python process does them all for a part of the rows, if there are parts."""
 
     listing: AddressTask
     comparison: ComparisonTask
     images: ImageTask
     schema: StructType
 
-    def run(self, spark: SparkSession, groups: Sequence[Group] | None) -> DataFrame:
+    def run(self, spark: SparkSession, parts: Sequence[Part] | None) -> DataFrame:
         """Return the changed rows."""
+        if parts is None:
+            return self._shuffled(spark)
+        task = PartTask(self.listing, self.comparison, self.images, parts)
+        return _numbers(spark, len(parts)).mapInArrow(task.run, self.schema)
+
+    def _shuffled(self, spark: SparkSession) -> DataFrame:
         from pyspark.sql import functions as sql
 
-        tasks = self._tasks(sum(one.changed_bytes for one in self.listing.fragments), _IMAGE_BYTES)
-        if groups is not None and len(groups) == tasks == 1:
-            whole = GroupTask(self.listing, self.comparison, groups, self.images)
-            return _numbers(spark, 1).mapInArrow(whole.run, self.schema)
-        changed = self._shuffled(spark) if groups is None else self._grouped(spark, groups)
-        by_fragment = changed.repartition(tasks, "is_after", sql.shiftright("address", 32))
+        tasks = self._tasks(sum(one.changed_bytes for one in self.listing.fragments), IMAGE_BYTES)
+        by_fragment = self._compared(spark).repartition(tasks, "is_after", sql.shiftright("address", 32))
         rows = by_fragment.sortWithinPartitions("is_after", "address")
         return rows.mapInArrow(self.images.run, self.schema)
 
-    def _grouped(self, spark: SparkSession, groups: Sequence[Group]) -> DataFrame:
-        task = GroupTask(self.listing, self.comparison, groups)
-        return _numbers(spark, len(groups)).mapInArrow(task.run, spark_schema(IMAGES))
-
-    def _shuffled(self, spark: SparkSession) -> DataFrame:
+    def _compared(self, spark: SparkSession) -> DataFrame:
         fragments = self.listing.fragments
         listing = self._tasks(sum(one.rows for one in fragments), LISTED_ROWS)
         listed = _numbers(spark, len(fragments), listing).mapInArrow(

@@ -74,7 +74,7 @@ class _OpenFragment:
     @classmethod
     def of(cls, dataset: LanceDataset, number: int, columns: ColumnsAt, condition: str | None) -> Self:
         fragment = existing_fragment(dataset, number)
-        addresses = _addresses(dataset, fragment, None)
+        addresses = _all_addresses(dataset, fragment)
         matching = np.ones(len(addresses), bool)
         if condition is not None:
             matching = np.isin(addresses, _addresses(dataset, fragment, condition))
@@ -96,8 +96,8 @@ class _OpenFragment:
         first, span = int(offsets[0]), int(offsets[-1] - offsets[0]) + 1
         if span > _SPARSE * len(offsets):
             return self.fragment.take(offsets.tolist(), columns=self.columns.stored)
-        scanner = self.fragment.scanner(columns=self.columns.stored, offset=first, limit=span)
-        return scanner.to_table().take(pa.array(offsets - first))
+        rows = self.fragment.scanner(columns=self.columns.stored, offset=first, limit=span).to_table()
+        return rows if span == len(offsets) else rows.take(pa.array(offsets - first))
 
     def _labeled(self, offsets: NDArray[np.int64], labels: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         if self.columns.stored:
@@ -115,6 +115,13 @@ class _OpenFragment:
 def labeled(schema: pa.Schema) -> pa.Schema:
     """Return the columns of a table, and the labels."""
     return pa.schema([*schema, *LABELS])
+
+
+def _all_addresses(dataset: LanceDataset, fragment: LanceFragment) -> NDArray[np.int64]:
+    if fragment.metadata.num_deletions:
+        return _addresses(dataset, fragment, None)
+    first = fragment.fragment_id << _FRAGMENT_BITS
+    return np.arange(first, first + fragment.physical_rows, dtype=np.int64)
 
 
 def _addresses(dataset: LanceDataset, fragment: LanceFragment, condition: str | None) -> NDArray[np.int64]:

@@ -18,7 +18,7 @@ from tests.integration.spark.maintenance.conftest import on
 _IDS = 60
 _PLANNING = [
     import_module(f"airflow_provider_lancens.spark.changes.{name}")
-    for name in ("read_changes", "fragment_groups")
+    for name in ("read_changes", "changed_parts")
 ]
 _ROWS_OF_A_TASK = (1_000_000, 40, 2)
 """All rows fit into one task, those of most groups of fragments do, or they are shuffled."""
@@ -78,12 +78,13 @@ def rows_of(dataset: lance.LanceDataset) -> Counter[tuple[int, str]]:
 
 @pytest.fixture
 def limit(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Set how many rows a task compares at most."""
+    """Set how many rows a task compares at most, and about how many it reads."""
 
     def set_limit(rows: int) -> None:
         for module in _PLANNING:
             monkeypatch.setattr(module, "LISTED_ROWS", rows)
             monkeypatch.setattr(module, "COMPARED_ROWS", rows)
+            monkeypatch.setattr(module, "IMAGE_BYTES", 100 * rows)
 
     return set_limit
 

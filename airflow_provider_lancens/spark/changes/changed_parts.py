@@ -1,4 +1,4 @@
-"""Groups of changed fragments that have rows in common: one task compares their rows, without a shuffle."""
+"""Parts of the changed rows that a task each can list, compare and read, without a shuffle."""
 
 from __future__ import annotations
 
@@ -14,13 +14,28 @@ if TYPE_CHECKING:
 
 LISTED_ROWS = 4_000_000
 """Rows that a task lists, by their metadata alone."""
-COMPARED_ROWS = 3_000_000
-"""Rows of both versions that a task compares, in about 250 MB of memory."""
+COMPARED_ROWS = 4_000_000
+"""Rows of both versions that a task compares, in about 300 MB of memory: those of a compacted fragment."""
+IMAGE_BYTES = 32 * 1024 * 1024
+"""Bytes of changed rows that a task reads: starting one costs more than a few small fragments."""
 _MOST_FRAGMENTS = 256
 """The driver reads the row ids of no more fragments than this, each in milliseconds."""
+_LISTING_BYTES = 16
+"""To list and compare a row takes about as long as to read this much of changed rows."""
 
-Group = list[int]
+_Positions = list[int]
 """Positions of fragments in the list of all that have changed."""
+
+
+class Part(NamedTuple):
+    """Changed rows that one task lists, compares and reads."""
+
+    fragments: tuple[int, ...]
+    """Positions of fragments in the list of all that have changed: a group."""
+    share: int = 0
+    """Which share of the changed rows of the group it reads."""
+    shares: int = 1
+    """The number of shares; the task of each lists and compares all rows of the group."""
 
 
 class _Ids(NamedTuple):
@@ -31,10 +46,10 @@ class _Ids(NamedTuple):
     position: int
 
 
-def fragment_groups(
+def parts_of(
     before: LanceDataset, after: LanceDataset, fragments: Sequence[ChangedFragment]
-) -> list[Group] | None:
-    """Return groups of fragments that have no row in common with those of another group.
+) -> list[Part] | None:
+    """Return the changed rows by groups of fragments that have no row in common with another group.
 
     A compaction moves the rows of neighboring fragments to one, so that groups are small. An update by
     another client moves rows to a fragment at the end, so that it has rows in common with many.
@@ -48,18 +63,33 @@ def fragment_groups(
         None if there are too many fragments or a group has too many rows: those have to be shuffled.
     """
     everything = list(range(len(fragments)))
-    if _fits(fragments, everything):
-        return [everything]
+    if _fits(fragments):
+        return _parts(fragments, everything)
     if len(fragments) > _MOST_FRAGMENTS:
         return None
     groups = _with_common_ids([_ids(before, after, one, n) for n, one in enumerate(fragments)])
-    return groups if all(_fits(fragments, group) for group in groups) else None
+    if not all(_fits([fragments[position] for position in group]) for group in groups):
+        return None
+    return [part for group in groups for part in _parts(fragments, group)]
 
 
-def _fits(fragments: Sequence[ChangedFragment], group: Group) -> bool:
-    listed = sum(fragments[position].rows for position in group)
-    compared = sum(fragments[position].compared_rows for position in group)
+def _fits(group: Sequence[ChangedFragment]) -> bool:
+    listed, compared = sum(one.rows for one in group), sum(one.compared_rows for one in group)
     return listed <= LISTED_ROWS and compared <= COMPARED_ROWS
+
+
+def _parts(fragments: Sequence[ChangedFragment], positions: _Positions) -> list[Part]:
+    shares = _shares([fragments[position] for position in positions])
+    return [Part(tuple(positions), share, shares) for share in range(shares)]
+
+
+def _shares(group: Sequence[ChangedFragment]) -> int:
+    """Return how many tasks read the changed rows of a group, each of which lists all of its rows."""
+    if any(one.after is None for one in group) and any(one.before is None for one in group):
+        return 1  # most rows may only have moved
+    listing = _LISTING_BYTES * sum(one.rows for one in group)
+    changed = sum(one.changed_bytes for one in group)
+    return max(1, min(-(-changed // IMAGE_BYTES), changed // max(listing, 1)))
 
 
 def _ids(before: LanceDataset, after: LanceDataset, fragment: ChangedFragment, position: int) -> _Ids:
@@ -78,9 +108,9 @@ def _limits(dataset: LanceDataset, number: int) -> tuple[int, int] | None:
     return None if limits["min"] is None else (limits["min"], limits["max"])
 
 
-def _with_common_ids(ids: Sequence[_Ids]) -> list[Group]:
+def _with_common_ids(ids: Sequence[_Ids]) -> list[_Positions]:
     """Return the positions of fragments whose ranges of ids overlap, directly or through others."""
-    groups: list[Group] = []
+    groups: list[_Positions] = []
     highest = -1
     for one in sorted(ids):
         if groups and one.lowest <= highest:

@@ -6,7 +6,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from airflow_provider_lancens.spark.changes import fragment_groups
+from airflow_provider_lancens.spark.changes import changed_parts
 from airflow_provider_lancens.spark.changes.changed_fragments import changed_fragments
 from airflow_provider_lancens.spark.changes.columns_at import ids_of
 
@@ -24,15 +24,15 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> lance.LanceDataset:
 @pytest.fixture
 def groups(before: lance.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> Groups:
     """Return how many older and newer fragments each group has, if a task may compare 40 rows."""
-    monkeypatch.setattr(fragment_groups, "COMPARED_ROWS", 40)
+    monkeypatch.setattr(changed_parts, "COMPARED_ROWS", 40)
 
     def find(after: lance.LanceDataset) -> list[list[int]] | None:
         changed = changed_fragments(before, after, ids_of(after, ["id"]))
-        found = fragment_groups.fragment_groups(before, after, changed)
+        found = changed_parts.parts_of(before, after, changed)
         sides = ("before", "after")
         return found and [
-            [sum(getattr(changed[one], side) is not None for one in group) for side in sides]
-            for group in found
+            [sum(getattr(changed[one], side) is not None for one in part.fragments) for side in sides]
+            for part in found
         ]
 
     return find
@@ -58,3 +58,26 @@ def test_rows_that_moved_from_many_fragments_to_one_are_shuffled(
     after = lance.dataset(before.uri)
     after.optimize.compact_files(target_rows_per_fragment=80)
     assert groups(after) is None
+
+
+def test_many_changed_rows_are_read_in_shares(
+    before: lance.LanceDataset, groups: Groups, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changed_parts, "IMAGE_BYTES", 100)
+    after = lance.dataset(before.uri)
+    after.insert(pa.table({"id": range(80, 90)}))
+
+    [*parts] = changed_parts.parts_of(before, after, changed_fragments(before, after, ids_of(after, ["id"])))
+
+    assert [(part.share, part.shares) for part in parts] == [(n, len(parts)) for n in range(len(parts))]
+    assert len(parts) > 1
+
+
+def test_compacted_rows_are_no_changed_rows_to_share(
+    before: lance.LanceDataset, groups: Groups, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changed_parts, "IMAGE_BYTES", 100)
+    after = lance.dataset(before.uri)
+    after.optimize.compact_files(target_rows_per_fragment=20)
+
+    assert groups(after) == [[2, 1]] * 4
