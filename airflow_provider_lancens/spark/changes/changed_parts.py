@@ -16,7 +16,7 @@ LISTED_ROWS = 4_000_000
 """Rows that a task lists, by their metadata alone."""
 COMPARED_ROWS = 4_000_000
 """Rows of both versions that a task compares, in about 300 MB of memory: those of a compacted fragment."""
-IMAGE_BYTES = 32 * 1024 * 1024
+IMAGE_BYTES = 64 * 1024 * 1024
 """Bytes of changed rows that a task reads: starting one costs more than a few small fragments."""
 _MOST_FRAGMENTS = 256
 """The driver reads the row ids of no more fragments than this, each in milliseconds."""
