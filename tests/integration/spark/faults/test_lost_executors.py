@@ -17,7 +17,7 @@ from tests.integration.spark.faults.table_files import clean_up, files_needed, f
 from tests.integration.spark.faults.table_kinds import HIVE_MANAGED, declare, spec_of
 from tests.servers.spark import SMALL
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = pytest.mark.slow
 
 Run = Callable[..., list[list[dict[str, Any] | None]]]
 
@@ -86,6 +86,7 @@ def test_an_executor_is_lost_on_a_cluster(
         check_rows_and_files(spec, table)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("trouble", "first"), [("task-failed", (1, 100, True)), ("operation-interrupted", ())]
 )

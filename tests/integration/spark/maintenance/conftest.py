@@ -1,7 +1,7 @@
 """Tables to maintain: a storage-managed one, and a managed one on each kind of metastore."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -115,11 +115,13 @@ def on_glue(glue: GlueDouble, spark: SparkSession, database: str) -> Maintained:
 
 def on(*everyday: str) -> pytest.MarkDecorator:
     """Parametrize `table` by these kinds, in `long` runs by every kind; the kinds vary between tests."""
-    kinds = [
-        pytest.param(kind, marks=() if kind in everyday else pytest.mark.long)
-        for kind in ("stored", "hive", "on_glue")
-    ]
+    kinds = mostly_long(*everyday, of=("stored", "hive", "on_glue"))
     return pytest.mark.parametrize("table", kinds, indirect=True)
+
+
+def mostly_long(*each_run: str, of: Collection[str]) -> list[Any]:
+    """What to parametrize a test by: some of the values in each run, the others in `long` runs."""
+    return [pytest.param(value, marks=() if value in each_run else pytest.mark.long) for value in of]
 
 
 by_path_alone = pytest.mark.parametrize("table", ["stored"], indirect=True)

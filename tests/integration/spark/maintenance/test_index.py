@@ -1,5 +1,4 @@
 import shutil
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from airflow_provider_lancens.spark.maintenance.maintenance_options import SCALA
 from tests.integration.spark.maintenance.conftest import (
     Maintained,
     Meanwhile,
+    mostly_long,
     on,
     rows,
     stored_in,
@@ -26,11 +26,6 @@ from tests.integration.spark.maintenance.conftest import (
 
 DIMENSION = 16
 COLUMN_OF = {"LABEL_LIST": "words", "NGRAM": "word"}
-
-
-def mostly_long(*each_run: str, of: Collection[str]) -> list[Any]:
-    """Types of indices to parametrize a test by: some in each run, the others in `long` runs."""
-    return [pytest.param(name, marks=() if name in each_run else pytest.mark.long) for name in of]
 
 
 def build(table: Maintained, column: str, index_type: str, **arguments: Any) -> IndexResult:
