@@ -96,8 +96,16 @@ def test_data_survives_a_thrift_drop_of_the_catalog(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("server", ["2.3.10", "3.1.3"], indirect=True)
-@pytest.mark.parametrize("deregistered", [True, False])
+@pytest.mark.parametrize(
+    ("server", "deregistered"),
+    [
+        ("2.3.10", False),
+        pytest.param("2.3.10", True, marks=pytest.mark.long),
+        pytest.param("3.1.3", False, marks=pytest.mark.long),
+        ("3.1.3", True),
+    ],
+    indirect=["server"],
+)
 def test_data_survives_a_drop_by_lance_namespace_impls(
     server: MetastoreServer, namespace: Hive2Namespace, db: str, tmp_path: Path, deregistered: bool
 ) -> None:

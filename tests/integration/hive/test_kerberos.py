@@ -79,6 +79,7 @@ def test_valid_credentials_open_a_connection(
         namespace.drop_namespace({"id": target, "behavior": "cascade"})
 
 
+@pytest.mark.long  # each run tests Kerberos, and TLS
 def test_kerberos_works_over_tls(realm: Kdc, user: Callable[..., None], tmp_path: Path) -> None:
     ours = authority()
     settings = {

@@ -55,6 +55,7 @@ def test_an_epoch_that_spark_repeats_is_found_in_the_table(either: Stream) -> No
 
 
 @only_managed
+@pytest.mark.long  # each run restarts killed queries, and refuses other rows
 def test_a_checkpoint_that_is_older_than_the_table_writes_no_row_twice(either: Stream) -> None:
     for number in range(4):
         either.add((number, 0.0))
@@ -82,6 +83,7 @@ def test_an_older_checkpoint_whose_epochs_have_other_rows_is_refused(either: Str
 
 
 @only_managed
+@pytest.mark.long
 def test_the_complete_output_replaces_the_rows(either: Stream) -> None:
     totals = either.frame().groupBy().agg(sql.sum("amount").alias("total"))
     either.add((1, 1.0))
@@ -143,6 +145,7 @@ def test_invalid_options_are_refused_before_anything_is_written(stream: Stream) 
 
 
 @only_managed
+@pytest.mark.long
 def test_columns_that_do_not_fit_fail_the_query(either: Stream) -> None:
     either.add((1, 1.0))
     either.run()

@@ -90,6 +90,7 @@ def test_a_micro_batch_that_failed_is_read_again(consumer: Consumer) -> None:
 
 
 @only_managed
+@pytest.mark.long
 def test_a_stream_starts_after_a_version_and_reads_some_columns(consumer: Consumer) -> None:
     consumer.write(0, 3)
     add_columns(consumer.spec, consumer.table, {"double": "bigint"})
