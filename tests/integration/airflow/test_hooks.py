@@ -1,5 +1,6 @@
 """A hook's typed methods, with a real metastore."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
@@ -36,8 +37,9 @@ def test_the_connection_test_reports_what_it_reached(hook: LanceHook, metastore:
 @pytest.mark.parametrize(
     ("conn_type", "catalog", "namespaces"),
     [
-        ("lance_hive2", "catalog hive,", "Namespaces: default"),
-        ("lance_hive3", "catalog any", "Namespaces: hive"),
+        # The databases of the server, which other tests share, or its catalogs.
+        ("lance_hive2", "catalog hive,", r"Namespaces: (?!hive\b)\w"),
+        ("lance_hive3", "catalog any", r"Namespaces: hive\b"),
     ],
 )
 def test_the_connection_test_reports_the_catalog(
@@ -47,7 +49,7 @@ def test_the_connection_test_reports_the_catalog(
     reached, message = hook.test_connection()
     assert reached, message
     assert catalog in message
-    assert namespaces in message
+    assert re.search(namespaces, message), message
 
 
 def test_the_connection_test_reports_the_result_of_a_probe(hook: LanceHook, table: Table) -> None:
