@@ -34,7 +34,7 @@ PARAMS = {"wait_for_version": {"table": "sales$orders"}}
 ROLE = "arn:aws:iam::123456789012:role/lake"
 BUCKET = "lake"
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture(scope="module")
