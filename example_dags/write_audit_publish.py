@@ -90,7 +90,7 @@ with DAG(
     publish = LancePublishOperator(
         task_id="publish", staged=stage.output, outlets=[lance_table(PAYMENTS, CONNECTION)], **given
     )
-    discard = LanceDiscardOperator(task_id="discard", staged=stage.output, trigger_rule="all_failed", **given)
+    discard = LanceDiscardOperator(task_id="discard", staged=stage.output, trigger_rule="one_failed", **given)
     audited >> [publish, discard]
     # [END howto_stage]
     create >> declare >> columns >> stage

@@ -240,8 +240,8 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         column = parse_text(self.partition_by)
         if column is None or not result.published:
             return None
-        if not result.rows:
-            return []
+        if not result.rows and not result.committed:
+            return []  # its version may be another's
         after, version = result.previous_version, result.version
         try:
             return touched_values(namespace, result.table, column, after_version=after, version=version)

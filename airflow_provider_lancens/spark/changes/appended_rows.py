@@ -38,7 +38,7 @@ class VersionReader:
 
     dataset: DatasetRef
     ids: Mapping[str, int]
-    """The field ids of the wanted columns, by which a version has them under any name."""
+    """The field ids of the columns of the newest version, by which others have them under any name."""
     schema: pa.Schema
     """The columns to return."""
     filter: str | None
@@ -55,7 +55,7 @@ class VersionReader:
             schema: those columns, as Spark gets them.
             condition: the condition on the rows, in Lance's SQL; None reads all.
         """
-        return cls(target.dataset, column_ids(newest, schema.names), schema, condition)
+        return cls(target.dataset, column_ids(newest), schema, condition)
 
     def read(self, part: VersionRows) -> Iterator[pa.RecordBatch]:
         """Yield the rows."""

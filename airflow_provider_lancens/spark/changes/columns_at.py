@@ -1,9 +1,10 @@
-"""The columns of one version as columns of another: by Lance's field ids, which outlast renaming."""
+"""The columns of one version as columns of another: by Lance's field ids, or by name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.blobs.blob_columns import is_blob
 from airflow_provider_lancens.spark.commit.table_changes import field_ids
 from airflow_provider_lancens.spark.read.table_reader import projected_columns
+from airflow_provider_lancens.spark.table.history import transactions_of
 from airflow_provider_lancens.spark.types import arrow_schema, spark_schema
 from airflow_provider_lancens.spark.write.record_batches import conform
 
@@ -19,6 +21,21 @@ if TYPE_CHECKING:
     from lance import LanceDataset
 
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+
+
+LABEL_NAMES = frozenset({"_change_type", "_commit_version"})
+"""Columns that changes have besides those of the table."""
+_RENUMBERING = ({"Overwrite"}, {"Restore"}, {"Project", "Rewrite", "Merge"})
+"""Operations that together can give a column the field id of one that was dropped."""
+
+
+class IdStability(Enum):
+    """Whether a field id means the same column in two versions."""
+
+    STABLE = auto()
+    UNKNOWN = auto()
+    """A version in between was cleaned up, or wasn't looked at."""
+    RENUMBERED = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +57,42 @@ class ColumnsAt:
             newest: the version with the columns that are wanted.
             schema: those columns, as Spark gets them.
         """
-        return cls.matching(dataset, column_ids(newest, schema.names), schema)
+        ids = column_ids(newest)
+        here = {field.name(): field.id() for field in _fields(dataset)}
+        if all(here.get(name) == ids[name] for name in schema.names):
+            return cls(dataset.version, schema, {name: name for name in schema.names})
+        return cls.matching(dataset, ids, schema, _id_stability(newest, dataset.version))
 
     @classmethod
-    def matching(cls, dataset: LanceDataset, ids: Mapping[str, int], schema: pa.Schema) -> Self:
-        """Match columns by the field ids that they are wanted by.
+    def matching(
+        cls,
+        dataset: LanceDataset,
+        ids: Mapping[str, int],
+        schema: pa.Schema,
+        stability: IdStability = IdStability.UNKNOWN,
+    ) -> Self:
+        """Match columns by the field ids that they are wanted by, and by name.
+
+        A change of a column's type gives it another id, and an overwrite numbers all columns again.
 
         Args:
             dataset: the opened version.
-            ids: the field id of each wanted column.
+            ids: the field id of each column of the newest version.
             schema: the wanted columns, as Spark gets them.
+            stability: whether an id means the same column in both versions.
         """
-        here = {field.id(): field.name() for field in _fields(dataset)}
-        found = {name: here.get(ids[name]) for name in schema.names}
-        return cls(dataset.version, schema, {name: old for name, old in found.items() if old is not None})
+        by_id = {field.id(): field.name() for field in _fields(dataset)}
+        same = {field.name for field in schema if _has_similar(dataset.schema, field)}
+        if stability is IdStability.STABLE:
+            same -= {by_id[number] for number in by_id.keys() & ids.values()}  # they have other names now
+        found: dict[str, str] = {}
+        for name in schema.names:
+            renamed = by_id.get(ids[name]) if stability is not IdStability.RENUMBERED else None
+            kept = name if name in same else None
+            old = (renamed or kept) if stability is IdStability.STABLE else (kept or renamed)
+            if old is not None:
+                found[name] = old
+        return cls(dataset.version, schema, found)
 
     @property
     def stored(self) -> list[str]:
@@ -74,16 +113,41 @@ class ColumnsAt:
         return pa.RecordBatch.from_arrays(columns, names=self.schema.names)
 
 
-def column_ids(dataset: LanceDataset, names: Iterable[str]) -> dict[str, int]:
-    """Return the field ids of columns."""
-    ids = {field.name(): field.id() for field in _fields(dataset)}
-    return {name: ids[name] for name in names}
+def column_ids(dataset: LanceDataset) -> dict[str, int]:
+    """Return the field id of each column."""
+    return {field.name(): field.id() for field in _fields(dataset)}
 
 
 def ids_of(dataset: LanceDataset, names: Iterable[str]) -> frozenset[int]:
     """Return the ids of columns and of all fields inside them."""
     wanted = frozenset(names)
     return frozenset(field_ids(field for field in _fields(dataset) if field.name() in wanted))
+
+
+def _id_stability(newest: LanceDataset, after: int) -> IdStability:
+    found = [transaction for _, transaction in transactions_of(newest, after)]
+    kinds = {type(one.operation).__name__ for one in found if one is not None}
+    if any(operations <= kinds for operations in _RENUMBERING):
+        return IdStability.RENUMBERED
+    return IdStability.UNKNOWN if None in found else IdStability.STABLE
+
+
+def _has_similar(schema: pa.Schema, field: pa.Field) -> bool:
+    """Return whether a schema has a column of this name, of the field's type or one of the same kind."""
+    if field.name not in schema.names:
+        return False
+    types = (schema.field(field.name).type, field.type)
+    return types[0] == types[1] or any(all(map(is_kind, types)) for is_kind in _KINDS)
+
+
+_KINDS: tuple[Callable[[pa.DataType], bool], ...] = (
+    lambda one: pa.types.is_integer(one) or pa.types.is_floating(one) or pa.types.is_decimal(one),
+    lambda one: pa.types.is_string(one) or pa.types.is_large_string(one),
+    lambda one: pa.types.is_binary(one) or pa.types.is_large_binary(one),
+    pa.types.is_timestamp,
+    pa.types.is_nested,
+)
+"""Kinds of types; values of each convert to the others of it, or their field is refused by name."""
 
 
 def _fields(dataset: LanceDataset) -> Iterable[Any]:
@@ -100,9 +164,15 @@ def readable_columns(target: ResolvedTable, newest: LanceDataset, names: Sequenc
 
     Raises:
         TableColumnNotFoundError: (12) there is no such column.
-        InvalidInputError: (13) a column contains blobs, or Spark has no type for it.
+        InvalidInputError: (13) a column contains blobs, is named like a label of a change, or Spark has no
+            type for it.
     """
     schema = projected_columns(target, newest.schema, names)
+    if reserved := sorted(LABEL_NAMES & set(schema.names)):
+        raise spec_errors.InvalidInputError(
+            f"table {target.id}: columns: {reserved} are names of columns that changes have besides those of "
+            "the table; leave them out with columns=[...]"
+        )
     if blobs := [field.name for field in schema if is_blob(field.type)]:
         raise spec_errors.InvalidInputError(
             f"table {target.id}: columns: {blobs} contain blobs, which are no part of changes; leave them "

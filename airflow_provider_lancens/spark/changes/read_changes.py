@@ -152,6 +152,9 @@ class _Read:
 
     def changes(self, before: LanceDataset) -> DataFrame:
         """Return the rows that aren't the same in an older version."""
+        if before.version == self.newest.version:
+            return self._none()
+        self._check_precedes(before.version)
         if not (before.has_stable_row_ids and self.newest.has_stable_row_ids):
             return self._appended(before.version)
         fields = ids_of(self.newest, self.schema.names)
@@ -161,6 +164,17 @@ class _Read:
         if self.filter is not None:
             check_filter(self.target, before, self.filter)
         return self._images(before, fragments)
+
+    def _check_precedes(self, after: int) -> None:
+        """Refuse a staged version that does not follow the older one: its row ids are others' rows there."""
+        if not is_detached(self.newest.version):
+            return
+        transaction = self.newest.read_transaction(self.newest.version)
+        if transaction is not None and after > transaction.read_version:
+            raise spec_errors.InvalidInputError(
+                f"table {self.target.id}: after_version={after}: version {self.newest.version} was staged "
+                f"onto version {transaction.read_version}; expected that version or an older one"
+            )
 
     def _appended(self, after: int) -> DataFrame:
         appended = appended_fragments(self.target, self.newest, after)

@@ -14,15 +14,15 @@ from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease, leases_of
-from airflow_provider_lancens.spark.keys import KeyedCommit, KeyLookup, look_up
+from airflow_provider_lancens.spark.keys import IDEMPOTENCY_KEY, KeyedCommit, KeyLookup, look_up
 from airflow_provider_lancens.spark.options import WriteRequest, WriteResult
 from airflow_provider_lancens.spark.publish.staged_versions import StagedVersion, open_staged
 from airflow_provider_lancens.spark.table.described_columns import describe_columns
-from airflow_provider_lancens.spark.table.history import read_transaction
+from airflow_provider_lancens.spark.table.history import read_transaction, transactions
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 
 if TYPE_CHECKING:
-    from lance import LanceDataset
+    from lance import LanceDataset, Transaction
     from lance_namespace import LanceNamespace
 
 _log = logging.getLogger(__name__)
@@ -101,7 +101,7 @@ def discard_version(namespace: NamespaceSpec | LanceNamespace, table: TableId | 
         # Whoever publishes it has a lease already, or will miss the manifest.
         if leases_of(files):
             _log.info("table %s: other writes run; a clean-up of orphans removes the files", target.id)
-        elif (found := _look_up(target, staged).earlier) is None or not staged.write.is_done_by(found):
+        elif not _may_be_published(target.open_latest(), staged):
             files.remove(*staged.files)
     _log.info("table %s: discarded staged version %d", target.id, version)
     return True
@@ -109,6 +109,21 @@ def discard_version(namespace: NamespaceSpec | LanceNamespace, table: TableId | 
 
 def _look_up(target: ResolvedTable, staged: StagedVersion) -> KeyLookup:
     return look_up(target, WriteRequest(idempotency_key=staged.key))
+
+
+def _may_be_published(latest: LanceDataset | None, staged: StagedVersion) -> bool:
+    """Return whether a version may refer to the files: also one that a Restore has undone, which is kept."""
+    if latest is None:
+        return False
+    return any(
+        transaction is None or _is_publication(staged, version, transaction)
+        for version, transaction in transactions(latest, staged.recipe.base)
+    )
+
+
+def _is_publication(staged: StagedVersion, version: int, transaction: Transaction) -> bool:
+    key = (transaction.transaction_properties or {}).get(IDEMPOTENCY_KEY)
+    return key == staged.key and staged.write.is_done_by(KeyedCommit.of(version, transaction))
 
 
 def _published_as(lookup: KeyLookup, staged: StagedVersion) -> KeyedCommit | None:

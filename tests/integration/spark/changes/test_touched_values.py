@@ -66,7 +66,9 @@ def test_an_asset_event_has_the_days_as_partition_keys(hive: Maintained, connect
     events = OutletEventAccessors()
 
     def source(spark: SparkSession) -> DataFrame:
-        return frame(table, (1, "2026-11-01"), (2, "2026-11-02"))
+        return frame(table, *given_rows) if given_rows else frame(table, (1, "")).limit(0)
+
+    given_rows = [(1, "2026-11-01"), (2, "2026-11-02")]
 
     def run(**arguments: Any) -> None:
         given = {"task_id": "ingest", "table": table.id, "source": source, "lance_conn_id": lake}
@@ -82,3 +84,7 @@ def test_an_asset_event_has_the_days_as_partition_keys(hive: Maintained, connect
         assert events[outlet].partition_keys == {"2026-11-01", "2026-11-02"}
     with pytest.raises(AirflowFailException, match="month"):
         run(partition_by="month")
+
+    given_rows.clear()
+    run(partition_by="day", mode="overwrite", replace_where="day = '2026-11-01'", idempotency_key="removed")
+    assert events[outlet].extra["partitions"] == ["2026-11-01"]

@@ -12,9 +12,16 @@ import pytest
 from lance.dataset import Tags
 
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
-from airflow_provider_lancens.spark import WriteResult, publish_version, remove_orphans, write_table
+from airflow_provider_lancens.spark import (
+    WriteResult,
+    discard_version,
+    publish_version,
+    remove_orphans,
+    write_table,
+)
 from airflow_provider_lancens.spark.commit.single_version_commit import SingleVersionCommit
 from airflow_provider_lancens.spark.keys import KeyAttempts
+from airflow_provider_lancens.spark.maintenance.restore import restore_version
 from tests.integration.spark.maintenance.conftest import Maintained, on, rows
 
 Steps = dict[str, tuple[Any, str, bool]]
@@ -88,6 +95,19 @@ def test_a_task_that_died_while_it_published_publishes_once(table: Maintained, d
 
     assert table.ids() == [0, 1, 2, 3, 4, 5]
     assert not table.newest.tags.list()
+
+
+@on("hive")
+def test_the_files_of_a_publication_that_was_undone_stay_when_it_is_discarded(table: Maintained) -> None:
+    table.write(rows(table.spark, 0, 3))
+    staged = stage(table, 3, 5, "day")
+    published = publish_version(table.spec, table.id, staged.version)
+    restore_version(table.spec, table.id, version=1)
+    assert table.ids() == [0, 1, 2]
+
+    assert discard_version(table.spec, table.id, staged.version)
+
+    assert table.ids(published.version) == [0, 1, 2, 3, 4]
 
 
 @on("hive")

@@ -1,0 +1,93 @@
+"""Changes of rows between versions whose columns differ."""
+
+import lance
+import pyarrow as pa
+import pytest
+from lance_namespace.errors import InvalidInputError
+
+from airflow_provider_lancens.spark import WriteOptions, delete_rows, read_changes
+from airflow_provider_lancens.spark.changes.touched_values import touched_values
+from tests.integration.spark.changes.conftest import Changes
+from tests.integration.spark.maintenance.conftest import Maintained, by_path_alone, rows
+
+STABLE = WriteOptions(enable_stable_row_ids=True)
+
+
+@pytest.fixture
+def dataset(table: Maintained) -> lance.LanceDataset:
+    """Version 1: the rows 0 to 2 in one file, with a number each."""
+    frame = rows(table.spark, 0, 3).selectExpr("id", "word", "cast(id * 10 as int) as number")
+    table.write(frame, options=STABLE)
+    return table.by_path
+
+
+@by_path_alone
+def test_rows_before_a_cast_have_their_values_in_the_new_type(
+    table: Maintained, dataset: lance.LanceDataset, changes: Changes
+) -> None:
+    dataset.alter_columns({"path": "number", "data_type": pa.int64()})
+    delete_rows(table.spec, table.id, "id = 2")
+
+    found = changes(1, 3, columns=["id", "number"])
+    assert [row[:3] for row in found if row[0] == 2] == [(2, 20, "delete")]
+    assert touched_values(table.spec, table.id, "number", after_version=1, version=3) == ["0", "10", "20"]
+
+
+@by_path_alone
+def test_columns_keep_their_values_through_an_overwrite_with_another_order(
+    table: Maintained, dataset: lance.LanceDataset, changes: Changes
+) -> None:
+    lance.write_dataset(pa.table({"number": [7], "id": [0]}), dataset.uri, mode="overwrite")
+
+    found = changes(1, 2, columns=["id", "number"])
+    assert [row[:3] for row in found] == [
+        (0, 0, "delete"),
+        (0, 7, "insert"),
+        (1, 10, "delete"),
+        (2, 20, "delete"),
+    ]
+
+
+@by_path_alone
+def test_a_column_has_no_values_of_one_that_a_restore_removed(
+    table: Maintained, dataset: lance.LanceDataset, changes: Changes
+) -> None:
+    dataset.add_columns({"secret": "'hidden'"})
+    lance.dataset(dataset.uri, version=1).restore()
+    table.by_path.add_columns({"open": "'shown'"})
+
+    found = changes(2, 4, columns=["id", "open"])
+    assert [row[1] for row in found if row[2] == "update_preimage"] == [None] * 3
+
+
+@by_path_alone
+def test_a_new_column_has_no_values_of_a_renamed_one(
+    table: Maintained, dataset: lance.LanceDataset, changes: Changes
+) -> None:
+    dataset.alter_columns({"path": "number", "name": "amount"})
+    table.by_path.add_columns({"number": "cast(1 as int)"})
+    delete_rows(table.spec, table.id, "id = 2")
+
+    found = changes(1, 4, columns=["id", "amount", "number"])
+    assert [row[:4] for row in found if row[0] == 2] == [(2, 20, None, "delete")]
+
+
+@by_path_alone
+def test_columns_named_as_labels_are_refused(table: Maintained) -> None:
+    frame = rows(table.spark, 0, 3).selectExpr("id", "word as _change_type")
+    table.write(frame, options=STABLE)
+
+    with pytest.raises(InvalidInputError, match=r"'_change_type'.*leave them out with columns="):
+        read_changes(table.spark, table.spec, table.id, after_version=None, version=1)
+
+
+@by_path_alone
+def test_a_staged_version_has_no_changes_since_a_version_that_it_does_not_follow(table: Maintained) -> None:
+    table.write(rows(table.spark, 0, 3), options=STABLE)
+    staged = table.write(rows(table.spark, 3, 4), publish=False, idempotency_key="staged")
+    table.write(rows(table.spark, 4, 5))
+
+    with pytest.raises(
+        InvalidInputError, match="was staged onto version 1; expected that version or an older"
+    ):
+        read_changes(table.spark, table.spec, table.id, after_version=2, version=staged)
