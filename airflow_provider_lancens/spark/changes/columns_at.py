@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 
-LABEL_NAMES = frozenset({"_change_type", "_commit_version"})
-"""Columns that changes have besides those of the table."""
 _RENUMBERING = ({"Overwrite"}, {"Restore"}, {"Project", "Rewrite", "Merge"})
 """Operations that together can give a column the field id of one that was dropped."""
 
@@ -58,7 +56,7 @@ class ColumnsAt:
             schema: those columns, as Spark gets them.
         """
         ids = column_ids(newest)
-        here = {field.name(): field.id() for field in _fields(dataset)}
+        here = column_ids(dataset)
         if all(here.get(name) == ids[name] for name in schema.names):
             return cls(dataset.version, schema, {name: name for name in schema.names})
         return cls.matching(dataset, ids, schema, _id_stability(newest, dataset.version))
@@ -147,7 +145,7 @@ _KINDS: tuple[Callable[[pa.DataType], bool], ...] = (
     pa.types.is_timestamp,
     pa.types.is_nested,
 )
-"""Kinds of types; values of each convert to the others of it, or their field is refused by name."""
+"""Kinds of types within which values are converted; one that does not fit is an error with the column."""
 
 
 def _fields(dataset: LanceDataset) -> Iterable[Any]:
@@ -164,15 +162,9 @@ def readable_columns(target: ResolvedTable, newest: LanceDataset, names: Sequenc
 
     Raises:
         TableColumnNotFoundError: (12) there is no such column.
-        InvalidInputError: (13) a column contains blobs, is named like a label of a change, or Spark has no
-            type for it.
+        InvalidInputError: (13) a column contains blobs, or Spark has no type for it.
     """
     schema = projected_columns(target, newest.schema, names)
-    if reserved := sorted(LABEL_NAMES & set(schema.names)):
-        raise spec_errors.InvalidInputError(
-            f"table {target.id}: columns: {reserved} are names of columns that changes have besides those of "
-            "the table; leave them out with columns=[...]"
-        )
     if blobs := [field.name for field in schema if is_blob(field.type)]:
         raise spec_errors.InvalidInputError(
             f"table {target.id}: columns: {blobs} contain blobs, which are no part of changes; leave them "

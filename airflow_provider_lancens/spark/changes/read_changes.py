@@ -29,6 +29,7 @@ from airflow_provider_lancens.spark.changes.row_images import (
     CHANGE_TYPE,
     COMMIT_VERSION,
     IMAGES,
+    LABELS,
     ImageTask,
     labeled,
 )
@@ -93,7 +94,7 @@ def read_changes(
         TableVersionNotFoundError: (11) there is no such version, or it was cleaned up.
         TableColumnNotFoundError: (12) there is no such column.
         InvalidInputError: (13) `version` is older than `after_version`, the filter is invalid, a column
-            contains blobs, or the changes can't be told.
+            contains blobs or is named like a label, or the changes can't be told.
     """
     if if_unavailable not in get_args(IfUnavailable):
         raise spec_errors.InvalidInputError(
@@ -104,7 +105,9 @@ def read_changes(
         newest = target.open(version)
         if filter is not None:
             check_filter(target, newest, filter)
-        read = _Read(spark, target, newest, readable_columns(target, newest, columns), filter)
+        read = _Read(
+            spark, target, newest, _labelable(target, readable_columns(target, newest, columns)), filter
+        )
         if after_version is None:
             return read.everything(INSERT)
         if after_version > version:
@@ -117,6 +120,16 @@ def read_changes(
             if if_unavailable == "fail":
                 raise
             return read.everything(SNAPSHOT)
+
+
+def _labelable(target: ResolvedTable, schema: pa.Schema) -> pa.Schema:
+    """Return the columns, unless one has the name of a label, which a stream of the table may have."""
+    if reserved := sorted({label.name for label in LABELS} & set(schema.names)):
+        raise spec_errors.InvalidInputError(
+            f"table {target.id}: columns: {reserved} are names of columns that changes have besides those of "
+            "the table; leave them out with columns=[...]"
+        )
+    return schema
 
 
 def _opened(target: ResolvedTable, version: int) -> LanceDataset:

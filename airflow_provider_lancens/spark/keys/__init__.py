@@ -16,6 +16,7 @@ from airflow_provider_lancens.spark.keys.keyed_commit import (
     Counts,
     KeyedCommit,
     KeyedWrite,
+    key_of,
 )
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "KeyedCommit",
     "KeyedWrite",
     "confirm_unknown",
+    "key_of",
     "look_up",
     "maintain_keys",
     "record_restores",

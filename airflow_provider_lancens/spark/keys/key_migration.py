@@ -21,7 +21,7 @@ from airflow_provider_lancens.spark.keys.key_records import (
     is_unique,
     write_record,
 )
-from airflow_provider_lancens.spark.keys.keyed_commit import IDEMPOTENCY_KEY, Counts, KeyedCommit
+from airflow_provider_lancens.spark.keys.keyed_commit import Counts, KeyedCommit, key_of
 from airflow_provider_lancens.spark.keys.restored_versions import RestoredVersions
 from airflow_provider_lancens.spark.table.history import restored_version, transactions
 
@@ -73,7 +73,7 @@ def _kept(
             continue
         if (restored := restored_version(transaction)) is not None:
             restores.append((version, restored))
-        key = (transaction.transaction_properties or {}).get(IDEMPOTENCY_KEY)
+        key = key_of(transaction)
         if key and not is_unique(key):
             yield (
                 KeyRecord(version, transaction.uuid, digest(key)),

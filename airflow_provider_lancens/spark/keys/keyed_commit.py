@@ -34,6 +34,11 @@ class Counts:
     bytes: int = 0
 
 
+def key_of(transaction: Transaction) -> str | None:
+    """Return the idempotency key under which a transaction was committed; None if it has none."""
+    return (transaction.transaction_properties or {}).get(IDEMPOTENCY_KEY)
+
+
 @dataclass(frozen=True, slots=True)
 class KeyedCommit:
     """A commit with an idempotency key."""

@@ -14,10 +14,10 @@ from airflow_provider_lancens.namespace.storage.missing_files import StoredVersi
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
 from airflow_provider_lancens.spark.keys import (
-    IDEMPOTENCY_KEY,
     Counts,
     KeyedCommit,
     KeyLookup,
+    key_of,
     look_up,
     record_restores,
 )
@@ -216,9 +216,8 @@ def _undone(latest: LanceDataset, version: int) -> UndoneCommit:
     transaction = read_transaction(latest, version)
     if transaction is None:
         return UndoneCommit(version, "", None, 0)
-    key = (transaction.transaction_properties or {}).get(IDEMPOTENCY_KEY)
     rows = KeyedCommit.of(version, transaction).counts.rows
-    return UndoneCommit(version, type(transaction.operation).__name__, key, rows)
+    return UndoneCommit(version, type(transaction.operation).__name__, key_of(transaction), rows)
 
 
 def _missing(target: ResolvedTable, version: int) -> tuple[str, ...]:

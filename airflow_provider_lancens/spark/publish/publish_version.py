@@ -14,7 +14,7 @@ from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease, leases_of
-from airflow_provider_lancens.spark.keys import IDEMPOTENCY_KEY, KeyedCommit, KeyLookup, look_up
+from airflow_provider_lancens.spark.keys import KeyedCommit, KeyLookup, key_of, look_up
 from airflow_provider_lancens.spark.options import WriteRequest, WriteResult
 from airflow_provider_lancens.spark.publish.staged_versions import StagedVersion, open_staged
 from airflow_provider_lancens.spark.table.described_columns import describe_columns
@@ -122,8 +122,7 @@ def _may_be_published(latest: LanceDataset | None, staged: StagedVersion) -> boo
 
 
 def _is_publication(staged: StagedVersion, version: int, transaction: Transaction) -> bool:
-    key = (transaction.transaction_properties or {}).get(IDEMPOTENCY_KEY)
-    return key == staged.key and staged.write.is_done_by(KeyedCommit.of(version, transaction))
+    return key_of(transaction) == staged.key and staged.write.is_done_by(KeyedCommit.of(version, transaction))
 
 
 def _published_as(lookup: KeyLookup, staged: StagedVersion) -> KeyedCommit | None:
