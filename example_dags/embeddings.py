@@ -18,7 +18,7 @@ from airflow_provider_lancens.operators import (
     LanceCreateIndexOperator,
     LanceCreateNamespaceOperator,
     LanceDeclareTableOperator,
-    LanceReleaseVersionOperator,
+    LanceDeleteTagOperator,
     LanceSparkIngestOperator,
 )
 from airflow_provider_lancens.sensors import LanceTableVersionSensor
@@ -158,7 +158,7 @@ with DAG(
         poke_interval=POLL_SECONDS,
     )
     # [END howto_wait_for_index]
-    release = LanceReleaseVersionOperator(task_id="release", table=DIGITS, tag=wait.output["tag"])
+    release = LanceDeleteTagOperator(task_id="release", table=DIGITS, tag=wait.output["tag"])
     look_alikes(wait.output) >> release.as_teardown(setups=wait)
     # [END howto_index]
     create >> declare >> ingest

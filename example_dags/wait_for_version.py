@@ -13,7 +13,7 @@ from typing import Any
 
 from airflow.sdk import DAG, task
 
-from airflow_provider_lancens.operators import LanceReleaseVersionOperator
+from airflow_provider_lancens.operators import LanceDeleteTagOperator
 from airflow_provider_lancens.sensors import LanceTableVersionSensor
 
 CONNECTION = "lake"
@@ -76,6 +76,6 @@ with DAG(
         poke_interval=POLL_SECONDS,
         timeout=timedelta(days=1).total_seconds(),
     )
-    release = LanceReleaseVersionOperator(task_id="release", table=TABLE, tag=arrived.output["tag"])
+    release = LanceDeleteTagOperator(task_id="release", table=TABLE, tag=arrived.output["tag"])
     count_rows(arrived.output) >> release.as_teardown(setups=arrived)
     # [END howto_wait_after_version]

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     )
     from airflow_provider_lancens.operators.versions import (
         LanceAdvanceTableVersionOperator,
-        LanceReleaseVersionOperator,
+        LanceDeleteTagOperator,
         LanceTagVersionOperator,
     )
 
@@ -72,6 +72,7 @@ __all__ = [
     "LanceCreateNamespaceOperator",
     "LanceDeclareTableOperator",
     "LanceDeleteRowsOperator",
+    "LanceDeleteTagOperator",
     "LanceDeregisterTableOperator",
     "LanceDiscardOperator",
     "LanceDropColumnsOperator",
@@ -84,7 +85,6 @@ __all__ = [
     "LancePublishOperator",
     "LanceRegisterTableOperator",
     "LanceReleaseSetOperator",
-    "LanceReleaseVersionOperator",
     "LanceRemoveOrphansOperator",
     "LanceRestoreTableOperator",
     "LanceSparkIngestOperator",
@@ -121,7 +121,7 @@ __getattr__ = lazy_exports(
         "LancePublishOperator": "publish",
         "LanceRegisterTableOperator": "tables",
         "LanceReleaseSetOperator": "release_sets",
-        "LanceReleaseVersionOperator": "versions",
+        "LanceDeleteTagOperator": "versions",
         "LanceRemoveOrphansOperator": "table_clean_up",
         "LanceRestoreTableOperator": "restore_table",
         "LanceSparkIngestOperator": "ingest",

@@ -105,7 +105,7 @@ class LanceComputeColumnOperator(LanceSparkOperator):
                 commits kept rewriting the table.
         """
         from airflow_provider_lancens.lineage.task_lineage import DerivedColumn, TableRead, TableWrite
-        from airflow_provider_lancens.operators._spark.write_naming import occasion_of
+        from airflow_provider_lancens.operators._spark.write_naming import execution_id_of
         from airflow_provider_lancens.spark.compute.compute_column import compute_column
 
         table, column = parse_table(self.table), parse_text(self.column) or ""
@@ -124,7 +124,7 @@ class LanceComputeColumnOperator(LanceSparkOperator):
                 batch_rows=self.batch_rows,
                 commit_every=self.commit_every,
                 max_tasks=self.max_tasks,
-                occasion=None if is_missing_only else occasion_of(context),
+                execution_id=None if is_missing_only else execution_id_of(context),
             )
             derived = {column: DerivedColumn(columns, is_copy=False)} if result.committed else {}
             write = TableWrite.of(result, columns=[column], derived=derived)

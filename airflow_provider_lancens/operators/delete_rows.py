@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.hooks.template_args import check_choice, parse_table, parse_text
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
-from airflow_provider_lancens.operators._spark.write_naming import asked_policy, idempotency_key, occasion_of
+from airflow_provider_lancens.operators._spark.write_naming import (
+    asked_policy,
+    execution_id_of,
+    idempotency_key,
+)
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
 
 if TYPE_CHECKING:
@@ -84,7 +88,7 @@ class LanceDeleteRowsOperator(LanceOperator):
                 where,
                 idempotency_key=key,
                 on_existing_key=asked_policy(self.on_existing_key, context),
-                occasion=occasion_of(context),
+                execution_id=execution_id_of(context),
             )
             deleted = result.rows if result.committed else None
             self.note_lineage(namespace, TableWrite.of(result, counts=None, deleted_rows=deleted))

@@ -13,9 +13,9 @@ from airflow_provider_lancens.operators._spark.write_arguments import write_requ
 from airflow_provider_lancens.operators._spark.write_naming import (
     asked_policy,
     conditions,
+    execution_id_of,
     fingerprint_of,
     idempotency_key,
-    occasion_of,
 )
 from airflow_provider_lancens.spark.options import Mode, OnExistingKey, SchemaMode, WhenMatched, WriteRequest
 
@@ -59,7 +59,6 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         mode: ``append`` creates the data set if there is none; ``overwrite`` replaces the rows; ``create``
             fails if there is a data set; ``upsert`` replaces rows by key.
         on: the key columns of an ``upsert``.
-        overwrite_schema: an older name: True is ``schema_mode="overwrite"``.
         schema_mode: what to do if the rows have other columns than the table: ``strict`` refuses them,
             ``merge`` adds and widens columns of the table, ``overwrite`` lets an ``overwrite`` replace them,
             as described for `airflow_provider_lancens.spark.write_table`.
@@ -127,7 +126,6 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         op_kwargs: Mapping[str, Any] | None = None,
         mode: Mode = "append",
         on: Sequence[str] | None = None,
-        overwrite_schema: bool = False,
         schema_mode: SchemaMode = "strict",
         replace_where: str | None = None,
         when_matched: WhenMatched = "update",
@@ -161,7 +159,6 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             layout,
             mode=mode,
             on=on,
-            overwrite_schema=overwrite_schema,
             schema_mode=schema_mode,
             replace_where=replace_where,
             when_matched=when_matched,
@@ -223,7 +220,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             idempotency_key=key,
             fingerprint=fingerprint,
             on_existing_key=asked_policy(self._request.on_existing_key, context),
-            occasion=occasion_of(context),
+            execution_id=execution_id_of(context),
         )
 
     def _fingerprint_of(self, source: IngestSource, target: ResolvedTable) -> str | None:

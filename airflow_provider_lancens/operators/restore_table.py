@@ -16,7 +16,11 @@ from airflow_provider_lancens.hooks.template_args import (
     parse_version,
 )
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
-from airflow_provider_lancens.operators._spark.write_naming import asked_policy, idempotency_key, occasion_of
+from airflow_provider_lancens.operators._spark.write_naming import (
+    asked_policy,
+    execution_id_of,
+    idempotency_key,
+)
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
 
 if TYPE_CHECKING:
@@ -150,7 +154,7 @@ class LanceRestoreTableOperator(LanceOperator):
                 **wanted,  # type: ignore[arg-type]
                 idempotency_key=idempotency_key(self.idempotency_key, context),
                 on_existing_key=asked_policy(self.on_existing_key, context),
-                occasion=occasion_of(context),
+                execution_id=execution_id_of(context),
             )
             previous = result.version - 1
             write = TableWrite(

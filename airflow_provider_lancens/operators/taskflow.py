@@ -19,8 +19,8 @@ from airflow_provider_lancens.operators._spark.write_naming import (
     asked_policy,
     conditions,
     default_idempotency_key,
+    execution_id_of,
     fingerprint_of,
-    occasion_of,
 )
 from airflow_provider_lancens.operators.lance_operator import DEFAULT_CONNECTION
 
@@ -140,7 +140,6 @@ class SparkLake:
         *,
         mode: Mode = "append",
         on: Sequence[str] | None = None,
-        overwrite_schema: bool = False,
         schema_mode: SchemaMode = "strict",
         replace_where: str | None = None,
         when_matched: WhenMatched = "update",
@@ -160,7 +159,6 @@ class SparkLake:
             table: table identifier, ``database$table``.
             mode: ``append``, ``overwrite``, ``create`` or ``upsert``.
             on: the key columns of an ``upsert``.
-            overwrite_schema: an older name: True is ``schema_mode="overwrite"``.
             schema_mode: what to do if the rows have other columns than the table: ``strict`` refuses them,
                 ``merge`` adds and widens columns of the table, ``overwrite`` lets an ``overwrite`` replace
                 them, as described for `airflow_provider_lancens.spark.write_table`.
@@ -207,9 +205,12 @@ class SparkLake:
             idempotency_key = self._default_key(name)
             fingerprint = fingerprint or fingerprint_of(self._read, *conditions(replace_where))
         with airflow_errors(f"writing table {name!r} through connection {self._hook.lance_conn_id!r}"):
-            policy, occasion = asked_policy(on_existing_key, self._context), occasion_of(self._context)
+            policy, execution_id = (
+                asked_policy(on_existing_key, self._context),
+                execution_id_of(self._context),
+            )
             request = WriteRequest(
-                *(mode, idempotency_key, fingerprint, policy, on, overwrite_schema, layout, occasion),
+                *(mode, idempotency_key, fingerprint, policy, on, layout, execution_id),
                 schema_mode=schema_mode,
                 replace_where=replace_where,
                 when_matched=when_matched,

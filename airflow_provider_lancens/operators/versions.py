@@ -1,4 +1,4 @@
-"""Operators that advance, tag and release versions of a table."""
+"""Operators that advance and tag versions of a table."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class LanceAdvanceTableVersionOperator(LanceOperator):
 class LanceTagVersionOperator(LanceOperator):
     """Tag a version of a table in Lance, which protects it from clean-up; an existing tag is moved.
 
-    Used as a setup task with `LanceReleaseVersionOperator` as its teardown, it keeps the version for exactly
+    Used as a setup task with `LanceDeleteTagOperator` as its teardown, it keeps the version for exactly
     as long as the tasks between them read it.
 
     A tag is also the bookmark of a consumer, which says up to which version the consumer has read the table;
@@ -116,12 +116,12 @@ class LanceTagVersionOperator(LanceOperator):
         return {"table": str(table), "version": version, "tag": self.tag}
 
 
-class LanceReleaseVersionOperator(LanceOperator):
+class LanceDeleteTagOperator(LanceOperator):
     """Delete a tag of a table in Lance; a clean-up may then remove the version that it protected.
 
     If the tag is a bookmark that has expired, this is forgotten: to its consumer it is as if new.
 
-    Its XCom is ``{"table": str, "tag": str, "released": bool}``; ``released`` is false if there was no
+    Its XCom is ``{"table": str, "tag": str, "deleted": bool}``; ``deleted`` is false if there was no
     such tag.
 
     Args:
@@ -148,16 +148,16 @@ class LanceReleaseVersionOperator(LanceOperator):
             LanceRetryableError: the metastore or the storage is unavailable.
         """
         from airflow_provider_lancens.hooks.tags import check_tag
-        from airflow_provider_lancens.spark import release_bookmark
+        from airflow_provider_lancens.spark import delete_bookmark
 
         table, tag = parse_table(self.table), check_tag(self.tag)
-        with self.connected(f"releasing tag {tag!r} of table {str(table)!r}") as namespace:
+        with self.connected(f"deleting tag {tag!r} of table {str(table)!r}") as namespace:
             written = self.hook.table_status(table).version > 0
-            released = written and release_bookmark(namespace, table, tag)
-        if not released and self.if_missing != SKIP:
+            deleted = written and delete_bookmark(namespace, table, tag)
+        if not deleted and self.if_missing != SKIP:
             raise AirflowFailException(f"tag={self.tag!r}: table {str(table)!r} has no such tag")
-        self.log.info("Released tag %s of table %s: %s", self.tag, table, released)
-        return {"table": str(table), "tag": self.tag, "released": released}
+        self.log.info("Tag %s of table %s was deleted by this task: %s", self.tag, table, deleted)
+        return {"table": str(table), "tag": self.tag, "deleted": deleted}
 
 
 def needed_version(argument: str, value: Any) -> int:

@@ -73,7 +73,7 @@ class LanceTableVersionSensor(BaseSensorOperator):
             conditions, as far as they are still in the table. Rows that were appended later needn't be in
             it. Templated.
         pin: tag the returned version in Lance, which protects it from clean-up until
-            `LanceReleaseVersionOperator` deletes the tag.
+            `LanceDeleteTagOperator` deletes the tag.
         lance_conn_id: a connection of any of this provider's types. Templated.
         deferrable: wait in the triggerer, after a first poll in the worker; by default the value of
             Airflow's ``operators.default_deferrable``, or true if it is not set.

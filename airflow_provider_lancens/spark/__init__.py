@@ -12,7 +12,7 @@ from airflow_provider_lancens._exports import lazy_exports
 if TYPE_CHECKING:
     from airflow_provider_lancens.spark.bookmarks.bookmark import Bookmark
     from airflow_provider_lancens.spark.bookmarks.find_bookmarks import find_bookmark, list_bookmarks
-    from airflow_provider_lancens.spark.bookmarks.move_bookmark import move_bookmark, release_bookmark
+    from airflow_provider_lancens.spark.bookmarks.move_bookmark import delete_bookmark, move_bookmark
     from airflow_provider_lancens.spark.changes.read_changes import read_changes
     from airflow_provider_lancens.spark.commit.delete import delete_rows
     from airflow_provider_lancens.spark.compute.column_function import ColumnFunctionError
@@ -51,6 +51,7 @@ __all__ = [
     "alter_columns",
     "compute_column",
     "confirm_write",
+    "delete_bookmark",
     "delete_rows",
     "discard_version",
     "drop_columns",
@@ -67,7 +68,6 @@ __all__ = [
     "publish_version",
     "read_changes",
     "read_table",
-    "release_bookmark",
     "remove_orphans",
     "write_files",
     "write_table",
@@ -106,7 +106,7 @@ __getattr__ = lazy_exports(
         "publish_version": "publish.publish_version",
         "read_changes": "changes.read_changes",
         "read_table": "read.table_reader",
-        "release_bookmark": "bookmarks.move_bookmark",
+        "delete_bookmark": "bookmarks.move_bookmark",
         "remove_orphans": "maintenance.orphans",
         "write_files": "write.files.file_writer",
         "write_table": "write.table_writer",

@@ -79,10 +79,8 @@ class WriteRequest:
     """What to do if the key was committed before."""
     on: Sequence[str] | None = None
     """The key columns of an upsert."""
-    overwrite_schema: bool = False
-    """An older way to request ``schema_mode="overwrite"``."""
     options: WriteOptions = DEFAULT_LAYOUT
-    occasion: str | None = None
+    execution_id: str | None = None
     """For ``replace`` and ``write_again``: the same for all tries of one repetition; without one, each call
     is another repetition."""
     schema_mode: SchemaMode = "strict"
@@ -111,7 +109,7 @@ class WriteRequest:
             _refuse(f"on_existing_key: expected one of {choices}, got {self.on_existing_key!r}")
         if isinstance(self.on, str) or (self.mode == "upsert") != bool(self.on):
             _refuse(f"on: expected a list of key columns for mode 'upsert' alone, got {self.on!r}")
-        if self.overwrite_schema is not False or self.schema_mode != "strict":
+        if self.schema_mode != "strict":
             self._check_schema_mode()
         changed = (self.replace_where, self.sequence_by, self.delete_when, self.update_columns)
         if (self.when_matched, self.publish) != ("update", True) or changed != (None, None, None, None):
@@ -141,24 +139,17 @@ class WriteRequest:
     @property
     def replaces_schema(self) -> bool:
         """Whether an overwrite may replace the columns too."""
-        return self.overwrite_schema or self.schema_mode == "overwrite"
+        return self.schema_mode == "overwrite"
 
     def _check_schema_mode(self) -> None:
-        if self.overwrite_schema not in (True, False):
-            _refuse(f"overwrite_schema: expected True or False, got {self.overwrite_schema!r}")
         if self.schema_mode not in SCHEMA_MODES:
             _refuse(f"schema_mode: expected one of {', '.join(SCHEMA_MODES)}, got {self.schema_mode!r}")
-        merges = self.schema_mode == "merge"
-        if self.overwrite_schema and merges:
-            _refuse("overwrite_schema=True contradicts schema_mode='merge'; pass one of them")
         if self.replaces_schema and self.mode != "overwrite":
-            argument = "overwrite_schema" if self.overwrite_schema else "schema_mode"
-            allowed = "False" if self.overwrite_schema else "strict or merge"
             _refuse(
-                f"{argument}: expected {allowed} for mode {self.mode!r}; only an overwrite can replace "
-                "columns"
+                f"schema_mode: expected strict or merge for mode {self.mode!r}; only an overwrite can "
+                "replace columns"
             )
-        if merges and self.mode == "create":
+        if self.schema_mode == "merge" and self.mode == "create":
             _refuse("schema_mode='merge' for mode 'create': there are no columns yet to merge with")
 
     def _check_effect(self) -> None:

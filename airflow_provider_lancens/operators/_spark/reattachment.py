@@ -39,7 +39,7 @@ def driver_identity(job: Job, context: Context) -> str:
     task = [instance.dag_id, instance.task_id, context["run_id"], instance.map_index]
     request = job.request
     if request.on_existing_key not in REPEATING:
-        request = replace(request, occasion=None)
+        request = replace(request, execution_id=None)
     public = {name: redact(value) for name, value in job.properties.items() if not is_secret(name)}
     with submittable():
         text = json.dumps([task, asdict(replace(job, properties=public, request=request))])

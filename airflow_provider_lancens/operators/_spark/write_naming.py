@@ -56,7 +56,7 @@ def asked_policy(given: OnExistingKey, context: Context) -> OnExistingKey:
     return cast("OnExistingKey", asked)
 
 
-def occasion_of(context: Context) -> str:
+def execution_id_of(context: Context) -> str:
     """Return an id of a repetition: the same for all its retries, another one once the task is cleared."""
     instance = context["ti"]
     return f"{context['run_id']}/{instance.map_index}/{instance.max_tries}"

@@ -65,5 +65,5 @@ def _expire(latest: LanceDataset, files: Manifests, bookmark: Bookmark, now: dat
     write_expiry(files, bookmark, now)
     tag = list_tags(latest).get(bookmark.name)
     if tag is None or (tag["version"], tag["updated_at"]) != (bookmark.version, bookmark.moved_at):
-        return False  # moved or released meanwhile
+        return False  # moved or deleted meanwhile
     return delete_tag(latest, bookmark.name)

@@ -2,7 +2,7 @@
 
 A record is written before the tag of its bookmark is deleted, and says which version the bookmark had. Where
 there is a tag, it decides, and the record means nothing: so a bookmark that is moved again is live. A record
-is removed only when its bookmark is released. Otherwise a clean-up that was suspended right before it deletes
+is removed only when its bookmark is deleted. Otherwise a clean-up that was suspended right before it deletes
 the tag could leave neither of them, and a consumer without both reads as one that never read anything.
 """
 

@@ -1,4 +1,4 @@
-"""Move and release the bookmark of a consumer, beside clean-ups that find it expired."""
+"""Move and delete the bookmark of a consumer, beside clean-ups that find it expired."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def move_bookmark(
         _move(target.open(version), name, version, expires_after)
 
 
-def release_bookmark(namespace: NamespaceSpec | LanceNamespace, table: TableId | str, name: str) -> bool:
+def delete_bookmark(namespace: NamespaceSpec | LanceNamespace, table: TableId | str, name: str) -> bool:
     """Delete a bookmark, or any other tag, and what is known of its expiry.
 
     Args:

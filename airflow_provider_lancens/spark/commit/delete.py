@@ -31,7 +31,7 @@ def delete_rows(
     *,
     idempotency_key: str | None = None,
     on_existing_key: OnExistingKey = "skip",
-    occasion: str | None = None,
+    execution_id: str | None = None,
 ) -> WriteResult:
     """Delete the rows of a table that match a condition, in one commit.
 
@@ -45,7 +45,7 @@ def delete_rows(
         idempotency_key: identifies this deletion; None makes every call a new one.
         on_existing_key: what to do if the key was committed before: ``skip``, or ``write_again`` to delete
             the rows that match now.
-        occasion: the same for all tries of one ``write_again``, which is then made only once.
+        execution_id: the same for all tries of one ``write_again``, which is then made only once.
 
     Returns:
         The version without the rows. `rows` is the number of deleted rows, `files` the number of fragments
@@ -65,7 +65,7 @@ def delete_rows(
         idempotency_key=idempotency_key,
         fingerprint=where,
         on_existing_key=on_existing_key,
-        occasion=occasion,
+        execution_id=execution_id,
     )
     with resolved_table(namespace, table) as target:
         lookup = look_up(target, request)

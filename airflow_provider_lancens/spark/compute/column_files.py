@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lance import FragmentMetadata, LanceDataset
     from lance.fragment import DataFile
 
-_NULLS, _OCCASION = "lancens.nulls", "lancens.occasion"
+_NULLS, _EXECUTION_ID = "lancens.nulls", "lancens.execution_id"
 _TOMBSTONE = -2
 """Lance's id of a field whose values in a file aren't used any more."""
 _READERS = 16
@@ -141,7 +141,7 @@ class FileNote:
 
     nulls: int | None = None
     """How many rows had no value, of those that weren't deleted; None if it isn't known."""
-    occasion: str = ""
+    execution_id: str = ""
 
 
 def write_column(
@@ -167,7 +167,7 @@ def write_column(
             writer.write_batch(batch)
         noted = note()
         writer.add_schema_metadata(_NULLS, str(noted.nulls))
-        writer.add_schema_metadata(_OCCASION, noted.occasion)
+        writer.add_schema_metadata(_EXECUTION_ID, noted.execution_id)
     return DataFile(name, list(layout.fields), list(layout.indices), *layout.format, writer.size_bytes)
 
 
@@ -184,7 +184,9 @@ def read_notes(dataset: DatasetRef, files: Sequence[DataFile]) -> dict[str, File
         reader = LanceFileReader(f"{dataset.location}/data/{name}", **_store(dataset))
         noted = reader.metadata().schema.metadata or {}
         nulls = noted.get(_NULLS.encode())
-        return FileNote(None if nulls is None else int(nulls), noted.get(_OCCASION.encode(), b"").decode())
+        return FileNote(
+            None if nulls is None else int(nulls), noted.get(_EXECUTION_ID.encode(), b"").decode()
+        )
 
     names = [file.path for file in files if file.path.startswith(COMPUTED_FILES)]
     with ThreadPoolExecutor(_READERS, thread_name_prefix="lance-notes") as pool:

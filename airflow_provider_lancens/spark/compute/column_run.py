@@ -143,8 +143,8 @@ def fragments_left(run: ColumnRun) -> list[int]:
     found = {number: file for number, file in files.items() if file is not None}
     notes = read_notes(request.dataset, list(found.values()))
     done = {name for name, note in notes.items() if run.is_missing_only and note.nulls == 0}
-    if request.occasion:
-        done |= {name for name, note in notes.items() if note.occasion == request.occasion}
+    if request.execution_id:
+        done |= {name for name, note in notes.items() if note.execution_id == request.execution_id}
     return [number for number in files if number not in found or found[number].path not in own | done]
 
 

@@ -67,7 +67,7 @@ class ColumnRequest:
     reads_other_columns: bool
     """Whether the condition may refer to columns other than `inputs` and the computed one."""
     batch_rows: int
-    occasion: str
+    execution_id: str
     """Identifies the run that recomputes rows; empty if there is none."""
     progress: WriteProgress
     """Where to report how far the tasks are."""
@@ -107,7 +107,7 @@ class ColumnTask:
         layout = request.layout
         with request.progress.reporting(values.batches(layout.file_schema)) as batches:
             file = write_column(
-                request.dataset, layout, batches, lambda: FileNote(values.nulls, request.occasion)
+                request.dataset, layout, batches, lambda: FileNote(values.nulls, request.execution_id)
             )
         depends_on = self._depends_on(dataset)
         return ColumnFile(

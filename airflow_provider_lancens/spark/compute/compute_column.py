@@ -59,7 +59,7 @@ def compute_column(
     batch_rows: int = DEFAULT_BATCH_ROWS,
     commit_every: int | None = None,
     max_tasks: int | None = None,
-    occasion: str | None = None,
+    execution_id: str | None = None,
 ) -> ComputeResult:
     """Compute a column by a Python function on Spark's executors; no other column is rewritten.
 
@@ -90,8 +90,8 @@ def compute_column(
             that run at once, and what is finished after a minute.
         max_tasks: the maximum number of fragments that are computed at the same time; by default what the
             session's executors can run (8 with Spark Connect, which doesn't say).
-        occasion: the same for all tries of one run that recomputes rows: it skips fragments that another try
-            has committed, unless they were compacted since. None computes all of them.
+        execution_id: the same for all tries of one run that recomputes rows: it skips fragments that another
+            try has committed, unless they were compacted since. None computes all of them.
 
     Returns:
         The version with the values, and their counts.
@@ -126,7 +126,7 @@ def compute_column(
                 *(target.dataset, ColumnLayout.of(latest, column), made, tuple(columns), condition),
                 reads_other_columns=where is not None,
                 batch_rows=batch_rows,
-                occasion=occasion or "",
+                execution_id=execution_id or "",
                 progress=(progress := WriteProgress(lease)),
             )
             is_missing_only = only_missing and where is None

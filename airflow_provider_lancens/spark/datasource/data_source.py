@@ -116,9 +116,9 @@ class LanceDataSource(DataSource):
         Raises:
             InvalidInputError: (13) an option is invalid.
         """
-        table, request, query = epoch_request(self.options, overwrite)
+        table, request, query_id = epoch_request(self.options, overwrite)
         namespace = namespace_of(self.options, self.namespace)
-        return LanceStreamWriter(namespace, table, request, schema, query)
+        return LanceStreamWriter(namespace, table, request, schema, query_id)
 
 
 def lance_data_source(namespace: NamespaceSpec, name: str = "lancens") -> type[LanceDataSource]:

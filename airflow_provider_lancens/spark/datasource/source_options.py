@@ -16,15 +16,14 @@ from airflow_provider_lancens.spark.table.version_lookup import WantedVersion
 _NAMESPACE = "namespace."
 _IMPL = "namespace.impl"
 _LAYOUT = tuple(field.name for field in fields(WriteOptions))
-_KEY = ("idempotency_key", "fingerprint", "on_existing_key", "occasion")
-_WRITE = ("table", *_KEY, "on", "schema_mode", "overwrite_schema", "replace_where", *_LAYOUT)
-_EPOCH = ("table", "on", "schema_mode", "query", *_LAYOUT)
+_KEY = ("idempotency_key", "fingerprint", "on_existing_key", "execution_id")
+_WRITE = ("table", *_KEY, "on", "schema_mode", "replace_where", *_LAYOUT)
+_EPOCH = ("table", "on", "schema_mode", "query_id", *_LAYOUT)
 _OF_SPARK = ("checkpointlocation", "queryname")
 """Options of a stream that Spark itself uses, and passes on; `queryName` names a query in Spark's UI."""
 _BATCH_READ = ("version", "as_of", "tag", "blobs")
-_STREAM_READ = ("after_version", "max_rows_per_batch", "other_changes")
+_STREAM_READ = ("after_version", "max_rows_per_batch", "skip_change_commits")
 _READ = ("table", "columns", "filter")
-_OTHER_CHANGES = ("fail", "skip")
 
 Options = Mapping[str, str]
 
@@ -67,8 +66,8 @@ class StreamReadConfig:
     """The version to start after; None starts with all rows of the newest one."""
     max_rows: int | None
     """Maximum number of rows of a micro-batch."""
-    skips_changes: bool
-    """Whether versions that are no appends are passed over."""
+    skip_change_commits: bool
+    """Whether versions that updated or deleted rows are passed over."""
 
     @classmethod
     def of(cls, options: Options) -> Self:
@@ -78,18 +77,13 @@ class StreamReadConfig:
             InvalidInputError: (13) an option is unknown or invalid.
         """
         _check_known(options, (*_READ, *_STREAM_READ))
-        other = options.get("other_changes", "fail")
-        if other not in _OTHER_CHANGES:
-            raise spec_errors.InvalidInputError(
-                f"other_changes: expected one of {', '.join(_OTHER_CHANGES)}, got {other!r}"
-            )
         return cls(
             table=_table(options),
             columns=_columns(options),
             filter=options.get("filter"),
             after_version=_whole(options, "after_version", lowest=0),
             max_rows=_whole(options, "max_rows_per_batch"),
-            skips_changes=other == "skip",
+            skip_change_commits=_flag(options, "skip_change_commits") or False,
         )
 
 
@@ -99,7 +93,7 @@ def is_stream(options: Options) -> bool:
 
 
 def epoch_request(options: Options, overwrite: bool) -> tuple[str, WriteRequest, str | None]:
-    """Return the table to write a stream to, how to write an epoch, and the name for the keys of its query.
+    """Return the table to write a stream to, how to write an epoch, and the id in place of its query's.
 
     Args:
         options: Spark's.
@@ -114,7 +108,7 @@ def epoch_request(options: Options, overwrite: bool) -> tuple[str, WriteRequest,
             f"{keys[0]}: not allowed for a stream, whose epochs are identified by the query and their number"
         )
     _check_known(options, _EPOCH)
-    return _table(options), _request(options, overwrite), options.get("query")
+    return _table(options), _request(options, overwrite), options.get("query_id")
 
 
 def write_request(options: Options, overwrite: bool) -> tuple[str, WriteRequest]:
@@ -143,7 +137,6 @@ def _request(options: Options, overwrite: bool) -> WriteRequest:
         mode=mode,
         **key,
         on=on,
-        overwrite_schema=_flag(options, "overwrite_schema") or False,
         replace_where=options.get("replace_where"),
         options=_layout(options),
         schema_mode=cast("Any", options.get("schema_mode", "strict")),

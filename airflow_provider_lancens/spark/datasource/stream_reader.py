@@ -99,7 +99,7 @@ class LanceStreamReader(DataSourceStreamReader):
             if self.config.filter is not None:
                 check_filter(target, newest, self.config.filter)
             self._opened = _Opened(
-                AppendedStream(target, self.config.skips_changes),
+                AppendedStream(target, self.config.skip_change_commits),
                 VersionReader.of(target, newest, schema, self.config.filter),
             )
         return self._opened

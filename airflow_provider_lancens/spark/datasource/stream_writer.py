@@ -37,8 +37,8 @@ _log = logging.getLogger(__name__)
 class EpochMessage(WriterCommitMessage):
     """The result of one task."""
 
-    query: str
-    """The query's id, or the name that it was given for its keys."""
+    query_id: str
+    """The query's id, or what was given in its place."""
     plan: WritePlan
     lease: WriteLease
     rows: list[dict[str, Any]]
@@ -53,8 +53,8 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
     table: str
     request: WriteRequest
     schema: StructType
-    query: str | None = None
-    """A name for the query's keys; None uses its id."""
+    query_id: str | None = None
+    """Replaces the query's id."""
     work: tuple[WritePlan, WriteLease] | None = None
     """The plan of an epoch and its lease; None until it is planned."""
 
@@ -62,7 +62,7 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
         """Plan the write for the executors; Spark pickles a writer twice."""
         if self.work is None:
             _, self.work = planned(self.namespace, self.table, self.request, self.schema)
-        given = (self.namespace, self.table, self.request, self.schema, self.query, self.work)
+        given = (self.namespace, self.table, self.request, self.schema, self.query_id, self.work)
         return type(self), given
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> EpochMessage:
@@ -72,7 +72,7 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
         plan, lease = self.work
         with lease.kept_alive():
             rows = [row for batch in plan.task.run(iterator) for row in batch.to_pylist()]
-        return EpochMessage(self.query or _running_query(), plan, lease, rows)
+        return EpochMessage(self.query_id or _running_query(), plan, lease, rows)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Commit what the successful attempt of each task wrote, if it wasn't committed before.
@@ -86,7 +86,7 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
             return
         plan, lease = done[0].plan, done[0].lease
         rows = [row for message in done for row in message.rows]
-        key = epoch_key(done[0].query, batchId)
+        key = epoch_key(done[0].query_id, batchId)
         started = time.monotonic()
         with resolved_table(self.namespace, self.table) as target, lease.kept_alive(end=True):
             check_location(target, plan)
@@ -116,7 +116,7 @@ def _running_query() -> str:
     found = None if context is None else context.getLocalProperty(QUERY_ID)
     if not found:
         raise spec_errors.InvalidInputError(
-            "query: Spark doesn't tell which streaming query this is; give it a name that no other query of "
-            "the table has, by the option 'query'"
+            "query_id: Spark doesn't tell which streaming query this is; pass an id that no other query of "
+            "the table has, as the option query_id"
         )
     return found

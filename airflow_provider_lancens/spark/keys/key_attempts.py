@@ -119,7 +119,7 @@ class KeyAttempts:
             checkpoint = _checkpoint(self.target, latest)
         write = self.write
         self.made.append(version)
-        return KeyedCommit(version, self.uuid, counts, write.fingerprint, write.occasion, checkpoint)
+        return KeyedCommit(version, self.uuid, counts, write.fingerprint, write.execution_id, checkpoint)
 
     @contextmanager
     def announcing(self, commit: KeyedCommit) -> Iterator[Future[None]]:

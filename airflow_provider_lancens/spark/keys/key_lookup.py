@@ -61,7 +61,7 @@ def look_up(target: ResolvedTable, request: WriteRequest) -> KeyLookup:
         key,
         digest(request.fingerprint) if request.fingerprint else "",
         policy,
-        str(request.occasion or "") if policy in REPEATING else "",
+        str(request.execution_id or "") if policy in REPEATING else "",
     )
     latest, listed = _open(target, write.key)
     lookup = KeyLookup(target, request, write, latest, 0 if latest is None else latest.version, started)

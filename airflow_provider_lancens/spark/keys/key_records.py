@@ -86,7 +86,7 @@ def write_record(files: TableFiles, record: KeyRecord, key: str, commit: KeyedCo
         "version": commit.version,
         "transaction": commit.uuid,
         "fingerprint": commit.fingerprint,
-        "occasion": commit.occasion,
+        "execution_id": commit.execution_id,
         **asdict(commit.counts),
         "time": datetime.now(UTC).isoformat(),
     }
@@ -98,11 +98,11 @@ def commit_of(files: TableFiles, record: KeyRecord) -> KeyedCommit:
     try:
         fields = json.loads(files.read(record.path) or b"{}")
         counts = Counts(*(int(fields.get(name, 0)) for name in ("rows", "files", "bytes")))
-        fingerprint, occasion = str(fields.get("fingerprint", "")), str(fields.get("occasion", ""))
+        fingerprint, execution_id = str(fields.get("fingerprint", "")), str(fields.get("execution_id", ""))
     except (AttributeError, TypeError, ValueError):
         # A machine that lost power may have lost the content; the name is what is decisive.
         return KeyedCommit(record.version, record.uuid, Counts())
-    return KeyedCommit(record.version, record.uuid, counts, fingerprint, occasion)
+    return KeyedCommit(record.version, record.uuid, counts, fingerprint, execution_id)
 
 
 def confirm(files: TableFiles, record: KeyRecord) -> None:

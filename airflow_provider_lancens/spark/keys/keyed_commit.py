@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 IDEMPOTENCY_KEY = "lancens.idempotency_key"
 _FINGERPRINT = "lancens.fingerprint"
-_OCCASION = "lancens.occasion"
+_EXECUTION_ID = "lancens.execution_id"
 _ROWS, _FILES, _BYTES = "lancens.rows", "lancens.files", "lancens.bytes"
 REPEATING = frozenset({"replace", "write_again"})
 """The policies under which a write is made even if the same data was committed under its key."""
@@ -49,7 +49,7 @@ class KeyedCommit:
     counts: Counts = field(default_factory=Counts)
     fingerprint: str = ""
     """The digest of what was written; empty if none was given."""
-    occasion: str = ""
+    execution_id: str = ""
     """Distinguishes a deliberate repetition from a retry; empty if none was given."""
     checkpoint: int | None = field(default=None, compare=False)
     """The version of the checkpoint with the Restores of all versions below it; None if it isn't known."""
@@ -60,13 +60,13 @@ class KeyedCommit:
         properties = transaction.transaction_properties or {}
         # Another client that used the key may have omitted the counts.
         counts = Counts(*(int(properties.get(name, "0")) for name in (_ROWS, _FILES, _BYTES)))
-        fingerprint, occasion = properties.get(_FINGERPRINT, ""), properties.get(_OCCASION, "")
-        return cls(version, transaction.uuid, counts, fingerprint, occasion)
+        fingerprint, execution_id = properties.get(_FINGERPRINT, ""), properties.get(_EXECUTION_ID, "")
+        return cls(version, transaction.uuid, counts, fingerprint, execution_id)
 
     def as_properties(self, key: str) -> dict[str, str]:
         """Return the properties of its transaction, under this idempotency key."""
         counts = {_ROWS: self.counts.rows, _FILES: self.counts.files, _BYTES: self.counts.bytes}
-        given = {_FINGERPRINT: self.fingerprint, _OCCASION: self.occasion}
+        given = {_FINGERPRINT: self.fingerprint, _EXECUTION_ID: self.execution_id}
         given[RESTORES_RECORDED] = "" if self.checkpoint is None else str(self.checkpoint)
         return {
             IDEMPOTENCY_KEY: key,
@@ -102,7 +102,7 @@ class KeyedWrite:
     fingerprint: str = ""
     """The digest of what is to be written; empty if none was given."""
     policy: OnExistingKey = "skip"
-    occasion: str = ""
+    execution_id: str = ""
     """Distinguishes repetitions; the same for all tries of one. Empty if there is none."""
     above: int = 0
     """Commits up to this version are the ones to be repeated or replaced, and are ignored."""
@@ -110,7 +110,7 @@ class KeyedWrite:
     def is_done_by(self, found: KeyedCommit) -> bool:
         """Return whether a commit under the key is the same write."""
         if self.policy in REPEATING:
-            return bool(self.occasion) and found.occasion == self.occasion
+            return bool(self.execution_id) and found.execution_id == self.execution_id
         return not found.fingerprint or not self.fingerprint or found.fingerprint == self.fingerprint
 
     def ignores(self, found: KeyedCommit) -> bool:

@@ -75,7 +75,7 @@ def restore_version(
     tag: str | None = None,
     idempotency_key: str | None = None,
     on_existing_key: OnExistingKey = "skip",
-    occasion: str | None = None,
+    execution_id: str | None = None,
 ) -> RestoreResult:
     """Restore an older version by a new commit; nothing is removed.
 
@@ -93,7 +93,7 @@ def restore_version(
             afterwards; None makes every call a new one.
         on_existing_key: what to do if the key was committed before: ``skip``, or ``write_again`` to restore
             once more.
-        occasion: the same for all tries of one ``write_again``, which is then made only once.
+        execution_id: the same for all tries of one ``write_again``, which is then made only once.
 
     Returns:
         The version that was made, and the commits that it undoes.
@@ -116,7 +116,7 @@ def restore_version(
         idempotency_key=idempotency_key,
         fingerprint=str(wanted) or None,
         on_existing_key=on_existing_key,
-        occasion=occasion,
+        execution_id=execution_id,
     )
     with resolved_table(namespace, table) as target:
         lookup = look_up(target, request)

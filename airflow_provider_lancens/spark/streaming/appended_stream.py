@@ -47,7 +47,7 @@ class AppendedStream:
     """The appended rows of a table, from an offset on."""
 
     target: ResolvedTable
-    skips_changes: bool = False
+    skip_change_commits: bool = False
     """Whether versions that changed rows in another way are passed over, rather than refused."""
 
     def start(self, after_version: int | None) -> StreamOffset:
@@ -147,11 +147,11 @@ class AppendedStream:
         kind = type(operation).__name__
         if kind == "Append" or (kind == "Overwrite" and version == 1):
             return list(operation.fragments)
-        if not (kind in _COLUMN_CHANGES or is_maintenance(transaction) or self.skips_changes):
+        if not (kind in _COLUMN_CHANGES or is_maintenance(transaction) or self.skip_change_commits):
             raise spec_errors.InvalidInputError(
                 f"table {self.target.id}: version {version} is no append ({kind}), and a stream has only "
-                "appended rows; pass other versions over with the option other_changes='skip', or read all "
-                "changes with read_changes"
+                "appended rows; pass over other versions with the option skip_change_commits=true, or read "
+                "all changes with read_changes"
             )
         return []
 

@@ -19,14 +19,14 @@ QUERY_ID = "sql.streaming.queryId"
 """Spark's local property with the id of the query that a job or a task belongs to."""
 
 
-def epoch_key(query: str, epoch: int) -> str:
+def epoch_key(query_id: str, epoch: int) -> str:
     """Return the idempotency key of an epoch.
 
     Args:
-        query: the id of the query, or the name that it was given for its keys.
+        query_id: the id of the query, or what was given in its place.
         epoch: the number of the micro-batch.
     """
-    return f"stream/{query}/{epoch}"
+    return f"stream/{query_id}/{epoch}"
 
 
 def running_query(spark: SparkSession) -> str:
@@ -39,8 +39,8 @@ def running_query(spark: SparkSession) -> str:
     found = None if context is None else context.getLocalProperty(QUERY_ID)
     if not found:
         raise spec_errors.InvalidInputError(
-            "query: Spark doesn't tell which streaming query this is; pass a name that no other query of "
-            "the table has, such as query='orders'"
+            "query_id: Spark doesn't tell which streaming query this is; pass an id that no other query of "
+            "the table has, such as query_id='orders'"
         )
     return str(found)
 

@@ -40,7 +40,7 @@ def foreach_batch(
     delete_when: str | None = None,
     update_columns: Sequence[str] | None = None,
     options: WriteOptions | None = None,
-    query: str | None = None,
+    query_id: str | None = None,
 ) -> Callable[[DataFrame, int], None]:
     """Return a function for ``foreachBatch`` that writes each epoch of a query to a table, once.
 
@@ -59,8 +59,8 @@ def foreach_batch(
         delete_when: see `write_table`.
         update_columns: see `write_table`.
         options: the storage layout of a new data set.
-        query: a name for the query's keys, which no other query of the table has; required on Spark Connect,
-            where Spark doesn't tell the query's id. Its epochs must not start from 0 again.
+        query_id: replaces the query's id; no other query that writes to the table may have it. Required on
+            Spark Connect, where Spark doesn't tell the id. Its epochs must not start from 0 again.
 
     Returns:
         A function of a DataFrame and the epoch's number. It raises the errors of `write_table`.
@@ -80,7 +80,7 @@ def foreach_batch(
     )
 
     def write(frame: DataFrame, epoch: int) -> None:
-        write_epoch(frame, epoch, namespace, table, request, query)
+        write_epoch(frame, epoch, namespace, table, request, query_id)
 
     return write
 
@@ -91,7 +91,7 @@ def write_epoch(
     namespace: NamespaceSpec | LanceNamespace,
     table: TableId | str,
     request: WriteRequest,
-    query: str | None = None,
+    query_id: str | None = None,
 ) -> WriteResult:
     """Write one epoch; see `foreach_batch`.
 
@@ -101,9 +101,9 @@ def write_epoch(
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
         table: its identifier.
         request: how to write it; the key is added here.
-        query: a name for the query's keys; None uses its id.
+        query_id: replaces the query's id.
     """
-    key = epoch_key(query or running_query(frame.sparkSession), epoch)
+    key = epoch_key(query_id or running_query(frame.sparkSession), epoch)
     with resolved_table(namespace, table) as target:
         lookup = look_up(target, replace(request, idempotency_key=key))
         if lookup.earlier is not None and not request.chooses_rows:

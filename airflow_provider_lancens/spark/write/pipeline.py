@@ -76,7 +76,7 @@ def find_write(
     *,
     fingerprint: str | None = None,
     on_existing_key: OnExistingKey = "skip",
-    occasion: str | None = None,
+    execution_id: str | None = None,
 ) -> WriteResult | None:
     """Return the result of an earlier `write_table` under this key, without Spark.
 
@@ -86,7 +86,7 @@ def find_write(
         idempotency_key: the key.
         fingerprint: identifies the data that would be written now; None matches any.
         on_existing_key: what would be done if the key was committed, see `write_table`.
-        occasion: the same for all tries of one repetition, see `write_table`.
+        execution_id: the same for all tries of one repetition, see `write_table`.
 
     Returns:
         The result of that call, with `committed` false; None if the write is still to be made.
@@ -96,7 +96,7 @@ def find_write(
         InvalidInputError: (13) an argument is invalid, or that call had another fingerprint.
     """
     request = WriteRequest(  # in any mode
-        "append", idempotency_key, fingerprint, on_existing_key, occasion=occasion
+        "append", idempotency_key, fingerprint, on_existing_key, execution_id=execution_id
     )
     with resolved_table(namespace, table) as target:
         lookup = look_up(target, request)

@@ -36,8 +36,8 @@ def overwrite_mismatch(
     changes = schema_changes(base.schema, rows)
     return spec_errors.TableSchemaValidationError(
         f"table {table}: mode 'overwrite' would change its columns: {changes}{lost}. Select, cast or rename "
-        "the columns of the rows, or pass schema_mode='overwrite' (overwrite_schema=True) to replace those "
-        "of the table, or schema_mode='merge' to keep both"
+        "the columns of the rows, or pass schema_mode='overwrite' to replace those of the table, or "
+        "schema_mode='merge' to keep both"
     )
 
 

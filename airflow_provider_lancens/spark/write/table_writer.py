@@ -36,9 +36,8 @@ def write_table(
     options: WriteOptions | None = None,
     fingerprint: str | None = None,
     on_existing_key: OnExistingKey = "skip",
-    occasion: str | None = None,
+    execution_id: str | None = None,
     on: Sequence[str] | None = None,
-    overwrite_schema: bool = False,
     schema_mode: SchemaMode = "strict",
     replace_where: str | None = None,
     when_matched: WhenMatched = "update",
@@ -69,11 +68,10 @@ def write_table(
             replaces whatever was written; ``write_again`` writes in addition, such as an upsert of corrected
             rows. To replace is one commit: for an append it removes the rows of the earlier one, if they
             can still be identified; otherwise it overwrites the table, if others have changed no row since.
-        occasion: the same for all tries of one ``replace`` or ``write_again``, which is then made only once;
-            without one, each call makes it.
+        execution_id: the same for all tries of one ``replace`` or ``write_again``, which is then made only
+            once; without one, each call makes it.
         on: the key columns of an upsert. Keys must be unique in `df`, unless `sequence_by` orders them, and
             not null.
-        overwrite_schema: an older name: True is ``schema_mode="overwrite"``.
         schema_mode: what to do if the rows have other columns than the table. ``strict`` refuses them.
             ``merge``, for all modes but ``create``, adds columns and nested fields that the table lacks,
             widens types where no value is lost, and fills columns that the rows lack with null; names are
@@ -111,7 +109,7 @@ def write_table(
     """
     layout = options or DEFAULT_LAYOUT
     request = WriteRequest(
-        *(mode, idempotency_key, fingerprint, on_existing_key, on, overwrite_schema, layout, occasion),
+        *(mode, idempotency_key, fingerprint, on_existing_key, on, layout, execution_id),
         schema_mode=schema_mode,
         replace_where=replace_where,
         when_matched=when_matched,

@@ -135,8 +135,7 @@ class WritePlan:
         outcome = committer.commit(change, self.looked_up_to)
         if isinstance(change, Overwrite) and outcome.made_here:
             report_overwrite(target, outcome.commit.version)
-        keeps_columns = self.request.schema_mode == "strict" and not self.request.overwrite_schema
-        if outcome.made_here and (self.base is None or not keeps_columns):
+        if outcome.made_here and (self.base is None or self.request.schema_mode != "strict"):
             describe_columns(target, self.task.schema)
         return outcome
 

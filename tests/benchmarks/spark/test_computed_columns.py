@@ -68,7 +68,7 @@ def test_a_column_costs_its_own_bytes(spark: SparkSession, wide: tuple[Namespace
 
     started = time.monotonic()
     rewritten = read_table(spark, spec, "t").selectExpr("*", "id * 2 AS rewritten")
-    write_table(rewritten, spec, "t", mode="overwrite", overwrite_schema=True)
+    write_table(rewritten, spec, "t", mode="overwrite", schema_mode="overwrite")
     overwritten = time.monotonic() - started
 
     new = sum(size for name, (size, _) in after.items() if name not in before)

@@ -2,7 +2,7 @@
 
 from airflow.sdk import DAG
 
-from airflow_provider_lancens.operators.versions import LanceReleaseVersionOperator
+from airflow_provider_lancens.operators.versions import LanceDeleteTagOperator
 from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVersionSensor
 
 with DAG("since", schedule=None, params={"table": "", "lance_conn_id": ""}) as dag:
@@ -14,7 +14,7 @@ with DAG("since", schedule=None, params={"table": "", "lance_conn_id": ""}) as d
     mapped = LanceTableVersionSensor.partial(
         task_id="mapped", deferrable=False, poke_interval=0.2, timeout=3, **given
     ).expand(table=["{{ params.table }}"])
-    release = LanceReleaseVersionOperator(
+    release = LanceDeleteTagOperator(
         task_id="release", table="{{ params.table }}", tag=wait.output["tag"], **given
     )
     [wait, mapped] >> release

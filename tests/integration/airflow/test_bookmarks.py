@@ -13,9 +13,9 @@ from lance_namespace import LanceNamespace
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.operators import (
     LanceCleanUpVersionsOperator,
+    LanceDeleteTagOperator,
     LanceFindChangesOperator,
     LanceMaintainTableOperator,
-    LanceReleaseVersionOperator,
     LanceTagVersionOperator,
 )
 from airflow_provider_lancens.sensors import LanceTableVersionSensor
@@ -62,12 +62,12 @@ def test_a_consumer_that_is_too_late_fails_once_and_is_told_what_to_do(run: Run,
     assert run(LanceCleanUpVersionsOperator, table=str(orders), older_than=NOW)["expired_bookmarks"] == []
 
 
-def test_an_expired_bookmark_is_as_if_new_once_it_is_released(run: Run, orders: Table) -> None:
+def test_an_expired_bookmark_is_as_if_new_once_it_is_deleted(run: Run, orders: Table) -> None:
     run(LanceCleanUpVersionsOperator, table=str(orders), older_than=NOW)
     release = {"table": str(orders), "tag": "revenue"}
 
-    assert run(LanceReleaseVersionOperator, **release)["released"] is True
-    assert run(LanceReleaseVersionOperator, **release)["released"] is False
+    assert run(LanceDeleteTagOperator, **release)["released"] is True
+    assert run(LanceDeleteTagOperator, **release)["released"] is False
     found = run(LanceFindChangesOperator, table=str(orders), bookmark="revenue")
     assert found["previous_version"] is None
 

@@ -21,7 +21,7 @@ from airflow_provider_lancens.operators.version_authority import (
 )
 from airflow_provider_lancens.operators.versions import (
     LanceAdvanceTableVersionOperator,
-    LanceReleaseVersionOperator,
+    LanceDeleteTagOperator,
     LanceTagVersionOperator,
 )
 from tests.integration.airflow.tables import Table
@@ -164,7 +164,7 @@ def test_storage_managed_tables_are_compared_too(run: Run, table: Table) -> None
     assert (found["verdict"], found["metastore_version"], found["storage_version"]) == ("consistent", 1, 1)
 
 
-def test_a_tagged_version_survives_clean_up_until_it_is_released(run: Run, table: Table) -> None:
+def test_a_tagged_version_survives_clean_up_until_it_is_deleted(run: Run, table: Table) -> None:
     location = table.declare()
     for _ in range(3):
         table.advance()
@@ -175,9 +175,9 @@ def test_a_tagged_version_survives_clean_up_until_it_is_released(run: Run, table
     clean_up(location)
     assert lance.dataset(location, version="a-run").count_rows() == 2
 
-    released = {"table": str(table), "tag": "a-run"}
-    assert run(LanceReleaseVersionOperator, **released) == {**released, "released": True}
-    assert run(LanceReleaseVersionOperator, **released) == {**released, "released": False}
+    tag = {"table": str(table), "tag": "a-run"}
+    assert run(LanceDeleteTagOperator, **tag) == {**tag, "deleted": True}
+    assert run(LanceDeleteTagOperator, **tag) == {**tag, "deleted": False}
     clean_up(location)
     assert [one["version"] for one in lance.dataset(location).versions()] == [3]
 
@@ -206,6 +206,6 @@ def test_an_invalid_tag_or_version_fails_without_retry(run: Run, table: Table) -
 
 
 def test_releasing_a_tag_of_a_missing_table_does_nothing(run: Run, table: Table) -> None:
-    assert run(LanceReleaseVersionOperator, table=str(table), tag="a-run")["released"] is False
+    assert run(LanceDeleteTagOperator, table=str(table), tag="a-run")["deleted"] is False
     with pytest.raises(AirflowFailException, match="has no such tag"):
-        run(LanceReleaseVersionOperator, table=str(table), tag="a-run", if_missing="fail")
+        run(LanceDeleteTagOperator, table=str(table), tag="a-run", if_missing="fail")

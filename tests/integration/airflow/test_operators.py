@@ -25,7 +25,7 @@ from airflow_provider_lancens.operators.version_authority import (
 )
 from airflow_provider_lancens.operators.versions import (
     LanceAdvanceTableVersionOperator,
-    LanceReleaseVersionOperator,
+    LanceDeleteTagOperator,
     LanceTagVersionOperator,
 )
 from tests.integration.airflow.tables import Table
@@ -151,7 +151,7 @@ def test_dropping_a_missing_table_fails_without_retry_if_configured(run: Run, da
         (LanceConvertTableOperator, {"table": "sales$orders", "managed_by": "impl"}),
         (LanceCompareTableOperator, {"table": "sales$orders"}),
         (LanceTagVersionOperator, {"table": "sales$orders", "version": "1", "tag": "run"}),
-        (LanceReleaseVersionOperator, {"table": "sales$orders", "tag": "run"}),
+        (LanceDeleteTagOperator, {"table": "sales$orders", "tag": "run"}),
     ],
 )
 def test_an_unreachable_metastore_lets_airflow_retry(

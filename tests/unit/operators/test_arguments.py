@@ -22,7 +22,7 @@ from airflow_provider_lancens.operators.version_authority import (
 )
 from airflow_provider_lancens.operators.versions import (
     LanceAdvanceTableVersionOperator,
-    LanceReleaseVersionOperator,
+    LanceDeleteTagOperator,
     LanceTagVersionOperator,
 )
 
@@ -42,7 +42,7 @@ from airflow_provider_lancens.operators.versions import (
         ),
         (LanceDropTableOperator, {"table": "a$b", "if_missing": "x"}, "allowed: skip, fail"),
         (LanceCompareTableOperator, {"table": "a$b", "if_inconsistent": "x"}, "report, adopt, fail"),
-        (LanceReleaseVersionOperator, {"table": "a$b", "tag": "t", "if_missing": "x"}, "skip, fail"),
+        (LanceDeleteTagOperator, {"table": "a$b", "tag": "t", "if_missing": "x"}, "skip, fail"),
         (
             LanceFindChangesOperator,
             {"table": "a$b", "bookmark": "t", "if_expired": "skip"},
@@ -70,7 +70,7 @@ def test_an_invalid_choice_is_refused_with_the_allowed_ones(
         LanceConvertTableOperator,
         LanceCompareTableOperator,
         LanceTagVersionOperator,
-        LanceReleaseVersionOperator,
+        LanceDeleteTagOperator,
     ],
 )
 def test_arguments_that_name_things_are_templated(operator: type[Any]) -> None:

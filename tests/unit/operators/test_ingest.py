@@ -35,15 +35,9 @@ def context(**more: Any) -> Any:
     ("arguments", "message"),
     [
         ({"mode": "merge"}, "mode: expected one of append, overwrite, create, upsert, got 'merge'"),
-        ({"overwrite_schema": True}, "overwrite_schema: expected False for mode 'append'"),
-        ({"mode": "overwrite", "overwrite_schema": "{{ yes }}"}, "overwrite_schema: expected True or False"),
         ({"schema_mode": "overwrite"}, "schema_mode: expected strict or merge for mode 'append'"),
         ({"schema_mode": "replace"}, "schema_mode: expected one of strict, merge, overwrite"),
         ({"schema_mode": "merge", "mode": "create"}, "schema_mode='merge' for mode 'create'"),
-        (
-            {"schema_mode": "merge", "mode": "overwrite", "overwrite_schema": True},
-            "overwrite_schema=True contradicts schema_mode='merge'",
-        ),
         ({"mode": "upsert"}, "on: expected a list of key columns for mode 'upsert' alone, got None"),
         ({"mode": "upsert", "on": "id"}, "on: expected a list of key columns .* got 'id'"),
         ({"on": ["id"]}, r"on: expected a list .* for mode 'upsert' alone, got \['id'\]"),

@@ -15,7 +15,7 @@ JOB = Job(
     "airflow_provider_lancens.namespace.Hive2Namespace",
     {"uri": "thrift://hub", "storage.aws_secret_access_key": "hush", "storage.session_token": "hush"},
     *("db$orders", "lake.jobs:orders", {"raw": ("db$raw", 3)}, {"day": "2026-01-01"}),
-    WriteRequest(idempotency_key="orders/1", fingerprint="f", occasion="1/-1/0"),
+    WriteRequest(idempotency_key="orders/1", fingerprint="f", execution_id="1/-1/0"),
 )
 
 
@@ -65,7 +65,9 @@ def test_any_other_job_has_another_identity(other: dict[str, Any]) -> None:
 def test_a_cleared_task_has_another_identity_only_if_it_writes_again() -> None:
     def cleared(policy: str) -> bool:
         first = requested(on_existing_key=policy)
-        return identity(first) == identity(replace(first, request=replace(first.request, occasion="1/-1/3")))
+        return identity(first) == identity(
+            replace(first, request=replace(first.request, execution_id="1/-1/3"))
+        )
 
     assert [cleared("skip"), cleared("replace"), cleared("write_again")] == [True, False, False]
 

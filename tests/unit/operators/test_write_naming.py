@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_lancens.operators._spark.write_naming import asked_policy, occasion_of
+from airflow_provider_lancens.operators._spark.write_naming import asked_policy, execution_id_of
 
 
 def context(conf: dict[str, Any] | None = None, **instance: Any) -> Any:
@@ -37,9 +37,9 @@ def test_an_invalid_run_configuration_fails_without_retry(asked: Any) -> None:
         asked_policy("skip", context({"lance_on_existing_key": asked}))
 
 
-def test_retries_of_a_task_are_one_occasion_and_a_cleared_task_is_another() -> None:
-    first = occasion_of(context(try_number=1))
+def test_retries_of_a_task_are_one_execution_and_a_cleared_task_is_another() -> None:
+    first = execution_id_of(context(try_number=1))
 
-    assert occasion_of(context(try_number=2)) == first
-    assert occasion_of(context(try_number=3, max_tries=4)) != first
-    assert occasion_of(context(map_index=1)) != first
+    assert execution_id_of(context(try_number=2)) == first
+    assert execution_id_of(context(try_number=3, max_tries=4)) != first
+    assert execution_id_of(context(map_index=1)) != first

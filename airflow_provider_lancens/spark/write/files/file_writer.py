@@ -37,9 +37,8 @@ def write_files(
     options: WriteOptions | None = None,
     fingerprint: str | None = None,
     on_existing_key: OnExistingKey = "skip",
-    occasion: str | None = None,
+    execution_id: str | None = None,
     on: Sequence[str] | None = None,
-    overwrite_schema: bool = False,
     schema_mode: SchemaMode = "strict",
     replace_where: str | None = None,
 ) -> WriteResult:
@@ -60,9 +59,8 @@ def write_files(
         options: the storage layout of the data set.
         fingerprint: identifies the data written under the key; `fingerprint_files` computes that of files.
         on_existing_key: what to do if the key was committed before, see `write_table`.
-        occasion: the same for all tries of one repetition, see `write_table`.
+        execution_id: the same for all tries of one repetition, see `write_table`.
         on: the key columns of an upsert, by the table's names.
-        overwrite_schema: an older name: True is ``schema_mode="overwrite"``.
         schema_mode: what to do if the files have other columns than the table: ``strict``, ``merge`` or
             ``overwrite``, see `write_table`; the names of files' columns must match exactly.
         replace_where: the condition on the rows that an ``overwrite`` replaces; see `write_table`.
@@ -83,7 +81,7 @@ def write_files(
     """
     layout = options or DEFAULT_LAYOUT
     request = WriteRequest(
-        *(mode, idempotency_key, fingerprint, on_existing_key, on, overwrite_schema, layout, occasion),
+        *(mode, idempotency_key, fingerprint, on_existing_key, on, layout, execution_id),
         schema_mode=schema_mode,
         replace_where=replace_where,
     )

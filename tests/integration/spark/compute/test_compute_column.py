@@ -124,13 +124,13 @@ def test_rows_that_match_a_condition_are_computed_again(stored: Maintained) -> N
     assert values(stored) == {number: number * factor for number, factor in times.items()}
 
 
-def test_all_rows_are_computed_again_once_per_occasion(stored: Maintained) -> None:
+def test_all_rows_are_computed_again_once_per_execution(stored: Maintained) -> None:
     fill(stored)
     compute(stored)
 
-    first = compute(stored, lambda batch: batch["id"], only_missing=False, occasion="monday")
-    retry = compute(stored, lambda batch: batch["id"], only_missing=False, occasion="monday")
-    another = compute(stored, doubled, only_missing=False, occasion="tuesday")
+    first = compute(stored, lambda batch: batch["id"], only_missing=False, execution_id="monday")
+    retry = compute(stored, lambda batch: batch["id"], only_missing=False, execution_id="monday")
+    another = compute(stored, doubled, only_missing=False, execution_id="tuesday")
 
     assert (first.rows, retry.rows, retry.committed, another.rows) == (40, 0, False, 40)
     assert values(stored) == expected(range(40))

@@ -128,9 +128,9 @@ def test_two_queries_have_keys_of_their_own(stream: Stream) -> None:
 @only_managed
 def test_a_named_query_is_known_with_a_new_checkpoint(either: Stream) -> None:
     either.add((1, 1.0))
-    either.run(query="orders")
+    either.run(query_id="orders")
     either.checkpoint.rename(either.folder / "lost")
-    either.run(query="orders")
+    either.run(query_id="orders")
 
     assert either.rows() == [(1, 1.0)]
 

@@ -107,9 +107,9 @@ def test_changes_that_are_no_appends_fail_the_stream_or_are_passed_over(consumer
     delete_rows(consumer.spec, consumer.table, "id = 1")
     consumer.write(3, 6)
 
-    with pytest.raises(PySparkException, match=r"version 2 is no append .*other_changes='skip'"):
+    with pytest.raises(PySparkException, match=r"version 2 is no append .*skip_change_commits=true"):
         consumer.read()
-    assert consumer.read(other_changes="skip") == [[3, 4, 5]]
+    assert consumer.read(skip_change_commits="true") == [[3, 4, 5]]
 
 
 @only_managed
@@ -120,8 +120,8 @@ def test_options_that_do_not_go_together_are_refused(consumer: Consumer) -> None
         reader.option("after_version", 1).load().collect()
     with pytest.raises(PySparkException, match="unknown: version"):
         consumer.read(version=1)
-    with pytest.raises(PySparkException, match="other_changes: expected one of fail, skip, got 'no'"):
-        consumer.read(other_changes="no")
+    with pytest.raises(PySparkException, match="skip_change_commits: expected true or false, got 'no'"):
+        consumer.read(skip_change_commits="no")
     with pytest.raises(PySparkException, match="after_version: expected at most 1"):
         consumer.read(after_version=9)
 

@@ -48,7 +48,7 @@ def test_the_first_write_an_overwrite_and_a_restore_are_described(
 
     write_table(frame(spark, "1 AS id, array(1D) AS v"), spec, table)
     assert described(table, metastore) == {"id": "int", "v": "array<double>"}
-    write_table(frame(spark, "'a' AS name"), spec, table, mode="overwrite", overwrite_schema=True)
+    write_table(frame(spark, "'a' AS name"), spec, table, mode="overwrite", schema_mode="overwrite")
     assert described(table, metastore) == {"name": "string"}
     restore_version(spec, table, 1)
     assert described(table, metastore) == {"id": "int", "v": "array<double>"}

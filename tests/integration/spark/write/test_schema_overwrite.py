@@ -43,7 +43,7 @@ def test_other_columns_are_refused_with_what_would_be_removed(
         write_table(spark.sql(rows), spec, table, mode="overwrite")
 
     assert "it would drop the indices origin_idx (origin)" in str(refusal.value)
-    assert "overwrite_schema=True" in str(refusal.value)
+    assert "schema_mode='overwrite'" in str(refusal.value)
     assert lance.dataset(location).version == 2
 
 
@@ -53,7 +53,7 @@ def test_other_columns_replace_the_existing_ones_on_request(
     rows = spark.sql("SELECT 1 AS id, 'x' AS name")
 
     with caplog.at_level(logging.INFO):
-        write_table(rows, spec, table, mode="overwrite", overwrite_schema=True)
+        write_table(rows, spec, table, mode="overwrite", schema_mode="overwrite")
 
     assert lance.dataset(location).to_table().to_pylist() == [{"id": 1, "name": "x"}]
     assert "drops origin, v; adds name (string); changes id from int64 to int32" in caplog.text
@@ -85,7 +85,7 @@ def test_files_with_other_columns_are_refused_too(
     with pytest.raises(TableSchemaValidationError, match="drops origin, v; adds name"):
         write_files(spark, source, spec, table, mode="overwrite")
 
-    write_files(spark, source, spec, table, mode="overwrite", overwrite_schema=True)
+    write_files(spark, source, spec, table, mode="overwrite", schema_mode="overwrite")
     assert lance.dataset(location).to_table() == pa.table({"id": [1], "name": ["x"]})
 
 
@@ -93,5 +93,5 @@ def test_files_with_other_columns_are_refused_too(
 def test_only_an_overwrite_replaces_columns(
     spark: SparkSession, spec: NamespaceSpec, table: str, mode: Any
 ) -> None:
-    with pytest.raises(InvalidInputError, match=f"overwrite_schema: expected False for mode '{mode}'"):
-        write_table(spark.range(1), spec, table, mode=mode, overwrite_schema=True)
+    with pytest.raises(InvalidInputError, match=f"schema_mode: expected strict or merge for mode '{mode}'"):
+        write_table(spark.range(1), spec, table, mode=mode, schema_mode="overwrite")

@@ -134,7 +134,7 @@ def test_an_overwrite_changes_the_columns_on_request_and_keeps_the_format(
         table,
         mode="overwrite",
         options=WriteOptions(data_storage_version="2.2"),
-        overwrite_schema=True,
+        schema_mode="overwrite",
     )
 
     written = dataset(spec, table)

@@ -6,7 +6,7 @@ import pytest
 from lance_namespace import DeclareTableRequest
 from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 
-from airflow_provider_lancens.spark import find_bookmark, list_bookmarks, move_bookmark, release_bookmark
+from airflow_provider_lancens.spark import delete_bookmark, find_bookmark, list_bookmarks, move_bookmark
 from airflow_provider_lancens.spark.publish.staged_versions import tag_of
 from airflow_provider_lancens.spark.release_sets.member_tags import MemberTags
 from tests.unit.spark.bookmarks.conftest import DAY, NAME, Orders
@@ -96,6 +96,6 @@ def test_a_table_without_data_has_no_bookmarks(orders: Orders) -> None:
 
     assert list_bookmarks(orders.namespace, "empty") == []
     assert find_bookmark(orders.namespace, "empty", NAME) is None
-    assert not release_bookmark(orders.namespace, "empty", NAME)
+    assert not delete_bookmark(orders.namespace, "empty", NAME)
     with pytest.raises(TableVersionNotFoundError):
         move_bookmark(orders.namespace, "empty", NAME, 1)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_provider_lancens.spark import release_bookmark, remove_orphans
+from airflow_provider_lancens.spark import delete_bookmark, remove_orphans
 from airflow_provider_lancens.spark.bookmarks.expiry_records import EXPIRED_BOOKMARKS
 from airflow_provider_lancens.spark.maintenance import Thresholds
 from airflow_provider_lancens.spark.maintenance.table_state import table_state
@@ -108,8 +108,8 @@ def test_moving_an_expired_bookmark_makes_it_live_again(overdue: Orders) -> None
 def test_releasing_an_expired_bookmark_forgets_it(overdue: Orders) -> None:
     overdue.clean_up()
 
-    assert release_bookmark(overdue.namespace, "orders", NAME)
-    assert not release_bookmark(overdue.namespace, "orders", NAME)
+    assert delete_bookmark(overdue.namespace, "orders", NAME)
+    assert not delete_bookmark(overdue.namespace, "orders", NAME)
     assert (overdue.bookmark, overdue.listed) == (None, [])
 
 

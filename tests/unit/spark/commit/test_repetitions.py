@@ -13,8 +13,10 @@ from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from tests.unit.spark.conftest import prepare
 
 
-def begin(target: ResolvedTable, policy: str, occasion: str | None = None, key: str = "january") -> KeyLookup:
-    return look_up(target, WriteRequest("append", key, None, policy, occasion=occasion))  # type: ignore[arg-type]
+def begin(
+    target: ResolvedTable, policy: str, execution_id: str | None = None, key: str = "january"
+) -> KeyLookup:
+    return look_up(target, WriteRequest("append", key, None, policy, execution_id=execution_id))  # type: ignore[arg-type]
 
 
 def finish(lookup: KeyLookup, number: int) -> CommitOutcome:
@@ -62,7 +64,7 @@ def test_a_key_with_the_prefix_of_a_generated_one_is_found(target: ResolvedTable
 
 
 @pytest.mark.parametrize(("policy", "left"), [("replace", [2]), ("write_again", [1, 2])])
-def test_retries_of_one_occasion_commit_once(target: ResolvedTable, policy: str, left: list[int]) -> None:
+def test_retries_of_one_execution_commit_once(target: ResolvedTable, policy: str, left: list[int]) -> None:
     finish(begin(target, "skip"), 1)
     finish(begin(target, policy, "cleared once"), 2)
 
@@ -72,7 +74,7 @@ def test_retries_of_one_occasion_commit_once(target: ResolvedTable, policy: str,
 
 
 @pytest.mark.parametrize("policy", ["replace", "write_again"])
-def test_two_drivers_of_one_occasion_commit_once(target: ResolvedTable, policy: str) -> None:
+def test_two_drivers_of_one_execution_commit_once(target: ResolvedTable, policy: str) -> None:
     finish(begin(target, "skip"), 1)
     slow, fast = begin(target, policy, "cleared"), begin(target, policy, "cleared")
 
@@ -81,7 +83,7 @@ def test_two_drivers_of_one_occasion_commit_once(target: ResolvedTable, policy: 
     assert rows(target) == ([2] if policy == "replace" else [1, 2])
 
 
-def test_two_concurrent_occasions_are_both_written(target: ResolvedTable) -> None:
+def test_two_concurrent_executions_are_both_written(target: ResolvedTable) -> None:
     finish(begin(target, "skip"), 1)
     first, second = begin(target, "write_again", "a"), begin(target, "write_again", "b")
 

@@ -68,13 +68,6 @@ def test_options_of_a_write_are_parsed() -> None:
     assert request.options == WriteOptions(10, "2.1", enable_stable_row_ids=True, vector_columns=vectors)
 
 
-@pytest.mark.parametrize(("text", "replaces"), [("true", True), ("FALSE", False)])
-def test_an_option_lets_an_overwrite_replace_the_columns(text: str, replaces: bool) -> None:
-    _, request = write_request({"table": "t", "overwrite_schema": text}, overwrite=True)
-
-    assert request.overwrite_schema is replaces
-
-
 def test_the_schema_mode_is_an_option() -> None:
     options = [{"table": "t", "schema_mode": mode} for mode in ("merge", "overwrite")]
 
@@ -115,7 +108,7 @@ def test_an_invalid_read_is_refused(options: dict[str, str], message: str) -> No
     [
         ({"version": "1"}, False, "unknown: version"),
         ({"on": "id"}, True, "an overwrite has no key columns"),
-        ({"overwrite_schema": "true"}, False, "only an overwrite can replace columns"),
+        ({"schema_mode": "overwrite"}, False, "only an overwrite can replace columns"),
         ({"schema_mode": "evolve"}, False, "schema_mode: expected one of strict, merge, overwrite"),
         ({"on": "id", "on_existing_key": "replace"}, False, "not supported for mode 'upsert'"),
         ({"on_existing_key": "perhaps"}, False, "on_existing_key: expected one of skip, replace_if"),
@@ -165,7 +158,7 @@ def test_a_newer_pyspark_is_accepted(version: str) -> None:
         ({"table": "t", "version": "1"}, "unknown: version; allowed: table, columns, filter, after_version"),
         ({"table": "t", "after_version": "-1"}, "after_version: expected a whole number of at least 0"),
         ({"table": "t", "max_rows_per_batch": "0"}, "max_rows_per_batch: expected a whole number"),
-        ({"table": "t", "other_changes": "ignore"}, "other_changes: expected one of fail, skip"),
+        ({"table": "t", "skip_change_commits": "ignore"}, "skip_change_commits: expected true or false"),
     ],
 )
 def test_an_invalid_stream_to_read_is_refused(options: dict[str, str], message: str) -> None:
@@ -196,4 +189,4 @@ def test_options_that_spark_itself_sets_for_a_stream_are_accepted() -> None:
     writer = LanceDataSource({"table": "t", "namespace.impl": "dir", **of_spark}).streamWriter(
         StructType(), overwrite=False
     )
-    assert (writer.table, writer.query) == ("t", None)
+    assert (writer.table, writer.query_id) == ("t", None)
