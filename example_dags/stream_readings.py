@@ -1,7 +1,7 @@
 """Streams as tasks: readings arrive as files, and each run writes those that are new.
 
 A second stream reads the table that the first one writes, and keeps the readings of hot days in another one.
-Each run starts where the last one ended, and a task that is killed and retried writes no row twice.
+Each run resumes from the checkpoint, and a task that is killed and retried writes no row twice.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ class LanceComputeColumnOperator(LanceSparkOperator):
 
     By default only rows that have no value are computed: a repeated task computes what was added since, and
     doesn't start Spark if there is nothing. A task that is killed has committed what it had finished, and its
-    retry goes on from there. Rows that are appended while it runs are computed by the next run.
+    retry computes the rest. Rows that are appended while it runs are computed by the next run.
 
     Its XCom is ``{"table": str, "column": str, "version": int, "previous_version": int, "rows": int,
     "nulls": int, "files": int, "bytes": int, "commits": int, "seconds": float, "committed": bool}``: ``rows``

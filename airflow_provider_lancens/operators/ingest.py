@@ -42,9 +42,10 @@ class LanceSparkIngestOperator(LanceSparkOperator):
 
     Its XCom is ``{"table": str, "version": int, "previous_version": int | None, "rows": int,
     "files": int, "bytes": int, "seconds": float, "committed": bool, "published": bool}``, and can be passed
-    as another ingestion's input. ``committed`` is false if an earlier run made the commit, or if there were
-    no rows to append; ``published`` is false if the version is staged. If an outlet is the table's asset or
-    an asset alias, the extra of its event contains the table and both versions; a staged version has none.
+    as another ingestion's input. ``committed`` is false if an earlier run committed or staged the rows, or if
+    there were none to append; ``published`` is false if the version is staged. If an outlet is the table's
+    asset or an asset alias, the extra of its event contains the table and both versions; a staged version
+    has none.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -88,7 +89,8 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             configuration overrides it, for all tasks or by task id.
         partition_by: a column, such as a day, whose values in the rows that were written, replaced or deleted
             are the partitions of the asset event: as its partition keys on Airflow 3.3 or newer, one event
-            for each, and in its extra. At most 1,000 values. Templated.
+            for each, and in its extra. At most 1,000 values. With ``publish=False``, pass it to
+            `LancePublishOperator` instead. Templated.
         options: fields of `airflow_provider_lancens.spark.WriteOptions`, such as ``max_rows_per_file``.
         spark_conn_id: where Spark runs: a connection of type ``spark`` or ``spark_connect``; None runs it in
             the task's process. Templated.
@@ -152,6 +154,8 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         self.op_kwargs = op_kwargs or {}
         self.idempotency_key = idempotency_key
         self.fingerprint = fingerprint
+        if partition_by and not publish:
+            raise ValueError("partition_by: not allowed with publish=False; pass it to LancePublishOperator")
         self.partition_by = partition_by
         layout = check_mapping("options", options)
         self.replace_where = replace_where
@@ -182,6 +186,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             LanceRetryableError: the metastore or the storage is unavailable, or the commit conflicted.
         """
         from airflow_provider_lancens.lineage.task_lineage import TableWrite
+        from airflow_provider_lancens.operators._spark.partitions import changed_partitions
         from airflow_provider_lancens.operators._spark.result_log import log_result
         from airflow_provider_lancens.spark.keys import look_up
         from airflow_provider_lancens.spark.table.resolved_table import resolved_table
@@ -202,7 +207,8 @@ class LanceSparkIngestOperator(LanceSparkOperator):
                 result, derived = self._written(source, namespace, lookup, context)
             else:
                 result = staged
-            partitions = self._partitions(namespace, result)
+            is_own = result.committed or lookup.earlier is not None
+            partitions = changed_partitions(namespace, result, self.partition_by, is_own_version=is_own)
             write = TableWrite.of_request(result, request, derived)
             self.note_lineage(namespace, write, source.reads())
         if result.published:
@@ -228,23 +234,6 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         if fingerprint is None or self.replace_where is None:
             return fingerprint
         return fingerprint_of({"source": fingerprint}, *conditions(self.replace_where))
-
-    def _partitions(self, namespace: LanceNamespace, result: WriteResult) -> list[str] | None:
-        from lance_namespace.errors import TableVersionNotFoundError
-
-        from airflow_provider_lancens.spark.changes.touched_values import touched_values
-
-        column = parse_text(self.partition_by)
-        if column is None or not result.published:
-            return None
-        if not result.rows and not result.committed:
-            return []  # its version may be another's
-        after, version = result.previous_version, result.version
-        try:
-            return touched_values(namespace, result.table, column, after_version=after, version=version)
-        except TableVersionNotFoundError as error:  # of a commit that an earlier run made
-            self.log.warning("The partitions of version %d aren't known any more: %s", version, error)
-            return None
 
     def _parsed_source(self) -> IngestSource:
         from airflow_provider_lancens.operators._spark.ingest_sources import FilesOfTask, FunctionOfTask

@@ -27,25 +27,30 @@ class LancePublishOperator(LanceOperator):
     Args:
         staged: the staged version: the output of an ingestion with ``publish=False``, or a mapping with its
             ``table`` and ``version``. Templated.
+        partition_by: a column, such as a day, whose values in the rows that were written, replaced or deleted
+            are the partitions of the asset event, see `LanceSparkIngestOperator`. Templated.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
-    template_fields: Sequence[str] = ("staged", *LanceOperator.template_fields)
+    template_fields: Sequence[str] = ("staged", "partition_by", *LanceOperator.template_fields)
     operator_extra_links = (LancePageLink(), LanceGlueTableLink())
 
-    def __init__(self, *, staged: Any, **kwargs: Any) -> None:
+    def __init__(self, *, staged: Any, partition_by: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.staged = staged
+        self.partition_by = partition_by
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Publish the version, or return the commit by which an earlier run did.
 
         Raises:
-            AirflowFailException: there is no such table or version: it was discarded, or has expired.
-            LanceRetryableError: others committed meanwhile, or the metastore or the storage is unavailable.
+            AirflowFailException: there is no such table or version: it was discarded, or has expired; or it
+                conflicts with what others committed since it was staged.
+            LanceRetryableError: others commit all the time, or the metastore or the storage is unavailable.
         """
         from airflow_provider_lancens.lineage.task_lineage import TableWrite
         from airflow_provider_lancens.operators._spark.ingest_sources import PinnedTable
+        from airflow_provider_lancens.operators._spark.partitions import changed_partitions
         from airflow_provider_lancens.operators._spark.result_log import log_result
         from airflow_provider_lancens.spark.publish.publish_version import publish_version
 
@@ -54,7 +59,10 @@ class LancePublishOperator(LanceOperator):
             result = publish_version(namespace, staged.table, staged.version)
             # Its rows were written, and counted, when they were staged.
             self.note_lineage(namespace, TableWrite.of(result, counts=None, source_version=staged.version))
-        self.note_version(context, staged.table, result.version, result.previous_version)
+            partitions = changed_partitions(namespace, result, self.partition_by)
+        self.note_version(
+            context, staged.table, result.version, result.previous_version, partitions=partitions
+        )
         log_result(self.lance_conn_id, result)
         return result.as_dict()
 

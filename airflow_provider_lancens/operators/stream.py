@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class LanceStreamOperator(LanceSparkOperator):
-    """Write all that a streaming DataFrame has now into a declared table, and end: ``availableNow``.
+    """Write the available rows of a streaming DataFrame into a declared table (``availableNow``).
 
-    The checkpoint holds how far the query is, so that each run goes on where the last one ended. Each epoch
+    Spark keeps the query's progress in the checkpoint, from which each run resumes. Each epoch (micro-batch)
     is committed under a key of the query and the epoch's number: a task that is killed, retried, cleared or
     run twice at the same time writes each row once.
 
@@ -38,8 +38,8 @@ class LanceStreamOperator(LanceSparkOperator):
         source: a function, called as ``source(spark, **op_kwargs)``, that returns a streaming DataFrame, made
             by ``spark.readStream``. With PySpark 4.1 or newer, ``spark.readStream.format("lancens")`` reads
             tables of the connection.
-        checkpoint: the folder, on a file system that Spark can write to, where Spark keeps how far the query
-            is. It belongs to this task alone. Templated.
+        checkpoint: the folder, on a file system that Spark can write to, where Spark keeps the query's
+            progress. It belongs to this task alone. Templated.
         op_kwargs: further arguments of `source`. Templated.
         mode: ``append``, or ``upsert``, which replaces rows by key.
         on: the key columns of an ``upsert``.

@@ -150,7 +150,7 @@ def version_of(path: str) -> int | None:
 
 def is_detached(version: int) -> bool:
     """Return whether a number is that of a detached version, which only its own manifest shows."""
-    return version >= _DETACHED
+    return isinstance(version, int) and version >= _DETACHED
 
 
 def detached_name(version: int) -> str:

@@ -244,6 +244,9 @@ class PinnedTable:
         return TableRead(self.table, self.version)
 
 
+_READ_OPTIONS = {"columns", "filter", "if_unavailable"}
+
+
 @dataclass(frozen=True, slots=True)
 class ChangedRows:
     """What changed in a table between two versions, as in the XCom of a sensor."""
@@ -259,6 +262,11 @@ class ChangedRows:
             AirflowFailException: the table or a version is missing or invalid; the message names it.
         """
         pinned = PinnedTable.parse(argument, value)
+        if options := sorted(_READ_OPTIONS & set(value)):
+            raise AirflowFailException(
+                f"{argument}: {options} aren't allowed in inputs; call read_changes in `source`, or "
+                "lake.read_changes in a task with lance_spark"
+            )
         if "previous_version" not in value:
             raise AirflowFailException(
                 f"{argument}={value!r}; allowed: a mapping with 'table', 'previous_version' and 'version', "

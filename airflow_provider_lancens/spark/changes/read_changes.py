@@ -14,6 +14,11 @@ from airflow_provider_lancens.spark.changes.appended_rows import (
     VersionReader,
     appended_fragments,
 )
+from airflow_provider_lancens.spark.changes.change_arguments import (
+    check_filter_before,
+    check_labels,
+    check_range,
+)
 from airflow_provider_lancens.spark.changes.changed_fragments import ChangedFragment, changed_fragments
 from airflow_provider_lancens.spark.changes.changed_parts import (
     COMPARED_ROWS,
@@ -29,7 +34,6 @@ from airflow_provider_lancens.spark.changes.row_images import (
     CHANGE_TYPE,
     COMMIT_VERSION,
     IMAGES,
-    LABELS,
     ImageTask,
     labeled,
 )
@@ -82,10 +86,11 @@ def read_changes(
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
         table: its identifier, such as ``db$table``.
         after_version: the version whose rows are known, such as the `previous_version` of a sensor; None
-            returns all rows of `version` as inserted.
+            or 0, before the first version, returns all rows of `version` as inserted.
         version: the last version of the range.
         columns: the columns to read, in this order; None reads all.
-        filter: a condition in Lance's SQL dialect on the rows, before and after their change.
+        filter: a condition in Lance's SQL dialect on the rows, before and after their change; its columns
+            must have had the same names in both versions.
         if_unavailable: what to do if the changes can't be told: ``fail``, or ``read_all``, which returns
             all rows of `version` with the type ``snapshot``.
 
@@ -93,8 +98,9 @@ def read_changes(
         TableNotFoundError: (4) the table isn't declared.
         TableVersionNotFoundError: (11) there is no such version, or it was cleaned up.
         TableColumnNotFoundError: (12) there is no such column.
-        InvalidInputError: (13) `version` is older than `after_version`, the filter is invalid, a column
-            contains blobs or is named like a label, or the changes can't be told.
+        InvalidInputError: (13) a version is invalid, `version` is older than `after_version`, the filter is
+            invalid or on columns that have changed, a column contains blobs, is listed twice or is named
+            like a label, or the changes can't be told.
     """
     if if_unavailable not in get_args(IfUnavailable):
         raise spec_errors.InvalidInputError(
@@ -105,31 +111,18 @@ def read_changes(
         newest = target.open(version)
         if filter is not None:
             check_filter(target, newest, filter)
-        read = _Read(
-            spark, target, newest, _labelable(target, readable_columns(target, newest, columns)), filter
-        )
-        if after_version is None:
+        schema = readable_columns(target, newest, columns)
+        check_labels(target, schema)
+        read = _Read(spark, target, newest, schema, filter)
+        if after_version is None or (after_version == 0 and after_version is not False):
             return read.everything(INSERT)
-        if after_version > version:
-            raise spec_errors.InvalidInputError(
-                f"table {target.id}: after_version={after_version} is newer than version={version}"
-            )
+        check_range(target, after_version, version)
         try:
             return read.changes(_opened(target, after_version))
         except (spec_errors.InvalidInputError, spec_errors.TableVersionNotFoundError):
             if if_unavailable == "fail":
                 raise
             return read.everything(SNAPSHOT)
-
-
-def _labelable(target: ResolvedTable, schema: pa.Schema) -> pa.Schema:
-    """Return the columns, unless one has the name of a label, which a stream of the table may have."""
-    if reserved := sorted({label.name for label in LABELS} & set(schema.names)):
-        raise spec_errors.InvalidInputError(
-            f"table {target.id}: columns: {reserved} are names of columns that changes have besides those of "
-            "the table; leave them out with columns=[...]"
-        )
-    return schema
 
 
 def _opened(target: ResolvedTable, version: int) -> LanceDataset:
@@ -175,7 +168,7 @@ class _Read:
         if not fragments:
             return self._none()
         if self.filter is not None:
-            check_filter(self.target, before, self.filter)
+            check_filter_before(self.target, before, self.newest, self.filter)
         return self._images(before, fragments)
 
     def _check_precedes(self, after: int) -> None:

@@ -24,6 +24,14 @@ class CommitStep(NamedTuple):
     """The counts of the change, if they depend on `read_version`."""
 
 
+class ChangeConflictError(spec_errors.ConcurrentModificationError):
+    """A change can't be applied to what others committed; `reason` is the message without what to do."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason}; nothing was committed, run it again")
+        self.reason = reason
+
+
 @dataclass(frozen=True, slots=True)
 class TableChange:
     """Fragments that were written while the table was at version `base`."""
@@ -89,12 +97,9 @@ class TableChange:
 
         return CommitStep(LanceOperation.Overwrite(self.schema, list(self.fragments)), read_version)
 
-    def _conflict(self, what: str) -> spec_errors.ConcurrentModificationError:
+    def _conflict(self, what: str) -> ChangeConflictError:
         since = "without a data set" if self.base is None else f"version {self.base}"
-        return spec_errors.ConcurrentModificationError(
-            f"table {self.table}: {what} since this write began ({since}); "
-            "nothing was committed, run it again"
-        )
+        return ChangeConflictError(f"table {self.table}: {what} since this write began ({since})")
 
 
 class Create(TableChange):

@@ -72,7 +72,7 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
         plan, lease = self.work
         with lease.kept_alive():
             rows = [row for batch in plan.task.run(iterator) for row in batch.to_pylist()]
-        return EpochMessage(self.query_id or _running_query(), plan, lease, rows)
+        return EpochMessage(_running_query() if self.query_id is None else self.query_id, plan, lease, rows)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Commit what the successful attempt of each task wrote, if it wasn't committed before.

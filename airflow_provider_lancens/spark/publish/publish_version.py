@@ -12,7 +12,12 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage.missing_files import example_of
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
-from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
+from airflow_provider_lancens.spark.commit.table_changes import (
+    Append,
+    ChangeConflictError,
+    CommitStep,
+    TableChange,
+)
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease, leases_of
 from airflow_provider_lancens.spark.keys import KeyedCommit, KeyLookup, key_of, look_up
 from airflow_provider_lancens.spark.options import WriteRequest, WriteResult
@@ -53,8 +58,9 @@ def publish_version(
         TableNotFoundError: (4) the table isn't declared.
         TableVersionNotFoundError: (11) there is no such version: it was discarded, or it has expired.
         InvalidInputError: (13) other rows were published under its idempotency key.
-        ConcurrentModificationError: (14) it conflicts with a commit that others made since it was staged.
-        InvalidTableStateError: (19) it was staged more than six days ago, or files of it were removed.
+        ConcurrentModificationError: (14) others commit all the time.
+        InvalidTableStateError: (19) it conflicts with a commit that others made since it was staged, it was
+            staged more than six days ago, or files of it were removed.
     """
     with resolved_table(namespace, table) as target:
         if not is_detached(version):
@@ -167,10 +173,34 @@ class StagedChange(TableChange):
         return cls(table, base, staged.schema, staged.fragments, target, staged)
 
     def apply_to(self, latest: LanceDataset | None) -> CommitStep:
-        """See `TableChange.apply_to`."""
+        """See `TableChange.apply_to`.
+
+        Raises:
+            InvalidTableStateError: (19) it conflicts with a commit made since it was staged, whenever it is
+                tried again.
+        """
         if latest is not None and latest.version == self.base and self._is_whole():
             return CommitStep(self.staged.transaction.operation, latest.version)
-        return self.staged.recipe.change(self.target, self.schema, self.fragments).apply_to(latest)
+        change = self.staged.recipe.change(self.target, self.schema, self.fragments)
+        try:
+            step = change.apply_to(latest)
+        except ChangeConflictError as error:
+            raise spec_errors.InvalidTableStateError(
+                f"{error.reason}, so that staged version {self.staged.version} can't be published any more; "
+                "discard it, and write it again"
+            ) from error
+        if latest is not None and isinstance(change, Append):
+            return step._replace(read_version=self._read_version(latest))
+        return step
+
+    def _read_version(self, latest: LanceDataset) -> int:
+        """Return the version that an append is made for.
+
+        Lance would refuse one that was made for `base` if the table was overwritten or restored since. If
+        the columns are still the same, neither matters to new rows.
+        """
+        staged = self.target.open(self.staged.version)
+        return latest.version if latest.lance_schema == staged.lance_schema else self.staged.recipe.base
 
     def _is_whole(self) -> bool:
         """Return whether what the staged version needs besides its data files is there: marks of deletion."""

@@ -64,8 +64,8 @@ def read_table(
         TableTagNotFoundError: (8) it has no such tag.
         TableVersionNotFoundError: (11) it has no such version, or none at all yet.
         TableColumnNotFoundError: (12) it has no such column.
-        InvalidInputError: (13) the filter, the time or `blobs` is invalid, more than one of `version`,
-            `as_of` and `tag` is given, or Spark has no type for a column.
+        InvalidInputError: (13) the version, the columns, the filter, the time or `blobs` is invalid, more
+            than one of `version`, `as_of` and `tag` is given, or Spark has no type for a column.
     """
     wanted = WantedVersion(version, as_of, tag)
     schema, task = plan_read(namespace, table, wanted=wanted, columns=columns, condition=filter, blobs=blobs)
@@ -114,6 +114,10 @@ def check_filter(target: ResolvedTable, dataset: LanceDataset, condition: str) -
     Raises:
         InvalidInputError: (13) it can't.
     """
+    if not isinstance(condition, str):
+        raise spec_errors.InvalidInputError(
+            f'table {target.id}: filter={condition!r}: expected a condition as text, such as "id > 3"'
+        )
     try:
         dataset.scanner(filter=condition).explain_plan()
     except (OSError, ValueError) as error:
@@ -177,9 +181,14 @@ def projected_columns(target: ResolvedTable, schema: pa.Schema, columns: Sequenc
 
     Raises:
         TableColumnNotFoundError: (12) there is no such column, or the list is empty.
+        InvalidInputError: (13) a column is listed twice, or it is no list.
     """
     if columns is None:
         return schema
+    if isinstance(columns, str) or len(set(columns)) < len(columns):
+        raise spec_errors.InvalidInputError(
+            f"table {target.id}: columns: expected a list of names, each once, got {columns!r}"
+        )
     present = frozenset(schema.names)
     missing = [name for name in columns if name not in present]
     if missing or not columns:

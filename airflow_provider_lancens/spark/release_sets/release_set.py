@@ -13,7 +13,7 @@ from airflow_provider_lancens.spark.keys import KeyLookup, look_up
 from airflow_provider_lancens.spark.options import WriteRequest, WriteResult
 from airflow_provider_lancens.spark.read.table_reader import open_version
 from airflow_provider_lancens.spark.release_sets.member_rows import MemberRows, read_members
-from airflow_provider_lancens.spark.release_sets.member_tags import MemberTags
+from airflow_provider_lancens.spark.release_sets.release_tags import ReleaseTags
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.write.pipeline import skipped_write, write_rows
 
@@ -68,12 +68,16 @@ def move_release_set(
         lookup = look_up(target, request)
         if lookup.earlier is not None:
             return skipped_write(lookup, lookup.earlier)
-        before = _checked(lookup, members, expected_version, allow_older=allow_older)
+        _check(lookup, members, expected_version, allow_older=allow_older)
+        tags = ReleaseTags(namespace, target)
+        if lookup.latest is not None:
+            tags.repair(lookup.latest)
         # Before the release, so that no clean-up comes in between.
-        tags = MemberTags(namespace, str(target.id), lookup.version + 1)
-        tags.create(members)
+        tags.tag_members(lookup.version + 1, members)
         result = write_rows(MemberRows(members), lookup)
-    tags.remove_older({**before, **members}, keep)
+        released = target.open(result.version)
+        tags.tag_release(released)
+        tags.remove_older(released, keep)
     _log.info("release set %s: version %d has %s", result.table, result.version, members)
     return result
 
@@ -111,10 +115,7 @@ def _parsed(tables: Mapping[str, int], keep: int) -> dict[str, int]:
         ) from error
 
 
-def _checked(
-    lookup: KeyLookup, members: Mapping[str, int], expected: int | None, *, allow_older: bool
-) -> dict[str, int]:
-    """Return the members of the last release."""
+def _check(lookup: KeyLookup, members: Mapping[str, int], expected: int | None, *, allow_older: bool) -> None:
     target = lookup.target
     if expected is not None and lookup.version != expected:
         raise spec_errors.ConcurrentModificationError(
@@ -122,12 +123,11 @@ def _checked(
             "nothing was released"
         )
     if lookup.latest is None:
-        return {}
+        return
     before = read_members(lookup.latest, target.id)
     older = sorted(table for table, version in members.items() if version < before.get(table, 0))
     if older and not allow_older:
         raise _is_older(target, lookup.version, older[0], before[older[0]], members[older[0]])
-    return before
 
 
 def _is_older(

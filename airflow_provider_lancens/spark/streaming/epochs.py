@@ -25,7 +25,18 @@ def epoch_key(query_id: str, epoch: int) -> str:
     Args:
         query_id: the id of the query, or what was given in its place.
         epoch: the number of the micro-batch.
+
+    Raises:
+        InvalidInputError: (13) the id is blank or no text, or the number isn't one.
     """
+    if not isinstance(query_id, str) or not query_id.strip():
+        raise spec_errors.InvalidInputError(
+            f"query_id={query_id!r}: expected text that no other query of the table has"
+        )
+    if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0:
+        raise spec_errors.InvalidInputError(
+            f"epoch={epoch!r}: expected the number of a micro-batch, as Spark passes it"
+        )
     return f"stream/{query_id}/{epoch}"
 
 

@@ -103,7 +103,7 @@ def write_epoch(
         request: how to write it; the key is added here.
         query_id: replaces the query's id.
     """
-    key = epoch_key(query_id or running_query(frame.sparkSession), epoch)
+    key = epoch_key(running_query(frame.sparkSession) if query_id is None else query_id, epoch)
     with resolved_table(namespace, table) as target:
         lookup = look_up(target, replace(request, idempotency_key=key))
         if lookup.earlier is not None and not request.chooses_rows:

@@ -1,4 +1,4 @@
-"""Write what a streaming query finds now, and end: a stream as a task that runs now and then."""
+"""Run a streaming query with the trigger `availableNow`: a stream as a scheduled task."""
 
 from __future__ import annotations
 

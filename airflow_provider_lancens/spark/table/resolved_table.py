@@ -88,7 +88,12 @@ class ResolvedTable:
 
         Raises:
             TableVersionNotFoundError: (11) it doesn't.
+            InvalidInputError: (13) it is no version's number.
         """
+        if not isinstance(version, int) or isinstance(version, bool) or version < 0:
+            raise spec_errors.InvalidInputError(
+                f"table {self.id}: version={version!r}: expected a version as an int of at least 1"
+            )
         if is_detached(version):
             if self.dataset.manifests.stat(f"{VERSIONS}/{detached_name(version)}") is None:
                 raise spec_errors.TableVersionNotFoundError(

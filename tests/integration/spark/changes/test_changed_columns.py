@@ -61,6 +61,21 @@ def test_a_column_has_no_values_of_one_that_a_restore_removed(
 
 
 @by_path_alone
+def test_a_filter_is_refused_on_columns_that_had_other_names(
+    table: Maintained, dataset: lance.LanceDataset, changes: Changes
+) -> None:
+    for name, new in [("number", "kept"), ("word", "number"), ("kept", "word")]:
+        table.by_path.alter_columns({"path": name, "name": new})
+    delete_rows(table.spec, table.id, "id = 2")
+
+    assert [row[:2] for row in changes(1, 5, columns=["id", "word"], filter="id = 2")] == [(2, 20)]
+    for condition in ("word = 20", "word IS NOT NULL AND id = 2"):
+        with pytest.raises(InvalidInputError, match=r"renamed or changed after after_version=1.*DataFrame"):
+            changes(1, 5, columns=["id"], filter=condition)
+    assert changes(1, 5, columns=["id"], filter="word = 20", if_unavailable="read_all") == []
+
+
+@by_path_alone
 def test_a_new_column_has_no_values_of_a_renamed_one(
     table: Maintained, dataset: lance.LanceDataset, changes: Changes
 ) -> None:

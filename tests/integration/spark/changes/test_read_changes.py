@@ -214,6 +214,7 @@ def test_the_rows_of_a_staged_version_are_read_alone(
 @on("stored")
 def test_without_an_older_version_all_rows_are_inserts(table: Maintained, changes: Changes) -> None:
     start(table)
+    assert changes(0, 1, columns=["id"]) == changes(None, 1, columns=["id"])
     assert changes(None, 1, columns=["id"]) == [(number, "insert", 1) for number in range(6)]
 
 
@@ -222,8 +223,16 @@ def test_wrong_arguments_are_refused(table: Maintained, changes: Changes) -> Non
     start(table)
     table.write(rows(table.spark, 6, 7))
 
-    with pytest.raises(InvalidInputError, match="after_version=2 is newer than version=1"):
+    with pytest.raises(InvalidInputError, match="after_version=2: is newer than version=1"):
         changes(2, 1)
+    for after, version in [(-1, 2), ("1", 2), (True, 2), (1, "2"), (1, -2), (1, None), (1, True)]:
+        with pytest.raises(InvalidInputError, match=r"version=.*expected a version as an int"):
+            changes(after, version)  # type: ignore[arg-type]
+    for columns in (["id", "id"], "id"):
+        with pytest.raises(InvalidInputError, match="columns: expected a list of names, each once"):
+            changes(1, 2, columns=columns)
+    with pytest.raises(InvalidInputError, match="filter=5: expected a condition as text"):
+        changes(1, 2, filter=5)
     with pytest.raises(TableVersionNotFoundError, match="has no version 7"):
         changes(1, 7)
     with pytest.raises(TableColumnNotFoundError, match="nope"):

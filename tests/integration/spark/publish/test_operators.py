@@ -58,6 +58,15 @@ def test_an_event_is_made_when_a_version_is_published(
     assert hive.ids() == [0, 1, 2, 3, 4]
 
 
+def test_the_event_has_the_partitions_that_were_published(run: Run, staged: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="partition_by: not allowed with publish=False"):
+        run(LanceSparkIngestOperator, table="a$b", source=more, publish=False, partition_by="id")
+
+    _, event = run(LancePublishOperator, staged=staged, partition_by="id")
+
+    assert event["partitions"] == ["3", "4"]
+
+
 def test_a_discarded_version_is_not_published(run: Run, hive: Maintained, staged: dict[str, Any]) -> None:
     discarded, event = run(LanceDiscardOperator, staged=staged)
     again, _ = run(LanceDiscardOperator, staged=staged)

@@ -9,9 +9,9 @@ from typing import Any
 import lance
 import pytest
 from lance_namespace.errors import (
-    ConcurrentModificationError,
     InvalidInputError,
     InvalidTableStateError,
+    LanceNamespaceError,
     TableVersionNotFoundError,
 )
 
@@ -19,6 +19,7 @@ from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.spark import (
     WriteOptions,
     WriteResult,
+    add_columns,
     discard_version,
     publish_version,
     read_table,
@@ -26,6 +27,7 @@ from airflow_provider_lancens.spark import (
     write_table,
 )
 from airflow_provider_lancens.spark.maintenance import clean_up_versions, compact_table
+from airflow_provider_lancens.spark.maintenance.restore import restore_version
 from airflow_provider_lancens.spark.publish import publish_version as publishing
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from tests.integration.spark.maintenance.conftest import Maintained, on, rows
@@ -164,12 +166,41 @@ def test_an_overwrite_is_published_only_if_nothing_was_written_since(table: Main
     refused = stage(table, 10, 12, mode="overwrite")
     table.write(rows(table.spark, 5, 6))
 
-    with pytest.raises(ConcurrentModificationError):
+    with pytest.raises(InvalidTableStateError, match="can't be published any more; discard it, and write"):
         publish(table, refused)
     assert table.ids() == [0, 1, 2, 5]
     publish(table, stage(table, 10, 12, mode="overwrite"))
 
     assert table.ids() == [10, 11]
+
+
+@on("hive")
+def test_new_rows_are_published_after_an_overwrite_and_again_after_a_restore(table: Maintained) -> None:
+    table.write(rows(table.spark, 0, 3))
+    staged = stage(table, 3, 5)
+    table.write(rows(table.spark, 8, 9), mode="overwrite")
+    assert publish(table, staged).version == 3
+    assert table.ids() == [3, 4, 8]
+    restore_version(table.spec, table.id, 1)
+    assert table.ids() == [0, 1, 2]
+
+    again = publish(table, staged)
+
+    assert (again.version, again.committed) == (5, True)
+    assert table.ids() == [0, 1, 2, 3, 4]
+
+
+@on("stored")
+def test_new_rows_are_not_published_into_other_columns(table: Maintained) -> None:
+    table.write(rows(table.spark, 0, 3).select("id"))
+    add_columns(table.spec, table.id, expressions={"word": "'a'"})
+    staged = stage(table, 3, 5)
+    restore_version(table.spec, table.id, 1)
+    add_columns(table.spec, table.id, expressions={"name": "'b'"})  # by the same field id
+
+    with pytest.raises(LanceNamespaceError, match=r"nothing was committed|can't be published any more"):
+        publish(table, staged)
+    assert table.ids() == [0, 1, 2]
 
 
 @on("stored")

@@ -15,7 +15,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
-from lance_namespace import CreateNamespaceRequest, DeclareTableRequest
+from lance_namespace import CreateNamespaceRequest, DeclareTableRequest, DropTableRequest
 from lance_namespace.errors import (
     ConcurrentModificationError,
     InvalidInputError,
@@ -26,7 +26,14 @@ from lance_namespace.errors import (
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
-from airflow_provider_lancens.spark import NamespaceSpec, find_release_set, move_release_set
+from airflow_provider_lancens.spark import (
+    NamespaceSpec,
+    add_columns,
+    drop_columns,
+    find_release_set,
+    move_release_set,
+)
+from airflow_provider_lancens.spark.release_sets.release_tags import ReleaseTags
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 
 HIVE = "airflow_provider_lancens.namespace.Hive2Namespace"
@@ -44,6 +51,10 @@ while True:
         except ConcurrentModificationError:
             pass
 """
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 @dataclass
@@ -117,6 +128,44 @@ def test_released_versions_are_kept_from_clean_ups_while_they_are_among_the_last
         dataset = target.open(3)
         dataset.cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False)
         assert [one["version"] for one in dataset.versions()] == [2, 3]
+
+
+def test_a_table_that_left_the_set_loses_its_tags_with_the_last_release_that_had_it(shop: Shop) -> None:
+    orders, customers = shop.tables
+    shop.release(1)
+    for version in (1, 2, 3):
+        assert shop.tags(customers) == ([1] if version < 3 else [])
+        move_release_set(shop.spec, shop.daily, {orders: version})
+    assert shop.tags(customers) == []
+    assert shop.tags(orders) == [2, 3]
+
+
+def test_releases_are_counted_whatever_else_is_committed_to_the_set(shop: Shop) -> None:
+    shop.release(1)
+    for _ in range(2):
+        add_columns(shop.spec, shop.daily, {"note": "string"})
+        drop_columns(shop.spec, shop.daily, ["note"])
+    shop.release(2)
+
+    assert [shop.tags(table) for table in shop.tables] == [[1, 2], [1, 2]]
+
+
+def test_an_interrupted_release_and_a_dropped_table_leave_no_tag(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders, customers = shop.tables
+    with monkeypatch.context() as patch:
+        patch.setattr(ReleaseTags, "tag_release", _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            shop.release(1)
+    move_release_set(shop.spec, shop.daily, {orders: 1})
+    assert shop.tags(customers) == [1]
+    move_release_set(shop.spec, shop.daily, {orders: 2})
+    assert shop.tags(customers) == []
+    with closing(Hive2Namespace(**shop.spec.properties)) as namespace:
+        namespace.drop_table(DropTableRequest(id=customers.split("$")))
+    move_release_set(shop.spec, shop.daily, {orders: 3})
+    assert shop.tags(orders) == [2, 3]
 
 
 def test_a_retry_finds_its_release_and_other_versions_under_its_key_are_refused(shop: Shop) -> None:

@@ -1,0 +1,55 @@
+"""The partitions of a task's asset event: the values of a column in the rows that its commit changed."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from airflow_provider_lancens.hooks.template_args import parse_text
+
+if TYPE_CHECKING:
+    from lance_namespace import LanceNamespace
+
+    from airflow_provider_lancens.spark.options import WriteResult
+
+_log = logging.getLogger(__name__)
+
+
+def changed_partitions(
+    namespace: LanceNamespace,
+    result: WriteResult,
+    partition_by: str | None,
+    *,
+    is_own_version: bool = True,
+) -> list[str] | None:
+    """Return the values of a column in the rows that a commit wrote, replaced or deleted.
+
+    Args:
+        namespace: the opened namespace.
+        result: the commit; it may have been made by an earlier run.
+        partition_by: the column, or an empty value: None, ``"None"`` or ``""``.
+        is_own_version: whether the version is that of a commit of the task, now or earlier: a write without
+            rows commits nothing.
+
+    Returns:
+        Sorted text; None without a column, or if the version before the commit was cleaned up.
+
+    Raises:
+        TableColumnNotFoundError: (12) there is no such column.
+        InvalidInputError: (13) it has more than 1,000 values.
+    """
+    from lance_namespace.errors import TableVersionNotFoundError
+
+    from airflow_provider_lancens.spark.changes.touched_values import touched_values
+
+    column = parse_text(partition_by)
+    if column is None or not result.published:
+        return None
+    if not is_own_version:
+        return []
+    after, version = result.previous_version, result.version
+    try:
+        return touched_values(namespace, result.table, column, after_version=after, version=version)
+    except TableVersionNotFoundError as error:
+        _log.warning("The partitions of version %d can't be determined any more: %s", version, error)
+        return None

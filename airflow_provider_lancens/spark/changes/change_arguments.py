@@ -1,0 +1,82 @@
+"""Checks of what is asked of a read of changes: the range, the columns and the filter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.storage.object_store import is_detached
+from airflow_provider_lancens.spark.blobs.blob_columns import is_blob
+from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt
+from airflow_provider_lancens.spark.changes.row_images import LABELS
+from airflow_provider_lancens.spark.read.table_reader import check_filter
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+    from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+
+
+def check_range(target: ResolvedTable, after_version: int, version: int) -> None:
+    """Check that the first version of a range is a version, and not newer than the last one.
+
+    Raises:
+        InvalidInputError: (13) it isn't, or it is staged.
+    """
+    if not isinstance(after_version, int) or isinstance(after_version, bool) or after_version < 0:
+        problem = "expected a version as an int, 0 or None"
+    elif is_detached(after_version) and after_version != version:
+        problem = "is a staged version, which no version follows; pass the one that it was published as"
+    elif after_version > version:
+        problem = f"is newer than version={version}"
+    else:
+        return
+    raise spec_errors.InvalidInputError(f"table {target.id}: after_version={after_version!r}: {problem}")
+
+
+def check_labels(target: ResolvedTable, schema: pa.Schema) -> None:
+    """Check that no column has the name of a label, which a stream of the table may have.
+
+    Raises:
+        InvalidInputError: (13) one has.
+    """
+    if reserved := sorted({label.name for label in LABELS} & set(schema.names)):
+        raise spec_errors.InvalidInputError(
+            f"table {target.id}: columns: {reserved} are names of columns that changes have besides those of "
+            "the table; leave them out with columns=[...] of read_changes"
+        )
+
+
+def check_filter_before(
+    target: ResolvedTable, before: LanceDataset, newest: LanceDataset, condition: str
+) -> None:
+    """Check that a filter means the same for the rows before a change: that its columns have their names.
+
+    Args:
+        target: the table.
+        before: the version with these rows.
+        newest: the last version of the range, for which the filter is valid.
+        condition: the filter.
+
+    Raises:
+        InvalidInputError: (13) a column of the filter was renamed or added since, or had another type.
+    """
+    matched = ColumnsAt.of(before, newest, newest.schema).names
+    kept = [field for field in before.schema if matched.get(field.name) == field.name]
+    try:
+        check_filter(target, _without_rows(kept), condition)
+    except spec_errors.InvalidInputError as error:
+        raise spec_errors.InvalidInputError(
+            f"table {target.id}: filter {condition!r}: a column of it was added, renamed or changed after "
+            f"after_version={before.version}, so that it can't select the rows of that version; select "
+            "rows of the returned DataFrame instead"
+        ) from error
+
+
+def _without_rows(fields: list[pa.Field]) -> LanceDataset:
+    import lance
+
+    readable = pa.schema([field for field in fields if not is_blob(field.type)])
+    return lance.write_dataset(readable.empty_table(), "memory://")
