@@ -30,6 +30,7 @@ NAMES = (
     *("maintain_hourly", "embeddings", "daily_readings", "correct_and_restore", "schema_changes"),
     *("large_values", "write_audit_publish", "increments", "stream_readings", "release_daily"),
 )
+REJECTED = "write_audit_publish, with rows in error"
 PARAMS = {"wait_for_version": {"table": "sales$orders"}}
 ROLE = "arn:aws:iam::123456789012:role/lake"
 BUCKET = "lake"
@@ -86,6 +87,7 @@ def outcomes(
     glue.client("s3").create_bucket(Bucket=BUCKET)
     params = {**PARAMS, "stream_readings": {"folder": str(tmp_path_factory.mktemp("readings"))}}
     runs = [(str(EXAMPLES / f"{name}.py"), json.dumps(params.get(name, {}))) for name in NAMES]
+    runs += [(str(EXAMPLES / "write_audit_publish.py"), json.dumps({"day": 1, "errors": 3}))]
     runs[6:6] = [("--session", "local[2]")]  # shared by the tasks of later examples, which is quicker
     settings = {
         "AIRFLOW__CORE__DAGS_FOLDER": str(EXAMPLES),
@@ -104,7 +106,7 @@ def outcomes(
             run.result()
         finally:
             process.kill()  # also if the time of the test is over
-    return dict(zip(NAMES, outcomes_in(run.log), strict=True))
+    return dict(zip([*NAMES, REJECTED], outcomes_in(run.log), strict=True))
 
 
 def _flights_of(*months: int) -> pa.Table:
@@ -125,7 +127,7 @@ def test_a_reader_gets_the_version_that_changed_data(outcomes: dict[str, Outcome
     outcome = outcomes["wait_for_version"]
     assert xcom(outcome, "wait_until_filled")["version"] == 1
     assert (xcom(outcome, "wait_for_more")["version"], xcom(outcome, "count_rows")) == (3, 2)
-    assert xcom(outcome, "release")["released"]
+    assert xcom(outcome, "release")["deleted"]
     assert list(xcom(outcome, "wait_for_any")) == ["sales$orders"]
 
 
@@ -273,6 +275,22 @@ def test_checked_rows_are_published(outcomes: dict[str, Outcome], namespace: Hiv
     assert set(xcom(outcome, "audit").values()) == {0}
     assert (published["version"], published["rows"], published["published"]) == (2, 100, True)
     assert outcome["discard"]["state"] == "skipped"
+
+
+def test_rows_that_fail_the_check_are_discarded(
+    outcomes: dict[str, Outcome], namespace: Hive2Namespace
+) -> None:
+    outcome = outcomes[REJECTED]
+    states = {task: outcome[task]["state"] for task in ("stage", "audit", "publish", "discard")}
+    assert states == {
+        "stage": "success",
+        "audit": "failed",
+        "publish": "upstream_failed",
+        "discard": "success",
+    }
+    assert xcom(outcome, "discard")["discarded"] is True
+    location = str(namespace.describe_table({"id": ["ledger", "payments"]}).location)
+    assert lance.dataset(location).count_rows() == 100
 
 
 def test_an_increment_is_computed_up_to_the_version_that_was_ingested(outcomes: dict[str, Outcome]) -> None:

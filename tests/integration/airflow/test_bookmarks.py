@@ -66,8 +66,8 @@ def test_an_expired_bookmark_is_as_if_new_once_it_is_deleted(run: Run, orders: T
     run(LanceCleanUpVersionsOperator, table=str(orders), older_than=NOW)
     release = {"table": str(orders), "tag": "revenue"}
 
-    assert run(LanceDeleteTagOperator, **release)["released"] is True
-    assert run(LanceDeleteTagOperator, **release)["released"] is False
+    assert run(LanceDeleteTagOperator, **release)["deleted"] is True
+    assert run(LanceDeleteTagOperator, **release)["deleted"] is False
     found = run(LanceFindChangesOperator, table=str(orders), bookmark="revenue")
     assert found["previous_version"] is None
 
