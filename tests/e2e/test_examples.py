@@ -216,7 +216,7 @@ def test_images_are_found_by_similarity_at_the_pinned_version(outcomes: dict[str
     answer = xcom(outcome, "look_alikes")
     assert (answer["version"], answer["asked"]) == (index["version"], 90)
     assert answer["same_digit"] > 0.9
-    assert xcom(outcome, "release")["released"]
+    assert xcom(outcome, "release")["deleted"]
 
 
 def test_files_are_ingested_as_specified(outcomes: dict[str, Outcome], namespace: Hive2Namespace) -> None:
