@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.namespace.storage.version_tags import list_tags
 from airflow_provider_lancens.spark.bookmarks.find_bookmarks import bookmarks_of
-from airflow_provider_lancens.spark.keys import IDEMPOTENCY_KEY
+from airflow_provider_lancens.spark.keys import key_of
 from airflow_provider_lancens.spark.table.history import is_maintenance, read_transaction
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
 
@@ -154,5 +154,5 @@ def _origin(transaction: Transaction | None) -> dict[str, Any]:
     return {
         "operation": type(transaction.operation).__name__,
         "maintenance": is_maintenance(transaction),
-        "key": (transaction.transaction_properties or {}).get(IDEMPOTENCY_KEY, ""),
+        "key": key_of(transaction) or "",
     }

@@ -8,7 +8,8 @@ from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 
 from airflow_provider_lancens.spark import delete_bookmark, find_bookmark, list_bookmarks, move_bookmark
 from airflow_provider_lancens.spark.publish.staged_versions import tag_of
-from airflow_provider_lancens.spark.release_sets.member_tags import MemberTags
+from airflow_provider_lancens.spark.release_sets.release_tags import ReleaseTags
+from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from tests.unit.spark.bookmarks.conftest import DAY, NAME, Orders
 
 
@@ -32,7 +33,8 @@ def test_bookmarks_are_listed_with_how_far_they_are_behind(orders: Orders) -> No
 def test_tags_of_others_are_not_listed_but_found_by_their_names(orders: Orders) -> None:
     orders.dataset.tags.create("a-pin", 1)
     orders.dataset.tags.create(tag_of("5f0c0a5e"), 2)
-    MemberTags(orders.namespace, "sets", 1).create({"orders": 3})
+    with resolved_table(orders.namespace, "orders") as release_set:
+        ReleaseTags(orders.namespace, release_set).tag_members(1, {"orders": 3})
 
     assert orders.listed == []
     found = find_bookmark(orders.namespace, "orders", "a-pin")
