@@ -207,7 +207,8 @@ class LanceSparkIngestOperator(LanceSparkOperator):
                 result, derived = self._written(source, namespace, lookup, context)
             else:
                 result = staged
-            is_own = result.committed or lookup.earlier is not None
+            # Without rows it may have committed nothing: the version is then one of others.
+            is_own = result.committed or result.rows > 0 or lookup.earlier is not None
             partitions = changed_partitions(namespace, result, self.partition_by, is_own_version=is_own)
             write = TableWrite.of_request(result, request, derived)
             self.note_lineage(namespace, write, source.reads())

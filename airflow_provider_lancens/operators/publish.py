@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
@@ -46,25 +46,37 @@ class LancePublishOperator(LanceOperator):
         Raises:
             AirflowFailException: there is no such table or version: it was discarded, or has expired; or it
                 conflicts with what others committed since it was staged.
-            LanceRetryableError: others commit all the time, or the metastore or the storage is unavailable.
+            LanceRetryableError: every attempt lost to a commit of others, or the metastore or the storage is
+                unavailable.
         """
         from airflow_provider_lancens.lineage.task_lineage import TableWrite
         from airflow_provider_lancens.operators._spark.ingest_sources import PinnedTable
-        from airflow_provider_lancens.operators._spark.partitions import changed_partitions
+        from airflow_provider_lancens.operators._spark.partitions import (
+            changed_partitions,
+            check_partition_column,
+        )
         from airflow_provider_lancens.operators._spark.result_log import log_result
         from airflow_provider_lancens.spark.publish.publish_version import publish_version
 
         staged = PinnedTable.parse("staged", self.staged)
         with self.connected(f"publishing a version of table {str(staged.table)!r}") as namespace:
+            check_partition_column(namespace, staged.table, staged.version, self.partition_by)
             result = publish_version(namespace, staged.table, staged.version)
             # Its rows were written, and counted, when they were staged.
             self.note_lineage(namespace, TableWrite.of(result, counts=None, source_version=staged.version))
-            partitions = changed_partitions(namespace, result, self.partition_by)
+            partitions = changed_partitions(
+                namespace, result, self.partition_by, is_own_version=not _staged_nothing(self.staged)
+            )
         self.note_version(
             context, staged.table, result.version, result.previous_version, partitions=partitions
         )
         log_result(self.lance_conn_id, result)
         return result.as_dict()
+
+
+def _staged_nothing(staged: Any) -> bool:
+    """Return whether an ingestion had no rows, so that its version is the newest one, made by others."""
+    return bool(isinstance(staged, Mapping) and staged.get("published") and staged.get("rows") == 0)
 
 
 class LanceDiscardOperator(LanceOperator):

@@ -1,4 +1,4 @@
-"""Operator that writes what a stream has now into a table, each epoch once."""
+"""Operator that writes the available rows of a stream into a table, each epoch once."""
 
 from __future__ import annotations
 

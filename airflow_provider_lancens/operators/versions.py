@@ -156,7 +156,7 @@ class LanceDeleteTagOperator(LanceOperator):
             deleted = written and delete_bookmark(namespace, table, tag)
         if not deleted and self.if_missing != SKIP:
             raise AirflowFailException(f"tag={self.tag!r}: table {str(table)!r} has no such tag")
-        self.log.info("Tag %s of table %s was deleted by this task: %s", self.tag, table, deleted)
+        self.log.info("Tag %s of table %s %s", self.tag, table, "deleted" if deleted else "not found")
         return {"table": str(table), "tag": self.tag, "deleted": deleted}
 
 

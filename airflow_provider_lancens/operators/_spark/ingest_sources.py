@@ -244,7 +244,7 @@ class PinnedTable:
         return TableRead(self.table, self.version)
 
 
-_READ_OPTIONS = {"columns", "filter", "if_unavailable"}
+_READ_OPTIONS = {"filter", "if_unavailable"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,14 +259,12 @@ class ChangedRows:
         """Parse an XCom, ignoring its other keys.
 
         Raises:
-            AirflowFailException: the table or a version is missing or invalid; the message names it.
+            AirflowFailException: the table or a version is missing or invalid, or arguments of
+                `read_changes` are among the keys; the message names it.
         """
         pinned = PinnedTable.parse(argument, value)
         if options := sorted(_READ_OPTIONS & set(value)):
-            raise AirflowFailException(
-                f"{argument}: {options} aren't allowed in inputs; call read_changes in `source`, or "
-                "lake.read_changes in a task with lance_spark"
-            )
+            raise _no_options(argument, options)
         if "previous_version" not in value:
             raise AirflowFailException(
                 f"{argument}={value!r}; allowed: a mapping with 'table', 'previous_version' and 'version', "
@@ -298,9 +296,18 @@ class ChangedRows:
 
 
 def _input(argument: str, value: Any) -> Input:
-    if isinstance(value, Mapping) and set(value) == {"changes"}:
+    if isinstance(value, Mapping) and "changes" in value:
+        if options := sorted(set(value) - {"changes"}):
+            raise _no_options(argument, options)
         return ChangedRows.parse(f"{argument}['changes']", value["changes"])
     return PinnedTable.parse(argument, value)
+
+
+def _no_options(argument: str, options: list[str]) -> AirflowFailException:
+    return AirflowFailException(
+        f"{argument}: {options} aren't allowed here; pass them as arguments of lake.read_changes or "
+        "read_changes"
+    )
 
 
 def _name(function: Source) -> str:

@@ -10,9 +10,27 @@ from airflow_provider_lancens.hooks.template_args import parse_text
 if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
 
+    from airflow_provider_lancens.identifiers import TableId
     from airflow_provider_lancens.spark.options import WriteResult
 
 _log = logging.getLogger(__name__)
+
+
+def check_partition_column(
+    namespace: LanceNamespace, table: TableId, version: int, partition_by: str | None
+) -> None:
+    """Check that a version has the column, before it is published.
+
+    Raises:
+        TableVersionNotFoundError: (11) there is no such version.
+        TableColumnNotFoundError: (12) there is no such column.
+    """
+    from airflow_provider_lancens.spark.read.table_reader import open_version, projected_columns
+    from airflow_provider_lancens.spark.table.resolved_table import resolved_table
+
+    if column := parse_text(partition_by):
+        with resolved_table(namespace, table) as target:
+            projected_columns(target, open_version(target, version).schema, [column])
 
 
 def changed_partitions(
@@ -32,7 +50,7 @@ def changed_partitions(
             rows commits nothing.
 
     Returns:
-        Sorted text; None without a column, or if the version before the commit was cleaned up.
+        Sorted text; None without a column, or if the version or the one before was cleaned up.
 
     Raises:
         TableColumnNotFoundError: (12) there is no such column.

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
-from airflow_provider_lancens.spark.blobs.blob_columns import is_blob
 from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt
 from airflow_provider_lancens.spark.changes.row_images import LABELS
 from airflow_provider_lancens.spark.read.table_reader import check_filter
+from airflow_provider_lancens.spark.table.field_ids import described_fields
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -26,14 +26,14 @@ def check_range(target: ResolvedTable, after_version: int, version: int) -> None
         InvalidInputError: (13) it isn't, or it is staged.
     """
     if not isinstance(after_version, int) or isinstance(after_version, bool) or after_version < 0:
-        problem = "expected a version as an int, 0 or None"
+        problem = "is no version; expected an int of at least 0, or None"
     elif is_detached(after_version) and after_version != version:
         problem = "is a staged version, which no version follows; pass the one that it was published as"
     elif after_version > version:
         problem = f"is newer than version={version}"
     else:
         return
-    raise spec_errors.InvalidInputError(f"table {target.id}: after_version={after_version!r}: {problem}")
+    raise spec_errors.InvalidInputError(f"table {target.id}: after_version={after_version!r} {problem}")
 
 
 def check_labels(target: ResolvedTable, schema: pa.Schema) -> None:
@@ -61,22 +61,34 @@ def check_filter_before(
         condition: the filter.
 
     Raises:
-        InvalidInputError: (13) a column of the filter was renamed or added since, or had another type.
+        InvalidInputError: (13) a column of the filter was added, renamed or replaced since.
     """
-    matched = ColumnsAt.of(before, newest, newest.schema).names
-    kept = [field for field in before.schema if matched.get(field.name) == field.name]
+    kept = [before.schema.field(name) for name in _kept_columns(before, newest)]
     try:
-        check_filter(target, _without_rows(kept), condition)
+        check_filter(target, _without_rows(kept, before.data_storage_version), condition)
     except spec_errors.InvalidInputError as error:
         raise spec_errors.InvalidInputError(
-            f"table {target.id}: filter {condition!r}: a column of it was added, renamed or changed after "
-            f"after_version={before.version}, so that it can't select the rows of that version; select "
+            f"table {target.id}: filter {condition!r}: a column that it uses was added, renamed or replaced "
+            f"after after_version={before.version}, so that it can't select the rows of that version; select "
             "rows of the returned DataFrame instead"
         ) from error
 
 
-def _without_rows(fields: list[pa.Field]) -> LanceDataset:
+def _kept_columns(before: LanceDataset, newest: LanceDataset) -> list[str]:
+    """Return the columns that have the same name, and nested fields of the same names, in both versions."""
+    matched = ColumnsAt.of(before, newest, newest.schema).names
+    fields = [{field.name(): field for field in one.lance_schema.fields()} for one in (before, newest)]
+    return [name for name, old in matched.items() if name == old and _is_kept(*(one[name] for one in fields))]
+
+
+def _is_kept(before: Any, newest: Any) -> bool:
+    if before.id() == newest.id():
+        return described_fields([before]) == described_fields([newest])
+    return not before.children() or bool(before.to_arrow().type == newest.to_arrow().type)
+
+
+def _without_rows(fields: list[pa.Field], data_storage_version: Any) -> LanceDataset:
     import lance
 
-    readable = pa.schema([field for field in fields if not is_blob(field.type)])
-    return lance.write_dataset(readable.empty_table(), "memory://")
+    empty = pa.schema(fields).empty_table()
+    return lance.write_dataset(empty, "memory://", data_storage_version=data_storage_version)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.blobs.blob_columns import is_blob
-from airflow_provider_lancens.spark.commit.table_changes import field_ids
 from airflow_provider_lancens.spark.read.table_reader import projected_columns
-from airflow_provider_lancens.spark.table.history import transactions_of
+from airflow_provider_lancens.spark.table.field_ids import IdStability, field_ids, id_stability
 from airflow_provider_lancens.spark.types import arrow_schema, spark_schema
 from airflow_provider_lancens.spark.write.record_batches import conform
 
@@ -21,19 +19,6 @@ if TYPE_CHECKING:
     from lance import LanceDataset
 
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
-
-
-_RENUMBERING = ({"Overwrite"}, {"Restore"}, {"Project", "Rewrite", "Merge"})
-"""Operations that together can give a column the field id of one that was dropped."""
-
-
-class IdStability(Enum):
-    """Whether a field id means the same column in two versions."""
-
-    STABLE = auto()
-    UNKNOWN = auto()
-    """A version in between was cleaned up, or wasn't looked at."""
-    RENUMBERED = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +44,7 @@ class ColumnsAt:
         here = column_ids(dataset)
         if all(here.get(name) == ids[name] for name in schema.names):
             return cls(dataset.version, schema, {name: name for name in schema.names})
-        return cls.matching(dataset, ids, schema, _id_stability(newest, dataset.version))
+        return cls.matching(dataset, ids, schema, id_stability(newest, dataset.version))
 
     @classmethod
     def matching(
@@ -120,14 +105,6 @@ def ids_of(dataset: LanceDataset, names: Iterable[str]) -> frozenset[int]:
     """Return the ids of columns and of all fields inside them."""
     wanted = frozenset(names)
     return frozenset(field_ids(field for field in _fields(dataset) if field.name() in wanted))
-
-
-def _id_stability(newest: LanceDataset, after: int) -> IdStability:
-    found = [transaction for _, transaction in transactions_of(newest, after)]
-    kinds = {type(one.operation).__name__ for one in found if one is not None}
-    if any(operations <= kinds for operations in _RENUMBERING):
-        return IdStability.RENUMBERED
-    return IdStability.UNKNOWN if None in found else IdStability.STABLE
 
 
 def _has_similar(schema: pa.Schema, field: pa.Field) -> bool:

@@ -49,7 +49,7 @@ def touched_values(
         InvalidInputError: (13) the column has more than 1,000 values.
     """
     with resolved_table(namespace, table) as target:
-        after = target.open(version)
+        after = _opened(target, version)
         schema = projected_columns(target, after.schema, [column])
         before = None if after_version is None else _opened(target, after_version)
         found: set[object] = set()

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.keys import Counts
+from airflow_provider_lancens.spark.table.field_ids import (
+    IdStability,
+    described_fields,
+    field_ids,
+    id_stability,
+)
 from airflow_provider_lancens.spark.table.history import data_changed
 
 if TYPE_CHECKING:
@@ -40,6 +46,8 @@ class TableChange:
     base: int | None
     schema: pa.Schema
     fragments: Sequence[FragmentMetadata] = field(repr=False)
+    fields: Mapping[int, str] | None = field(default=None, kw_only=True, repr=False)
+    """The columns and nested fields of `base`, see `described_fields`; None if it doesn't matter."""
 
     def apply_to(self, latest: LanceDataset | None) -> CommitStep:
         """Return the operation that applies the change to the latest version.
@@ -60,27 +68,36 @@ class TableChange:
         """
         if self.base is None or latest.version < self.base:
             raise self._conflict("another writer created its data set")
-        if latest.schema != self.schema or not self._has_columns(latest):
+        if latest.schema != self.schema or not self._has_columns(latest) or self._changed_fields(latest):
             raise self._conflict(f"version {latest.version} changed its columns")
 
     def check_columns_kept(self, latest: LanceDataset) -> None:
         """Check that the data set still has the columns of the fragments, and no others that must be set.
 
         Lance doesn't check this either. A file refers to its columns by field ids. If a column was converted
-        to another type or dropped meanwhile, Lance ignores the values in the file, and reads null.
+        to another type or dropped meanwhile, Lance ignores the values in the file, and reads null; or it
+        reads them as those of a new column with the same id.
 
         Raises:
             ConcurrentModificationError: (14) others changed or dropped a column meanwhile.
         """
-        if latest.schema == self.schema and self._has_columns(latest):
-            return
         required = [field.name for field in latest.schema if not field.nullable]
         if not self._has_columns(latest) or not set(required) <= set(self.schema.names):
             raise self._conflict(f"version {latest.version} changed its columns")
+        if self._changed_fields(latest) and id_stability(latest, self.base or 0) is not IdStability.STABLE:
+            raise self._conflict(f"version {latest.version} gave other columns the ids of its columns")
 
     def _has_columns(self, latest: LanceDataset) -> bool:
-        written = {field for fragment in self.fragments for file in fragment.files for field in file.fields}
-        return written <= field_ids(latest.lance_schema.fields())
+        return self._written_ids <= field_ids(latest.lance_schema.fields())
+
+    def _changed_fields(self, latest: LanceDataset) -> list[str]:
+        """Return the written fields of `base` whose ids are those of fields with other names or types."""
+        before, after = self.fields or {}, described_fields(latest.lance_schema.fields())
+        return [before[one] for one in self._written_ids & before.keys() if before[one] != after.get(one)]
+
+    @property
+    def _written_ids(self) -> set[int]:
+        return {number for fragment in self.fragments for file in fragment.files for number in file.fields}
 
     def _first_version(self) -> CommitStep:
         """Return the operation that creates the data set, which doesn't exist.
@@ -162,11 +179,6 @@ class Append(TableChange):
         if versions - {latest.data_storage_version}:
             raise self._conflict("another writer created its data set in another file format")
         return CommitStep(LanceOperation.Append(list(self.fragments)), latest.version)
-
-
-def field_ids(fields: Iterable[Any]) -> set[int]:
-    """Return the ids of these fields of a Lance schema, and of all fields in them."""
-    return {number for one in fields for number in (one.id(), *field_ids(one.children()))}
 
 
 KINDS: dict[str, type[TableChange]] = {"append": Append, "overwrite": Overwrite, "create": Create}

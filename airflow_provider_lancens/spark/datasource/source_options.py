@@ -10,6 +10,7 @@ from typing import Any, Self, cast
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.options import Mode, WriteOptions, WriteRequest
+from airflow_provider_lancens.spark.streaming.epochs import check_query_id
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
 from airflow_provider_lancens.spark.table.version_lookup import WantedVersion
 
@@ -67,7 +68,7 @@ class StreamReadConfig:
     max_rows: int | None
     """Maximum number of rows of a micro-batch."""
     skip_change_commits: bool
-    """Whether versions that updated or deleted rows are passed over."""
+    """Whether versions that did more than append rows, such as updates and deletions, are passed over."""
 
     @classmethod
     def of(cls, options: Options) -> Self:
@@ -108,6 +109,8 @@ def epoch_request(options: Options, overwrite: bool) -> tuple[str, WriteRequest,
             f"{keys[0]}: not allowed for a stream, whose epochs are identified by the query and their number"
         )
     _check_known(options, _EPOCH)
+    if "query_id" in options:
+        check_query_id(options["query_id"])
     return _table(options), _request(options, overwrite), options.get("query_id")
 
 

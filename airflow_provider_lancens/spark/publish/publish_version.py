@@ -23,6 +23,7 @@ from airflow_provider_lancens.spark.keys import KeyedCommit, KeyLookup, key_of, 
 from airflow_provider_lancens.spark.options import WriteRequest, WriteResult
 from airflow_provider_lancens.spark.publish.staged_versions import StagedVersion, open_staged
 from airflow_provider_lancens.spark.table.described_columns import describe_columns
+from airflow_provider_lancens.spark.table.field_ids import described_fields
 from airflow_provider_lancens.spark.table.history import read_transaction, transactions
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 
@@ -58,7 +59,7 @@ def publish_version(
         TableNotFoundError: (4) the table isn't declared.
         TableVersionNotFoundError: (11) there is no such version: it was discarded, or it has expired.
         InvalidInputError: (13) other rows were published under its idempotency key.
-        ConcurrentModificationError: (14) others commit all the time.
+        ConcurrentModificationError: (14) every attempt lost to a commit of others.
         InvalidTableStateError: (19) it conflicts with a commit that others made since it was staged, it was
             staged more than six days ago, or files of it were removed.
     """
@@ -181,7 +182,8 @@ class StagedChange(TableChange):
         """
         if latest is not None and latest.version == self.base and self._is_whole():
             return CommitStep(self.staged.transaction.operation, latest.version)
-        change = self.staged.recipe.change(self.target, self.schema, self.fragments)
+        fields = described_fields(self.target.open(self.staged.version).lance_schema.fields())
+        change = self.staged.recipe.change(self.target, self.schema, self.fragments, fields)
         try:
             step = change.apply_to(latest)
         except ChangeConflictError as error:
@@ -189,18 +191,11 @@ class StagedChange(TableChange):
                 f"{error.reason}, so that staged version {self.staged.version} can't be published any more; "
                 "discard it, and write it again"
             ) from error
-        if latest is not None and isinstance(change, Append):
-            return step._replace(read_version=self._read_version(latest))
-        return step
-
-    def _read_version(self, latest: LanceDataset) -> int:
-        """Return the version that an append is made for.
-
-        Lance would refuse one that was made for `base` if the table was overwritten or restored since. If
-        the columns are still the same, neither matters to new rows.
-        """
-        staged = self.target.open(self.staged.version)
-        return latest.version if latest.lance_schema == staged.lance_schema else self.staged.recipe.base
+        if latest is None or not isinstance(change, Append):
+            return step
+        # Lance refuses an append for `base` if the table was restored or overwritten since, which doesn't
+        # matter to new rows: their columns are still the same.
+        return step._replace(read_version=latest.version)
 
     def _is_whole(self) -> bool:
         """Return whether what the staged version needs besides its data files is there: marks of deletion."""

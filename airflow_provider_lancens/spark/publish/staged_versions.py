@@ -8,7 +8,7 @@ change, it is to be published.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
@@ -81,18 +81,22 @@ class Recipe:
         return {_STAGED: json.dumps({**fields, "on": list(self.on)})}
 
     def change(
-        self, target: ResolvedTable, schema: pa.Schema, fragments: Sequence[FragmentMetadata]
+        self,
+        target: ResolvedTable,
+        schema: pa.Schema,
+        fragments: Sequence[FragmentMetadata],
+        fields: Mapping[int, str],
     ) -> TableChange:
-        """Return the change that adds these fragments to a table."""
+        """Return the change that adds these fragments, which have these fields, to a table."""
         table = str(target.id)
         if self.condition is not None:
-            return ReplaceWhere(table, self.base, schema, fragments, self.condition)
+            return ReplaceWhere(table, self.base, schema, fragments, self.condition, fields=fields)
         if self.mode == "upsert":
             columns = pa.schema([schema.field(name) for name in self.on])
             keys = read_keys(target.dataset, fragments, columns, None, table)
-            return Upsert(table, self.base, schema, fragments, keys, self.compared)
+            return Upsert(table, self.base, schema, fragments, keys, self.compared, fields=fields)
         kind = Append if self.mode == "append" else Overwrite
-        return kind(table, self.base, schema, fragments)
+        return kind(table, self.base, schema, fragments, fields=fields)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,15 @@ if many releases ago.
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.namespace.storage.version_tags import delete_tag, list_tags, set_tag
 from airflow_provider_lancens.spark.release_sets.member_rows import read_members
@@ -22,6 +25,8 @@ from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, R
 if TYPE_CHECKING:
     from lance import LanceDataset
     from lance_namespace import LanceNamespace
+
+_log = logging.getLogger(__name__)
 
 _PREFIX = "release-set"
 
@@ -35,7 +40,7 @@ class ReleaseTags:
     """The release set."""
 
     def tag_members(self, number: int, members: Mapping[str, int]) -> None:
-        """Tag the versions of a release that is about to be made.
+        """Tag the versions of a release that is about to be made; all are checked before any is tagged.
 
         Args:
             number: the release's, above that of each earlier one.
@@ -46,24 +51,37 @@ class ReleaseTags:
             TableVersionNotFoundError: (11) a table has no such version.
             InvalidInputError: (13) a version is staged.
         """
-        for table, version in members.items():
-            with resolved_table(self.namespace, table) as target:
-                _check(target, version)
+        with ExitStack() as opened:
+            targets = {one: opened.enter_context(resolved_table(self.namespace, one)) for one in members}
+            for table, version in members.items():
+                _check(targets[table], version)
+            for table, version in members.items():
                 # Two who make the same version of a release set don't move each other's tags.
-                set_tag(target.open(version), f"{self._beginning}.{number}.{_digest(members)}", version)
+                tag = f"{self._beginning}.{number}.{_digest(members)}"
+                set_tag(targets[table].open(version), tag, version)
 
     def tag_release(self, released: LanceDataset) -> None:
         """Tag a version of the release set."""
         set_tag(released, f"{self._beginning}.{released.version}", released.version)
 
     def repair(self, latest: LanceDataset) -> None:
-        """Tag the last release, if whoever made it was interrupted before that."""
-        tagged = self._releases(latest)
-        if not tagged or self._members(tagged[max(tagged)]) != self._members(latest.version):
-            self.tag_release(latest)
+        """Tag the last release, unless it is tagged.
+
+        It isn't if whoever made it was interrupted, or if the release set was restored to an older release,
+        whose tags are about to be removed. Other commits, such as a compaction, don't change the members.
+        """
+        tagged, members = self._releases(latest), self._members(latest.version)
+        if tagged and self._members(tagged[max(tagged)]) == members:
+            return
+        for table, version in members.items():
+            try:
+                self.tag_members(latest.version, {table: version})
+            except spec_errors.LanceNamespaceError as error:
+                _log.warning("release set %s: %s", self.target.id, error)
+        self.tag_release(latest)
 
     def remove_older(self, latest: LanceDataset, keep: int) -> None:
-        """Remove the tags of all releases but the last ones.
+        """Remove the tags of all releases but the last ones; what fails is logged, and tried again next time.
 
         Args:
             latest: the newest version of the release set.
@@ -71,21 +89,24 @@ class ReleaseTags:
         """
         releases = self._releases(latest)
         for number in sorted(releases)[:-keep]:
-            self._remove_of_members(number, self._members(releases[number]))
-            delete_tag(
-                latest, f"{self._beginning}.{number}"
-            )  # last, so that an interrupted removal is repeated
+            removed = [self._remove_of_member(number, table) for table in self._members(releases[number])]
+            if all(removed):
+                # Last, so that an interrupted removal is repeated.
+                delete_tag(latest, f"{self._beginning}.{number}")
 
-    def _remove_of_members(self, limit: int, tables: Iterable[str]) -> None:
-        for table in tables:
-            try:
-                with resolved_table(self.namespace, table) as target:
-                    dataset = target.open_latest()
-                    for number, tag in _numbered(dataset, rf"{self._beginning}\.(\d+)\.[0-9a-f]+"):
-                        if number <= limit and dataset is not None:
-                            delete_tag(dataset, tag)
-            except spec_errors.TableNotFoundError:
-                continue  # it was dropped, with its tags
+    def _remove_of_member(self, limit: int, table: str) -> bool:
+        try:
+            with resolved_table(self.namespace, table) as target:
+                dataset = target.open_latest()
+                for number, tag in _numbered(dataset, rf"{self._beginning}\.(\d+)\.[0-9a-f]+"):
+                    if number <= limit and dataset is not None:
+                        delete_tag(dataset, tag)
+        except spec_errors.TableNotFoundError:
+            return True  # it was dropped, with its tags
+        except (spec_errors.LanceNamespaceError, *LANCE_ERRORS) as error:
+            _log.warning("release set %s: tags of table %s weren't removed: %s", self.target.id, table, error)
+            return False
+        return True
 
     def _releases(self, latest: LanceDataset) -> dict[int, int]:
         """Return the version of the release set of each tagged release, by the release's number."""
@@ -98,7 +119,8 @@ class ReleaseTags:
 
     @property
     def _beginning(self) -> str:
-        return f"{_PREFIX}.{_digest(str(self.target.id))}"
+        # With the location, since another connection may have a set of the same name, and the same tables.
+        return f"{_PREFIX}.{_digest((str(self.target.id), self.target.dataset.location))}"
 
 
 def _numbered(dataset: LanceDataset | None, pattern: str) -> Iterator[tuple[int, str]]:

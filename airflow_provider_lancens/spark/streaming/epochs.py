@@ -29,15 +29,24 @@ def epoch_key(query_id: str, epoch: int) -> str:
     Raises:
         InvalidInputError: (13) the id is blank or no text, or the number isn't one.
     """
-    if not isinstance(query_id, str) or not query_id.strip():
-        raise spec_errors.InvalidInputError(
-            f"query_id={query_id!r}: expected text that no other query of the table has"
-        )
+    check_query_id(query_id)
     if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0:
         raise spec_errors.InvalidInputError(
             f"epoch={epoch!r}: expected the number of a micro-batch, as Spark passes it"
         )
     return f"stream/{query_id}/{epoch}"
+
+
+def check_query_id(query_id: str) -> None:
+    """Check the id of a query.
+
+    Raises:
+        InvalidInputError: (13) it is blank or no text.
+    """
+    if not isinstance(query_id, str) or not query_id.strip():
+        raise spec_errors.InvalidInputError(
+            f"query_id={query_id!r}: expected text that no other query of the table has"
+        )
 
 
 def running_query(spark: SparkSession) -> str:

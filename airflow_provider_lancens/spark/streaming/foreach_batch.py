@@ -16,7 +16,12 @@ from airflow_provider_lancens.spark.options import (
     WriteRequest,
     WriteResult,
 )
-from airflow_provider_lancens.spark.streaming.epochs import check_same_rows, epoch_key, running_query
+from airflow_provider_lancens.spark.streaming.epochs import (
+    check_query_id,
+    check_same_rows,
+    epoch_key,
+    running_query,
+)
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 from airflow_provider_lancens.spark.write.pipeline import write_rows
 from airflow_provider_lancens.spark.write.row_sources import FrameRows
@@ -68,6 +73,8 @@ def foreach_batch(
     Raises:
         InvalidInputError: (13) an argument is invalid.
     """
+    if query_id is not None:
+        check_query_id(query_id)
     request = WriteRequest(
         mode,
         on=on,

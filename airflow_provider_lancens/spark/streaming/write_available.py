@@ -60,14 +60,14 @@ def write_available(
     *,
     checkpoint: str,
 ) -> StreamResult:
-    """Write all that a streaming DataFrame has now, in one or more epochs, each once.
+    """Write the available rows of a streaming DataFrame, in one or more epochs, each once.
 
     Args:
         frame: the streaming DataFrame.
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
         table: its identifier.
         request: how to write an epoch.
-        checkpoint: the folder where Spark keeps how far the query is. It belongs to this query and table.
+        checkpoint: the folder where Spark keeps the query's progress. It belongs to this query and table.
 
     Raises:
         InvalidInputError: (13) the frame is no stream, or its checkpoint doesn't fit.

@@ -92,7 +92,7 @@ class ResolvedTable:
         """
         if not isinstance(version, int) or isinstance(version, bool) or version < 0:
             raise spec_errors.InvalidInputError(
-                f"table {self.id}: version={version!r}: expected a version as an int of at least 1"
+                f"table {self.id}: version={version!r} is no version; expected an int of at least 1"
             )
         if is_detached(version):
             if self.dataset.manifests.stat(f"{VERSIONS}/{detached_name(version)}") is None:

@@ -5,7 +5,7 @@ The two phases may run in different driver processes. How the executors are run 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Self
@@ -32,6 +32,7 @@ from airflow_provider_lancens.spark.publish.staged_versions import Recipe
 from airflow_provider_lancens.spark.read.table_reader import check_filter
 from airflow_provider_lancens.spark.table.dataset_ref import small_manifest
 from airflow_provider_lancens.spark.table.described_columns import describe_columns
+from airflow_provider_lancens.spark.table.field_ids import described_fields
 from airflow_provider_lancens.spark.write.column_names import check_columns
 from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
 from airflow_provider_lancens.spark.write.files.sql_predicate import parse_predicate
@@ -62,6 +63,8 @@ class WritePlan:
     """The newest version when it was planned; None if there was no data set."""
     task: WriteTask
     """The task for the executors."""
+    fields: Mapping[int, str] | None = None
+    """The columns and nested fields of `base`, by their ids."""
 
     @classmethod
     def of(cls, lookup: KeyLookup, columns: Columns) -> Self:
@@ -93,6 +96,7 @@ class WritePlan:
             kind=kind,
             base=None if base is None else base.version,
             task=task,
+            fields=None if base is None else described_fields(base.lance_schema.fields()),
         )
 
     def commit(
@@ -127,7 +131,13 @@ class WritePlan:
         if self.request.on:
             keys = self._keys(target, fragments, lease, deleted)
             kind = partial(kind, keys=keys, compared=self.request.compares_rows)
-        change = kind(table=str(target.id), base=self.base, schema=self.task.schema, fragments=fragments)
+        change = kind(
+            table=str(target.id),
+            base=self.base,
+            schema=self.task.schema,
+            fragments=fragments,
+            fields=self.fields,
+        )
         if not self.request.publish:
             return stage(target, self.write, change, counts, self._recipe(change), lease)
         stable_row_ids = self.request.options.enable_stable_row_ids

@@ -64,10 +64,10 @@ def test_a_consumer_that_is_too_late_fails_once_and_is_told_what_to_do(run: Run,
 
 def test_an_expired_bookmark_is_as_if_new_once_it_is_deleted(run: Run, orders: Table) -> None:
     run(LanceCleanUpVersionsOperator, table=str(orders), older_than=NOW)
-    release = {"table": str(orders), "tag": "revenue"}
+    tag = {"table": str(orders), "tag": "revenue"}
 
-    assert run(LanceDeleteTagOperator, **release)["deleted"] is True
-    assert run(LanceDeleteTagOperator, **release)["deleted"] is False
+    assert run(LanceDeleteTagOperator, **tag)["deleted"] is True
+    assert run(LanceDeleteTagOperator, **tag)["deleted"] is False
     found = run(LanceFindChangesOperator, table=str(orders), bookmark="revenue")
     assert found["previous_version"] is None
 

@@ -8,7 +8,11 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.operators._spark.ingest_sources import PinnedTable
+from airflow_provider_lancens.operators._spark.ingest_sources import (
+    ChangedRows,
+    FunctionOfTask,
+    PinnedTable,
+)
 from airflow_provider_lancens.operators._spark.write_naming import (
     default_idempotency_key,
     fingerprint_of,
@@ -91,6 +95,17 @@ def test_an_input_is_any_mapping_with_a_table_and_a_version(version: object) -> 
     assert PinnedTable.parse("inputs['flights']", xcom_of_a_sensor) == PinnedTable(
         TableId.parse("db$flights"), 3
     )
+
+
+@pytest.mark.parametrize("further", [{"filter": "id > 3"}, {"if_unavailable": "read_all"}])
+def test_changes_as_an_input_have_no_arguments_of_their_own(further: dict[str, str]) -> None:
+    changed = {"table": "db$flights", "version": 3, "previous_version": 2}
+    message = r"inputs\['flights'\].* aren't allowed here; pass them as arguments of lake.read_changes"
+
+    for given in ({"changes": {**changed, **further}}, {"changes": changed, **further}):
+        with pytest.raises(AirflowFailException, match=message):
+            FunctionOfTask.parse(lambda spark, flights: flights, {"flights": given}, {})
+    assert ChangedRows.parse("changes", {**changed, "location": "/x"}).after_version == 2
 
 
 def test_the_default_key_is_the_task_and_its_data_interval() -> None:

@@ -13,6 +13,7 @@ from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Commi
 from airflow_provider_lancens.spark.commit.table_changes import KINDS, TableChange
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
+from airflow_provider_lancens.spark.table.field_ids import described_fields
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from airflow_provider_lancens.spark.table.storage_versions import StorageVersions
 
@@ -41,7 +42,9 @@ def prepare(target: ResolvedTable, mode: str, rows: pa.Table = ROWS) -> TableCha
     fragments = write_fragments(
         rows, base if appends else target.dataset.location, mode="append" if appends else "overwrite"
     )
-    return KINDS[mode](str(target.id), None if base is None else base.version, rows.schema, fragments)
+    version = None if base is None else base.version
+    fields = None if base is None else described_fields(base.lance_schema.fields())
+    return KINDS[mode](str(target.id), version, rows.schema, fragments, fields=fields)
 
 
 @pytest.fixture

@@ -70,9 +70,27 @@ def test_a_filter_is_refused_on_columns_that_had_other_names(
 
     assert [row[:2] for row in changes(1, 5, columns=["id", "word"], filter="id = 2")] == [(2, 20)]
     for condition in ("word = 20", "word IS NOT NULL AND id = 2"):
-        with pytest.raises(InvalidInputError, match=r"renamed or changed after after_version=1.*DataFrame"):
+        with pytest.raises(InvalidInputError, match=r"renamed or replaced after after_version=1.*DataFrame"):
             changes(1, 5, columns=["id"], filter=condition)
     assert changes(1, 5, columns=["id"], filter="word = 20", if_unavailable="read_all") == []
+
+
+@by_path_alone
+def test_a_filter_is_refused_on_nested_fields_that_had_other_names(
+    table: Maintained, changes: Changes
+) -> None:
+    columns = "id, struct(id * 10 AS x, 5L AS y) AS a, cast(id AS int) AS n"
+    frame = table.spark.sql(f"SELECT {columns} FROM range(3)")
+    table.write(frame, options=STABLE)
+    table.by_path.alter_columns({"path": "n", "data_type": pa.int64()})
+    delete_rows(table.spec, table.id, "id = 2")
+    assert [row[0] for row in changes(2, 3, columns=["id"], filter="a.x = 20")] == [2]
+    assert 2 in [row[0] for row in changes(1, 3, columns=["id"], filter="n = 2 AND a.x = 20")]
+
+    for name, new in [("a.x", "k"), ("a.y", "x"), ("a.k", "y")]:
+        table.by_path.alter_columns({"path": name, "name": new})
+    with pytest.raises(InvalidInputError, match=r"filter 'a\.y = 20': a column that it uses"):
+        changes(1, 6, columns=["id"], filter="a.y = 20")
 
 
 @by_path_alone

@@ -67,6 +67,23 @@ def test_the_event_has_the_partitions_that_were_published(run: Run, staged: dict
     assert event["partitions"] == ["3", "4"]
 
 
+def test_a_column_for_partitions_is_checked_before_anything_is_published(
+    run: Run, hive: Maintained, staged: dict[str, Any]
+) -> None:
+    with pytest.raises(AirflowFailException, match="columns: expected names among"):
+        run(LancePublishOperator, staged=staged, partition_by="day")
+    assert hive.ids() == [0, 1, 2]
+
+
+def test_an_ingestion_without_rows_has_no_partitions(run: Run, hive: Maintained) -> None:
+    given = {"table": hive.id, "source": lambda spark: rows(spark, 0, 0), "idempotency_key": "none"}
+    staged, _ = run(LanceSparkIngestOperator, **given, publish=False)
+
+    _, event = run(LancePublishOperator, staged=staged, partition_by="id")
+
+    assert (event["version"], event["partitions"]) == (1, [])
+
+
 def test_a_discarded_version_is_not_published(run: Run, hive: Maintained, staged: dict[str, Any]) -> None:
     discarded, event = run(LanceDiscardOperator, staged=staged)
     again, _ = run(LanceDiscardOperator, staged=staged)

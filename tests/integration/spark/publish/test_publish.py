@@ -2,16 +2,17 @@
 
 import os
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import lance
+import pyarrow as pa
 import pytest
 from lance_namespace.errors import (
     InvalidInputError,
     InvalidTableStateError,
-    LanceNamespaceError,
     TableVersionNotFoundError,
 )
 
@@ -19,7 +20,7 @@ from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.spark import (
     WriteOptions,
     WriteResult,
-    add_columns,
+    delete_rows,
     discard_version,
     publish_version,
     read_table,
@@ -30,7 +31,7 @@ from airflow_provider_lancens.spark.maintenance import clean_up_versions, compac
 from airflow_provider_lancens.spark.maintenance.restore import restore_version
 from airflow_provider_lancens.spark.publish import publish_version as publishing
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
-from tests.integration.spark.maintenance.conftest import Maintained, on, rows
+from tests.integration.spark.maintenance.conftest import Maintained, by_path_alone, on, rows
 from tests.integration.spark.row_ids import BOTH_KINDS
 
 EVERYWHERE = on("hive", "on_glue")
@@ -190,17 +191,51 @@ def test_new_rows_are_published_after_an_overwrite_and_again_after_a_restore(tab
     assert table.ids() == [0, 1, 2, 3, 4]
 
 
-@on("stored")
-def test_new_rows_are_not_published_into_other_columns(table: Maintained) -> None:
-    table.write(rows(table.spark, 0, 3).select("id"))
-    add_columns(table.spec, table.id, expressions={"word": "'a'"})
+@by_path_alone
+def test_new_rows_are_published_whatever_others_did_to_other_columns(table: Maintained) -> None:
+    table.write(rows(table.spark, 0, 3))
     staged = stage(table, 3, 5)
-    restore_version(table.spec, table.id, 1)
-    add_columns(table.spec, table.id, expressions={"name": "'b'"})  # by the same field id
+    table.by_path.add_columns({"note": "concat(word, '!')"})
+    delete_rows(table.spec, table.id, "id = 0")
+    table.by_path.cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False)
 
-    with pytest.raises(LanceNamespaceError, match=r"nothing was committed|can't be published any more"):
+    publish(table, staged)
+
+    assert words(table) == {number: f"word {number}" for number in range(1, 5)}
+
+
+def _overwrite(table: Maintained) -> None:
+    other = pa.table({"word": ["a"], "id": pa.array([9], pa.int64())})
+    lance.write_dataset(other, table.by_path.uri, mode="overwrite")
+    table.by_path.cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False)
+
+
+def _restore(table: Maintained) -> None:
+    restore_version(table.spec, table.id, 1)
+    table.by_path.add_columns({"name": "'b'"})
+
+
+def _drop_and_compact(table: Maintained) -> None:
+    table.write(rows(table.spark, 6, 7))
+    table.by_path.drop_columns(["word"])
+    table.by_path.optimize.compact_files()
+    table.by_path.add_columns({"name": "'b'"})
+
+
+@by_path_alone
+@pytest.mark.parametrize("others", [_overwrite, _restore, _drop_and_compact])
+def test_new_rows_are_not_published_into_columns_that_have_the_ids_of_theirs(
+    table: Maintained, others: Callable[[Maintained], None]
+) -> None:
+    table.write(rows(table.spark, 0, 3).select("id"))
+    table.by_path.add_columns({"word": "'a'"})
+    staged = stage(table, 3, 5)
+    others(table)
+    before = table.by_path.to_table()
+
+    with pytest.raises(InvalidTableStateError, match="can't be published any more; discard it"):
         publish(table, staged)
-    assert table.ids() == [0, 1, 2]
+    assert table.by_path.to_table() == before
 
 
 @on("stored")

@@ -33,6 +33,7 @@ from airflow_provider_lancens.spark import (
     find_release_set,
     move_release_set,
 )
+from airflow_provider_lancens.spark.maintenance.restore import restore_version
 from airflow_provider_lancens.spark.release_sets.release_tags import ReleaseTags
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 
@@ -89,7 +90,7 @@ class Shop:
     def tags(self, table: str) -> list[int]:
         with resolved_table(self.spec, table) as target:
             dataset = target.open_latest()
-            return [] if dataset is None else sorted(tag["version"] for tag in dataset.tags.list().values())
+            return [] if dataset is None else sorted({tag["version"] for tag in dataset.tags.list().values()})
 
 
 @pytest.fixture(params=["impl", pytest.param("storage", marks=pytest.mark.long)])
@@ -148,6 +149,42 @@ def test_releases_are_counted_whatever_else_is_committed_to_the_set(shop: Shop) 
     shop.release(2)
 
     assert [shop.tags(table) for table in shop.tables] == [[1, 2], [1, 2]]
+
+
+def test_a_restored_release_is_kept_from_clean_ups(shop: Shop) -> None:
+    for version in (1, 2, 3):
+        shop.release(version)
+    restore_version(shop.spec, shop.daily, 1)
+    assert shop.release(3) == 5
+
+    assert [shop.tags(table) for table in shop.tables] == [[1, 3], [1, 3]]
+
+
+def test_a_refused_release_leaves_no_tag(shop: Shop) -> None:
+    orders, customers = shop.tables
+    with pytest.raises(TableVersionNotFoundError):
+        move_release_set(shop.spec, shop.daily, {orders: 1, customers: 9})
+    assert shop.tags(orders) == []
+
+
+def test_a_table_that_cannot_be_read_does_not_fail_a_release(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    orders, customers = shop.tables
+    shop.release(1)
+    with resolved_table(shop.spec, customers) as target:
+        manifests = list(Path(target.dataset.location, "_versions").iterdir())
+    contents = [manifest.read_bytes() for manifest in manifests]
+    for manifest in manifests:
+        manifest.write_bytes(b"unreadable")
+    for version in (1, 2):
+        move_release_set(shop.spec, shop.daily, {orders: version})
+    assert f"tags of table {customers} weren't removed" in caplog.text
+    assert shop.tags(orders) == [1, 2]
+    for manifest, content in zip(manifests, contents, strict=True):
+        manifest.write_bytes(content)
+    move_release_set(shop.spec, shop.daily, {orders: 3})
+    assert shop.tags(customers) == []
 
 
 def test_an_interrupted_release_and_a_dropped_table_leave_no_tag(

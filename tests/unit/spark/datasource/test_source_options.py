@@ -11,9 +11,15 @@ from tests.pyspark_versions import need_data_sources
 
 need_data_sources()
 
-from airflow_provider_lancens.spark import LanceDataSource, NamespaceSpec, WriteOptions
+from airflow_provider_lancens.spark import LanceDataSource, NamespaceSpec, WriteOptions, foreach_batch
 from airflow_provider_lancens.spark.datasource import check_pyspark
-from airflow_provider_lancens.spark.datasource.source_options import ReadConfig, namespace_of, write_request
+from airflow_provider_lancens.spark.datasource.source_options import (
+    ReadConfig,
+    epoch_request,
+    namespace_of,
+    write_request,
+)
+from airflow_provider_lancens.spark.streaming.epochs import epoch_key
 from airflow_provider_lancens.spark.table.version_lookup import WantedVersion
 
 BOUND = NamespaceSpec("dir", {"root": "/lake"})
@@ -112,6 +118,7 @@ def test_an_invalid_read_is_refused(options: dict[str, str], message: str) -> No
         ({"schema_mode": "evolve"}, False, "schema_mode: expected one of strict, merge, overwrite"),
         ({"on": "id", "on_existing_key": "replace"}, False, "not supported for mode 'upsert'"),
         ({"on_existing_key": "perhaps"}, False, "on_existing_key: expected one of skip, replace_if"),
+        ({"query_id": "q"}, False, "unknown: query_id"),
         ({"idempotency_key": " "}, False, "idempotency_key: expected text"),
         ({"enable_stable_row_ids": "1"}, False, "expected true or false, got '1'"),
         ({"vector_columns": "[768]"}, False, "vector_columns: expected a JSON object such as"),
@@ -190,3 +197,14 @@ def test_options_that_spark_itself_sets_for_a_stream_are_accepted() -> None:
         StructType(), overwrite=False
     )
     assert (writer.table, writer.query_id) == ("t", None)
+
+
+def test_an_invalid_id_of_a_query_or_an_epoch_is_refused() -> None:
+    for query_id in ("", " ", 5):
+        with pytest.raises(InvalidInputError, match=r"query_id=.*expected text"):
+            foreach_batch(NamespaceSpec("dir", {}), "t", query_id=query_id)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match=r"query_id=' '.*expected text"):
+        epoch_request({"table": "t", "query_id": " "}, overwrite=False)
+    for epoch in (-1, "5", True):
+        with pytest.raises(InvalidInputError, match=r"epoch=.*expected the number of a micro-batch"):
+            epoch_key("orders", epoch)  # type: ignore[arg-type]
