@@ -50,11 +50,11 @@ class LancePublishOperator(LanceOperator):
                 unavailable.
         """
         from airflow_provider_lancens.lineage.task_lineage import TableWrite
-        from airflow_provider_lancens.operators._spark.ingest_sources import PinnedTable
         from airflow_provider_lancens.operators._spark.partitions import (
             changed_partitions,
             check_partition_column,
         )
+        from airflow_provider_lancens.operators._spark.pinned_inputs import PinnedTable
         from airflow_provider_lancens.operators._spark.result_log import log_result
         from airflow_provider_lancens.spark.publish.publish_version import publish_version
 
@@ -107,7 +107,7 @@ class LanceDiscardOperator(LanceOperator):
             AirflowFailException: there is no such table, or the version is no staged one.
             LanceRetryableError: the metastore or the storage is unavailable.
         """
-        from airflow_provider_lancens.operators._spark.ingest_sources import PinnedTable
+        from airflow_provider_lancens.operators._spark.pinned_inputs import PinnedTable
         from airflow_provider_lancens.spark.publish.publish_version import discard_version
 
         staged = PinnedTable.parse("staged", self.staged)

@@ -126,7 +126,7 @@ class LanceFindReleaseSetOperator(LanceOperator):
             AirflowFailException: there is no such release set or version.
             LanceRetryableError: the metastore or the storage is unavailable.
         """
-        from airflow_provider_lancens.operators._spark.ingest_sources import PinnedTable
+        from airflow_provider_lancens.operators._spark.pinned_inputs import PinnedTable
         from airflow_provider_lancens.spark.release_sets.release_set import find_release_set
 
         wanted: int | None = None
@@ -143,7 +143,7 @@ class LanceFindReleaseSetOperator(LanceOperator):
 
 
 def _versions(tables: Any) -> dict[str, int]:
-    from airflow_provider_lancens.operators._spark.ingest_sources import PinnedTable
+    from airflow_provider_lancens.operators._spark.pinned_inputs import PinnedTable
 
     if isinstance(tables, Mapping):
         tables = [{"table": table, "version": version} for table, version in tables.items()]

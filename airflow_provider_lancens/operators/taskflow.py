@@ -13,7 +13,7 @@ from airflow_provider_lancens.assets.table import LanceTable, note_version
 from airflow_provider_lancens.hooks.airflow_errors import airflow_errors
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.hooks.template_args import parse_mapping, parse_table
-from airflow_provider_lancens.operators._spark.ingest_sources import ChangedRows, PinnedTable
+from airflow_provider_lancens.operators._spark.pinned_inputs import ChangedRows, PinnedTable
 from airflow_provider_lancens.operators._spark.spark_operator import CancellableSparkWork, killable
 from airflow_provider_lancens.operators._spark.write_naming import (
     asked_policy,

@@ -30,12 +30,8 @@ class CommitStep(NamedTuple):
     """The counts of the change, if they depend on `read_version`."""
 
 
-class ChangeConflictError(spec_errors.ConcurrentModificationError):
-    """A change can't be applied to what others committed; `reason` is the message without what to do."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"{reason}; nothing was committed, run it again")
-        self.reason = reason
+RUN_AGAIN = "; nothing was committed, run it again"
+"""The end of the message if a change conflicts with what others committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +110,11 @@ class TableChange:
 
         return CommitStep(LanceOperation.Overwrite(self.schema, list(self.fragments)), read_version)
 
-    def _conflict(self, what: str) -> ChangeConflictError:
+    def _conflict(self, what: str) -> spec_errors.ConcurrentModificationError:
         since = "without a data set" if self.base is None else f"version {self.base}"
-        return ChangeConflictError(f"table {self.table}: {what} since this write began ({since})")
+        return spec_errors.ConcurrentModificationError(
+            f"table {self.table}: {what} since this write began ({since}){RUN_AGAIN}"
+        )
 
 
 class Create(TableChange):

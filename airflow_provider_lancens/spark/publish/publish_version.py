@@ -13,8 +13,8 @@ from airflow_provider_lancens.namespace.storage.missing_files import example_of
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
 from airflow_provider_lancens.spark.commit.table_changes import (
+    RUN_AGAIN,
     Append,
-    ChangeConflictError,
     CommitStep,
     TableChange,
 )
@@ -186,9 +186,10 @@ class StagedChange(TableChange):
         change = self.staged.recipe.change(self.target, self.schema, self.fragments, fields)
         try:
             step = change.apply_to(latest)
-        except ChangeConflictError as error:
+        except spec_errors.ConcurrentModificationError as error:
+            reason = str(error).removesuffix(RUN_AGAIN)
             raise spec_errors.InvalidTableStateError(
-                f"{error.reason}, so that staged version {self.staged.version} can't be published any more; "
+                f"{reason}, so that staged version {self.staged.version} can't be published any more; "
                 "discard it, and write it again"
             ) from error
         if latest is None or not isinstance(change, Append):

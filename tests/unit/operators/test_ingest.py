@@ -8,11 +8,8 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.operators._spark.ingest_sources import (
-    ChangedRows,
-    FunctionOfTask,
-    PinnedTable,
-)
+from airflow_provider_lancens.operators._spark.ingest_sources import FunctionOfTask
+from airflow_provider_lancens.operators._spark.pinned_inputs import ChangedRows, PinnedTable
 from airflow_provider_lancens.operators._spark.write_naming import (
     default_idempotency_key,
     fingerprint_of,

@@ -1,0 +1,20 @@
+"""Staging and publishing of rows with an id and a word."""
+
+from typing import Any
+
+from airflow_provider_lancens.spark import WriteResult, publish_version, read_table, write_table
+from tests.integration.spark.maintenance.conftest import Maintained, rows
+
+
+def stage(table: Maintained, first: int, end: int, **how: Any) -> WriteResult:
+    return write_table(rows(table.spark, first, end), table.spec, table.id, publish=False, **how)
+
+
+def publish(table: Maintained, staged: WriteResult) -> WriteResult:
+    return publish_version(table.spec, table.id, staged.version)
+
+
+def words(table: Maintained, version: int | None = None) -> dict[int, str]:
+    found = read_table(table.spark, table.spec, table.id, version=version).collect()
+    assert len({row["id"] for row in found}) == len(found)
+    return {row["id"]: row["word"] for row in found}
