@@ -10,7 +10,8 @@ from tests.integration.airflow.tables import Table
 
 Start = Callable[..., Any]
 
-pytestmark = pytest.mark.slow
+# Each change runs the examples, and the operators and the sensor as a worker does.
+pytestmark = pytest.mark.long
 
 
 def test_waits_in_every_mode_see_a_version_committed_meanwhile(start: Start, lake: str, table: Table) -> None:

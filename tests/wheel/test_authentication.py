@@ -10,7 +10,8 @@ from tests.servers.kerberos import SERVICE, Kdc, kdc, kerberos_metastore
 from tests.servers.standalone import standalone_metastore
 from tests.wheel.conftest import Installed, on_each_python
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+# Each change installs the wheel alone, and with Spark.
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 USER, PASSWORD = "ana", "open sesame"
 OF_SERVER = {

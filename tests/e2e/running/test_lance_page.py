@@ -100,6 +100,7 @@ def test_a_waiting_task_is_shown_with_what_it_waits_for(
     assert airflow.until(lambda: airflow.ended(WAIT, run_id)) == "success"
 
 
+@pytest.mark.long
 def test_the_chart_and_the_tabs_are_used_by_keyboard(ui: str, page: Any, ingested: tuple[Table, str]) -> None:
     page.goto(address(ui, conn="lake", table=str(ingested[0])))
     chart = page.get_by_role("slider", name="Versions")
@@ -144,7 +145,9 @@ def test_bookmarks_are_shown_with_their_expiry_also_those_that_have_expired(
     assert "unless it is moved, it expires at" in page.get_by_text("timely").get_attribute("title")
 
 
-@pytest.mark.parametrize(("width", "theme"), [(380, "light"), (1600, "dark")])
+@pytest.mark.parametrize(
+    ("width", "theme"), [(380, "light"), pytest.param(1600, "dark", marks=pytest.mark.long)]
+)
 def test_the_page_follows_the_color_mode_and_fits_the_window(
     ui: str, page: Any, ingested: tuple[Table, str], theme: str, width: int
 ) -> None:
@@ -179,6 +182,8 @@ def test_markup_in_a_tables_names_and_values_is_shown_as_text(ui: str, page: Any
     assert page.locator("main img, main script").count() == 0
 
 
+# Each change asks the routes without a login, in test_lance_page_access.
+@pytest.mark.long
 def test_a_page_outside_a_login_says_so_and_links_to_it(
     ui: str, browser: Any, airflow: RunningAirflow
 ) -> None:

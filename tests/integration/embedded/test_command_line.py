@@ -34,6 +34,7 @@ def test_a_killed_command_leaves_no_server_and_no_lock(tmp_path: Path, database:
             assert database in list_databases(successor.uri)
 
 
+@pytest.mark.long
 def test_the_command_exits_with_a_message_when_the_server_dies(tmp_path: Path) -> None:
     with serving(tmp_path) as command:
         os.kill(command.server_pid, signal.SIGKILL)

@@ -21,7 +21,7 @@ from tests.servers.releases import hms_2
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-SIZES = {"small": 300, "large": 3000}
+SIZES = {"small": 300, "large": 1500}
 DATABASES = 300
 LIMIT = 100
 NAMES, READ = "get_table_names_by_filter", "get_table_objects_by_name_req"

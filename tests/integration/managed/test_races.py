@@ -50,6 +50,7 @@ def test_writers_killed_at_each_commit_step_lose_and_duplicate_nothing(
         race.check()
 
 
+@pytest.mark.long  # each change kills them at each step
 def test_writers_killed_at_random_lose_and_duplicate_nothing(
     glue_s3: Lake, database: str, tmp_path: Path
 ) -> None:

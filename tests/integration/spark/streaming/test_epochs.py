@@ -16,6 +16,9 @@ only_managed = pytest.mark.parametrize("managed_by", ["impl"], indirect=True)
 mostly_managed = pytest.mark.parametrize(
     "managed_by", ["impl", pytest.param("storage", marks=pytest.mark.long)], indirect=True
 )
+mostly_by_function = pytest.mark.parametrize(
+    "either", [pytest.param("format", marks=pytest.mark.long), "foreach_batch"], indirect=True
+)
 
 
 def version(stream: Stream) -> int:
@@ -68,6 +71,7 @@ def test_a_checkpoint_that_is_older_than_the_table_writes_no_row_twice(either: S
 
 
 @only_managed
+@mostly_by_function
 def test_an_older_checkpoint_whose_epochs_have_other_rows_is_refused(either: Stream) -> None:
     for number in range(4):
         either.add((number, 0.0))

@@ -82,7 +82,7 @@ class Queries:
 MANY = pytest.param(1000, 60, marks=[pytest.mark.long, pytest.mark.timeout(7200)])
 
 
-@pytest.mark.parametrize(("epochs", "most"), [(5, 3), MANY])
+@pytest.mark.parametrize(("epochs", "most"), [(3, 2), MANY])
 def test_every_row_is_written_once(
     metastore: MetastoreServer, database: str, tmp_path: Path, epochs: int, most: int
 ) -> None:

@@ -52,6 +52,7 @@ def consumer(spark: SparkSession, spec: NamespaceSpec, table: str, tmp_path: Pat
 
 
 @both
+@pytest.mark.long  # each change streams a table into another one
 def test_the_table_is_read_first_and_then_what_is_appended(consumer: Consumer) -> None:
     consumer.write(0, 5, files=2)
     consumer.write(5, 7)
@@ -101,6 +102,7 @@ def test_a_stream_starts_after_a_version_and_reads_some_columns(consumer: Consum
 
 
 @only_managed
+@pytest.mark.long  # each change runs test_appended_stream
 def test_changes_that_are_no_appends_fail_the_stream_or_are_passed_over(consumer: Consumer) -> None:
     consumer.write(0, 3)
     consumer.read()

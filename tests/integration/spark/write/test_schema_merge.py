@@ -216,6 +216,7 @@ def test_dates_and_vectors_are_converted_as_without_merging(
 
 
 @has_data_sources
+@pytest.mark.long
 def test_the_data_source_merges_too(
     spark: SparkSession, spec: NamespaceSpec, table: str, write: Write
 ) -> None:
