@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +19,7 @@ from airflow_provider_lancens.spark.table.history import data_changed
 if TYPE_CHECKING:
     import pyarrow as pa
     from lance import FragmentMetadata, LanceDataset
+    from lance.schema import LanceSchema
 
 
 class CommitStep(NamedTuple):
@@ -42,8 +43,8 @@ class TableChange:
     base: int | None
     schema: pa.Schema
     fragments: Sequence[FragmentMetadata] = field(repr=False)
-    fields: Mapping[int, str] | None = field(default=None, kw_only=True, repr=False)
-    """The columns and nested fields of `base`, see `described_fields`; None if it doesn't matter."""
+    written_for: LanceSchema | None = field(default=None, kw_only=True, repr=False)
+    """The columns of `base` with their field ids, to which the files refer; None if there was no data set."""
 
     def apply_to(self, latest: LanceDataset | None) -> CommitStep:
         """Return the operation that applies the change to the latest version.
@@ -88,7 +89,9 @@ class TableChange:
 
     def _changed_fields(self, latest: LanceDataset) -> list[str]:
         """Return the written fields of `base` whose ids are those of fields with other names or types."""
-        before, after = self.fields or {}, described_fields(latest.lance_schema.fields())
+        if self.written_for is None or self.written_for == latest.lance_schema:
+            return []
+        before, after = (described_fields(one.fields()) for one in (self.written_for, latest.lance_schema))
         return [before[one] for one in self._written_ids & before.keys() if before[one] != after.get(one)]
 
     @property

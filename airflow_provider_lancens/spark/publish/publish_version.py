@@ -23,7 +23,6 @@ from airflow_provider_lancens.spark.keys import KeyedCommit, KeyLookup, key_of, 
 from airflow_provider_lancens.spark.options import WriteRequest, WriteResult
 from airflow_provider_lancens.spark.publish.staged_versions import StagedVersion, open_staged
 from airflow_provider_lancens.spark.table.described_columns import describe_columns
-from airflow_provider_lancens.spark.table.field_ids import described_fields
 from airflow_provider_lancens.spark.table.history import read_transaction, transactions
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 
@@ -182,8 +181,8 @@ class StagedChange(TableChange):
         """
         if latest is not None and latest.version == self.base and self._is_whole():
             return CommitStep(self.staged.transaction.operation, latest.version)
-        fields = described_fields(self.target.open(self.staged.version).lance_schema.fields())
-        change = self.staged.recipe.change(self.target, self.schema, self.fragments, fields)
+        columns = self.target.open(self.staged.version).lance_schema
+        change = self.staged.recipe.change(self.target, self.schema, self.fragments, columns)
         try:
             step = change.apply_to(latest)
         except spec_errors.ConcurrentModificationError as error:

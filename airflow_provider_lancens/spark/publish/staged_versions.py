@@ -8,7 +8,7 @@ change, it is to be published.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
@@ -29,6 +29,7 @@ from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 if TYPE_CHECKING:
     from lance import FragmentMetadata, Transaction
+    from lance.schema import LanceSchema
 
     from airflow_provider_lancens.namespace.storage.table_files import StoredFile
 
@@ -85,18 +86,18 @@ class Recipe:
         target: ResolvedTable,
         schema: pa.Schema,
         fragments: Sequence[FragmentMetadata],
-        fields: Mapping[int, str],
+        written_for: LanceSchema,
     ) -> TableChange:
-        """Return the change that adds these fragments, which have these fields, to a table."""
+        """Return the change that adds fragments, which were written for these columns, to a table."""
         table = str(target.id)
         if self.condition is not None:
-            return ReplaceWhere(table, self.base, schema, fragments, self.condition, fields=fields)
+            return ReplaceWhere(table, self.base, schema, fragments, self.condition, written_for=written_for)
         if self.mode == "upsert":
             columns = pa.schema([schema.field(name) for name in self.on])
             keys = read_keys(target.dataset, fragments, columns, None, table)
-            return Upsert(table, self.base, schema, fragments, keys, self.compared, fields=fields)
+            return Upsert(table, self.base, schema, fragments, keys, self.compared, written_for=written_for)
         kind = Append if self.mode == "append" else Overwrite
-        return kind(table, self.base, schema, fragments, fields=fields)
+        return kind(table, self.base, schema, fragments, written_for=written_for)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,8 @@ def move_release_set(
     """Make versions of several tables those of a release set, in one commit.
 
     A release set is a declared table with a row for each of its tables, and each of its versions is one
-    release: a reader sees all of the versions or none. They are tagged, so that clean-ups keep them.
+    release: a reader sees all of the versions or none. They are tagged, and so is the version of the set, so
+    that clean-ups keep them.
 
     Args:
         namespace: the namespace of all these tables, or a `NamespaceSpec` to connect from.

@@ -5,7 +5,7 @@ The two phases may run in different driver processes. How the executors are run 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Self
@@ -32,7 +32,6 @@ from airflow_provider_lancens.spark.publish.staged_versions import Recipe
 from airflow_provider_lancens.spark.read.table_reader import check_filter
 from airflow_provider_lancens.spark.table.dataset_ref import small_manifest
 from airflow_provider_lancens.spark.table.described_columns import describe_columns
-from airflow_provider_lancens.spark.table.field_ids import described_fields
 from airflow_provider_lancens.spark.write.column_names import check_columns
 from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
 from airflow_provider_lancens.spark.write.files.sql_predicate import parse_predicate
@@ -42,6 +41,7 @@ from airflow_provider_lancens.spark.write.schema_overwrite import overwrite_mism
 
 if TYPE_CHECKING:
     from lance import FragmentMetadata, LanceDataset
+    from lance.schema import LanceSchema
 
     from airflow_provider_lancens.spark.commit.write_lease import WriteLease
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
@@ -63,8 +63,8 @@ class WritePlan:
     """The newest version when it was planned; None if there was no data set."""
     task: WriteTask
     """The task for the executors."""
-    fields: Mapping[int, str] | None = None
-    """The columns and nested fields of `base`, by their ids."""
+    written_for: LanceSchema | None = None
+    """The columns of `base` with their field ids."""
 
     @classmethod
     def of(cls, lookup: KeyLookup, columns: Columns) -> Self:
@@ -96,7 +96,7 @@ class WritePlan:
             kind=kind,
             base=None if base is None else base.version,
             task=task,
-            fields=None if base is None else described_fields(base.lance_schema.fields()),
+            written_for=None if base is None else base.lance_schema,
         )
 
     def commit(
@@ -136,7 +136,7 @@ class WritePlan:
             base=self.base,
             schema=self.task.schema,
             fragments=fragments,
-            fields=self.fields,
+            written_for=self.written_for,
         )
         if not self.request.publish:
             return stage(target, self.write, change, counts, self._recipe(change), lease)

@@ -205,7 +205,7 @@ def test_an_invalid_tag_or_version_fails_without_retry(run: Run, table: Table) -
         run(LanceTagVersionOperator, table=str(table), version=1, tag="a:run")
 
 
-def test_releasing_a_tag_of_a_missing_table_does_nothing(run: Run, table: Table) -> None:
+def test_deleting_a_tag_of_a_missing_table_does_nothing(run: Run, table: Table) -> None:
     assert run(LanceDeleteTagOperator, table=str(table), tag="a-run")["deleted"] is False
     with pytest.raises(AirflowFailException, match="has no such tag"):
         run(LanceDeleteTagOperator, table=str(table), tag="a-run", if_missing="fail")

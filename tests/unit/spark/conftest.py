@@ -13,7 +13,6 @@ from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Commi
 from airflow_provider_lancens.spark.commit.table_changes import KINDS, TableChange
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
-from airflow_provider_lancens.spark.table.field_ids import described_fields
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from airflow_provider_lancens.spark.table.storage_versions import StorageVersions
 
@@ -43,8 +42,8 @@ def prepare(target: ResolvedTable, mode: str, rows: pa.Table = ROWS) -> TableCha
         rows, base if appends else target.dataset.location, mode="append" if appends else "overwrite"
     )
     version = None if base is None else base.version
-    fields = None if base is None else described_fields(base.lance_schema.fields())
-    return KINDS[mode](str(target.id), version, rows.schema, fragments, fields=fields)
+    columns = None if base is None else base.lance_schema
+    return KINDS[mode](str(target.id), version, rows.schema, fragments, written_for=columns)
 
 
 @pytest.fixture

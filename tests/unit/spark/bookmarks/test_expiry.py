@@ -105,7 +105,7 @@ def test_moving_an_expired_bookmark_makes_it_live_again(overdue: Orders) -> None
     assert (found.version, found.is_expired) == (4, True)
 
 
-def test_releasing_an_expired_bookmark_forgets_it(overdue: Orders) -> None:
+def test_deleting_an_expired_bookmark_forgets_it(overdue: Orders) -> None:
     overdue.clean_up()
 
     assert delete_bookmark(overdue.namespace, "orders", NAME)
