@@ -205,10 +205,8 @@ class SparkLake:
             idempotency_key = self._default_key(name)
             fingerprint = fingerprint or fingerprint_of(self._read, *conditions(replace_where))
         with airflow_errors(f"writing table {name!r} through connection {self._hook.lance_conn_id!r}"):
-            policy, execution_id = (
-                asked_policy(on_existing_key, self._context),
-                execution_id_of(self._context),
-            )
+            policy = asked_policy(on_existing_key, self._context)
+            execution_id = execution_id_of(self._context)
             request = WriteRequest(
                 *(mode, idempotency_key, fingerprint, policy, on, layout, execution_id),
                 schema_mode=schema_mode,

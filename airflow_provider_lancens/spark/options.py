@@ -22,8 +22,13 @@ DEFAULT_ROWS_PER_FILE = 1024 * 1024
 """Lance's default."""
 
 
+def is_whole_number(value: object, *, at_least: int) -> bool:
+    """Return whether a value is an integer of at least so much; a bool is none."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= at_least
+
+
 def _check_positive(name: str, value: object) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+    if not is_whole_number(value, at_least=1):
         raise ValueError(f"{name}: expected a whole number of at least 1, got {value!r}")
 
 

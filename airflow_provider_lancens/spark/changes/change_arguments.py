@@ -10,6 +10,7 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt
 from airflow_provider_lancens.spark.changes.row_images import LABELS
+from airflow_provider_lancens.spark.options import is_whole_number
 from airflow_provider_lancens.spark.read.table_reader import check_filter
 from airflow_provider_lancens.spark.table.field_ids import described_fields
 
@@ -25,7 +26,7 @@ def check_range(target: ResolvedTable, after_version: int, version: int) -> None
     Raises:
         InvalidInputError: (13) it isn't, or it is staged.
     """
-    if not isinstance(after_version, int) or isinstance(after_version, bool) or after_version < 0:
+    if not is_whole_number(after_version, at_least=0):
         problem = "is no version; expected an int of at least 0, or None"
     elif is_detached(after_version) and after_version != version:
         problem = "is a staged version, which no version follows; pass the one that it was published as"
@@ -34,6 +35,22 @@ def check_range(target: ResolvedTable, after_version: int, version: int) -> None
     else:
         return
     raise spec_errors.InvalidInputError(f"table {target.id}: after_version={after_version!r} {problem}")
+
+
+def check_precedes(target: ResolvedTable, after_version: int, newest: LanceDataset) -> None:
+    """Check that a staged version follows the older one: otherwise its row ids are others' rows there.
+
+    Raises:
+        InvalidInputError: (13) it was staged onto a version before that.
+    """
+    if not is_detached(newest.version):
+        return
+    transaction = newest.read_transaction(newest.version)
+    if transaction is not None and after_version > transaction.read_version:
+        raise spec_errors.InvalidInputError(
+            f"table {target.id}: after_version={after_version}: version {newest.version} was staged "
+            f"onto version {transaction.read_version}; expected that version or an older one"
+        )
 
 
 def check_labels(target: ResolvedTable, schema: pa.Schema) -> None:

@@ -17,6 +17,7 @@ from airflow_provider_lancens.spark.changes.appended_rows import (
 from airflow_provider_lancens.spark.changes.change_arguments import (
     check_filter_before,
     check_labels,
+    check_precedes,
     check_range,
 )
 from airflow_provider_lancens.spark.changes.changed_fragments import ChangedFragment, changed_fragments
@@ -114,9 +115,10 @@ def read_changes(
         schema = readable_columns(target, newest, columns)
         check_labels(target, schema)
         read = _Read(spark, target, newest, schema, filter)
-        if after_version is None or (after_version == 0 and after_version is not False):
+        if after_version is not None:
+            check_range(target, after_version, version)
+        if not after_version:
             return read.everything(INSERT)
-        check_range(target, after_version, version)
         try:
             return read.changes(_opened(target, after_version))
         except (spec_errors.InvalidInputError, spec_errors.TableVersionNotFoundError):
@@ -160,7 +162,7 @@ class _Read:
         """Return the rows that aren't the same in an older version."""
         if before.version == self.newest.version:
             return self._none()
-        self._check_precedes(before.version)
+        check_precedes(self.target, before.version, self.newest)
         if not (before.has_stable_row_ids and self.newest.has_stable_row_ids):
             return self._appended(before.version)
         fields = ids_of(self.newest, self.schema.names)
@@ -170,17 +172,6 @@ class _Read:
         if self.filter is not None:
             check_filter_before(self.target, before, self.newest, self.filter)
         return self._images(before, fragments)
-
-    def _check_precedes(self, after: int) -> None:
-        """Refuse a staged version that does not follow the older one: its row ids are others' rows there."""
-        if not is_detached(self.newest.version):
-            return
-        transaction = self.newest.read_transaction(self.newest.version)
-        if transaction is not None and after > transaction.read_version:
-            raise spec_errors.InvalidInputError(
-                f"table {self.target.id}: after_version={after}: version {self.newest.version} was staged "
-                f"onto version {transaction.read_version}; expected that version or an older one"
-            )
 
     def _appended(self, after: int) -> DataFrame:
         appended = appended_fragments(self.target, self.newest, after)

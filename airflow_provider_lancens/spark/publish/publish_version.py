@@ -68,7 +68,7 @@ def publish_version(
         # Before the version is opened: a discard removes its manifest, and then looks for leases.
         with acquire_lease(target.dataset).kept_alive(end=True) as lease:
             staged = open_staged(target, version)
-            lookup = _look_up(target, staged)
+            lookup = look_up(target, WriteRequest(idempotency_key=staged.key))
             found = _published_as(lookup, staged)
             outcome = CommitOutcome(found, made_here=False) if found else _publish(lookup, staged, lease)
             target.dataset.manifests.remove(staged.tag)
@@ -111,10 +111,6 @@ def discard_version(namespace: NamespaceSpec | LanceNamespace, table: TableId | 
             files.remove(*staged.files)
     _log.info("table %s: discarded staged version %d", target.id, version)
     return True
-
-
-def _look_up(target: ResolvedTable, staged: StagedVersion) -> KeyLookup:
-    return look_up(target, WriteRequest(idempotency_key=staged.key))
 
 
 def _may_be_published(latest: LanceDataset | None, staged: StagedVersion) -> bool:

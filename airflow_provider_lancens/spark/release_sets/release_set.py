@@ -69,10 +69,10 @@ def move_release_set(
         lookup = look_up(target, request)
         if lookup.earlier is not None:
             return skipped_write(lookup, lookup.earlier)
-        _check(lookup, members, expected_version, allow_older=allow_older)
+        before = _checked(lookup, members, expected_version, allow_older=allow_older)
         tags = ReleaseTags(namespace, target)
         if lookup.latest is not None:
-            tags.repair(lookup.latest)
+            tags.repair(lookup.latest, before)
         # Before the release, so that no clean-up comes in between.
         tags.tag_members(lookup.version + 1, members)
         result = write_rows(MemberRows(members), lookup)
@@ -116,7 +116,10 @@ def _parsed(tables: Mapping[str, int], keep: int) -> dict[str, int]:
         ) from error
 
 
-def _check(lookup: KeyLookup, members: Mapping[str, int], expected: int | None, *, allow_older: bool) -> None:
+def _checked(
+    lookup: KeyLookup, members: Mapping[str, int], expected: int | None, *, allow_older: bool
+) -> dict[str, int]:
+    """Return the members of the last release."""
     target = lookup.target
     if expected is not None and lookup.version != expected:
         raise spec_errors.ConcurrentModificationError(
@@ -124,11 +127,12 @@ def _check(lookup: KeyLookup, members: Mapping[str, int], expected: int | None, 
             "nothing was released"
         )
     if lookup.latest is None:
-        return
+        return {}
     before = read_members(lookup.latest, target.id)
     older = sorted(table for table, version in members.items() if version < before.get(table, 0))
     if older and not allow_older:
         raise _is_older(target, lookup.version, older[0], before[older[0]], members[older[0]])
+    return before
 
 
 def _is_older(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -64,13 +64,13 @@ class ReleaseTags:
         """Tag a version of the release set."""
         set_tag(released, f"{self._beginning}.{released.version}", released.version)
 
-    def repair(self, latest: LanceDataset) -> None:
-        """Tag the last release, unless it is tagged.
+    def repair(self, latest: LanceDataset, members: Mapping[str, int]) -> None:
+        """Tag the last release, which has these members, unless it is tagged.
 
         It isn't if whoever made it was interrupted, or if the release set was restored to an older release,
         whose tags are about to be removed. Other commits, such as a compaction, don't change the members.
         """
-        tagged, members = self._releases(latest), self._members(latest.version)
+        tagged = self._releases(latest)
         if tagged and self._members(tagged[max(tagged)]) == members:
             return
         for table, version in members.items():
@@ -98,7 +98,8 @@ class ReleaseTags:
         try:
             with resolved_table(self.namespace, table) as target:
                 dataset = target.open_latest()
-                for number, tag in _numbered(dataset, rf"{self._beginning}\.(\d+)\.[0-9a-f]+"):
+                tags = {} if dataset is None else list_tags(dataset)
+                for number, tag in _numbered(tags, rf"{self._beginning}\.(\d+)\.[0-9a-f]+"):
                     if number <= limit and dataset is not None:
                         delete_tag(dataset, tag)
         except spec_errors.TableNotFoundError:
@@ -111,8 +112,8 @@ class ReleaseTags:
     def _releases(self, latest: LanceDataset) -> dict[int, int]:
         """Return the version of the release set of each tagged release, by the release's number."""
         tags = list_tags(latest)
-        numbered = _numbered(latest, rf"{self._beginning}\.(\d+)")
-        return {number: int(tags[tag]["version"]) for number, tag in numbered if tag in tags}
+        numbered = _numbered(tags, rf"{self._beginning}\.(\d+)")
+        return {number: int(tags[tag]["version"]) for number, tag in numbered}
 
     def _members(self, version: int) -> dict[str, int]:
         return read_members(self.target.open(version), self.target.id)
@@ -123,8 +124,8 @@ class ReleaseTags:
         return f"{_PREFIX}.{_digest((str(self.target.id), self.target.dataset.location))}"
 
 
-def _numbered(dataset: LanceDataset | None, pattern: str) -> Iterator[tuple[int, str]]:
-    for name in [] if dataset is None else list(list_tags(dataset)):
+def _numbered(tags: Iterable[str], pattern: str) -> Iterator[tuple[int, str]]:
+    for name in tags:
         if found := re.fullmatch(pattern, name):
             yield int(found[1]), name
 

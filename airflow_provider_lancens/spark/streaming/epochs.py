@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.spark.options import is_whole_number
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +31,7 @@ def epoch_key(query_id: str, epoch: int) -> str:
         InvalidInputError: (13) the id is blank or no text, or the number isn't one.
     """
     check_query_id(query_id)
-    if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0:
+    if not is_whole_number(epoch, at_least=0):
         raise spec_errors.InvalidInputError(
             f"epoch={epoch!r}: expected the number of a micro-batch, as Spark passes it"
         )

@@ -17,6 +17,7 @@ from airflow_provider_lancens.namespace.storage.object_store import VERSIONS, de
 from airflow_provider_lancens.namespace.storage.vended_options import EXPIRES_AT, VendedOptions
 from airflow_provider_lancens.namespace.table_properties import WRITES
 from airflow_provider_lancens.spark.executor_failures import storage_failures
+from airflow_provider_lancens.spark.options import is_whole_number
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, VersionAuthority
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class ResolvedTable:
             TableVersionNotFoundError: (11) it doesn't.
             InvalidInputError: (13) it is no version's number.
         """
-        if not isinstance(version, int) or isinstance(version, bool) or version < 0:
+        if not is_whole_number(version, at_least=0):
             raise spec_errors.InvalidInputError(
                 f"table {self.id}: version={version!r} is no version; expected an int of at least 1"
             )
