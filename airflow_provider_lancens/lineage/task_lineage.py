@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_lancens.hooks.lance_hook import LanceHook
     from airflow_provider_lancens.spark.compute.compute_options import ComputeResult
-    from airflow_provider_lancens.spark.options import WriteRequest, WriteResult
+    from airflow_provider_lancens.spark.options import WriteRequest
+    from airflow_provider_lancens.spark.results import WriteResult
     from airflow_provider_lancens.spark.streaming.write_available import StreamResult
 
 _PROVIDER = "airflow.providers.openlineage"

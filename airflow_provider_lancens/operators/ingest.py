@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.operators._spark.ingest_sources import IngestSource, Source
     from airflow_provider_lancens.spark.file_source import FileSource
     from airflow_provider_lancens.spark.keys import KeyLookup
-    from airflow_provider_lancens.spark.options import WriteResult
+    from airflow_provider_lancens.spark.results import WriteResult
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 

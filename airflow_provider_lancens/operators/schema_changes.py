@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
 
     from airflow_provider_lancens.identifiers import TableId
-    from airflow_provider_lancens.spark.options import SchemaResult
+    from airflow_provider_lancens.spark.results import SchemaResult
 
 
 class _LanceSchemaOperator(LanceOperator):

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.datasource import LanceDataSource, lance_data_source
     from airflow_provider_lancens.spark.file_source import FileSource
     from airflow_provider_lancens.spark.maintenance.orphans import Orphans, remove_orphans
-    from airflow_provider_lancens.spark.options import SchemaResult, WriteOptions, WriteResult
+    from airflow_provider_lancens.spark.options import WriteOptions
     from airflow_provider_lancens.spark.publish.publish_version import discard_version, publish_version
     from airflow_provider_lancens.spark.read.table_reader import read_table
     from airflow_provider_lancens.spark.release_sets.release_set import find_release_set, move_release_set
+    from airflow_provider_lancens.spark.results import SchemaResult, WriteResult
     from airflow_provider_lancens.spark.schema.add_columns import add_columns
     from airflow_provider_lancens.spark.schema.alter_columns import alter_columns
     from airflow_provider_lancens.spark.schema.drop_columns import drop_columns
@@ -83,9 +84,9 @@ __getattr__ = lazy_exports(
         "LanceDataSource": "datasource",
         "NamespaceSpec": "table.resolved_table",
         "Orphans": "maintenance.orphans",
-        "SchemaResult": "options",
+        "SchemaResult": "results",
         "WriteOptions": "options",
-        "WriteResult": "options",
+        "WriteResult": "results",
         "add_columns": "schema.add_columns",
         "alter_columns": "schema.alter_columns",
         "compute_column": "compute.compute_column",

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
 
     from airflow_provider_lancens.identifiers import TableId
-    from airflow_provider_lancens.spark.options import WriteResult
+    from airflow_provider_lancens.spark.results import WriteResult
 
 _log = logging.getLogger(__name__)
 

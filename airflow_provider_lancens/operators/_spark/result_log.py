@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_lancens.links import table_page_url
 
 if TYPE_CHECKING:
-    from airflow_provider_lancens.spark.options import WriteResult
+    from airflow_provider_lancens.spark.results import WriteResult
     from airflow_provider_lancens.spark.streaming.write_available import StreamResult
 
 _log = logging.getLogger(__name__)

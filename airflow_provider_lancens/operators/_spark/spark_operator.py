@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_lancens.hooks.spark_connection import SparkDeployment
-    from airflow_provider_lancens.spark.options import WriteResult
+    from airflow_provider_lancens.spark.results import WriteResult
     from airflow_provider_lancens.spark.submit.job_script import Job
 
 

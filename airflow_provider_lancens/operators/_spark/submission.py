@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.hooks.spark_connection import SparkDeployment
     from airflow_provider_lancens.identifiers import TableId
     from airflow_provider_lancens.operators._spark.ingest_sources import IngestSource
-    from airflow_provider_lancens.spark.options import WriteRequest, WriteResult
+    from airflow_provider_lancens.spark.options import WriteRequest
+    from airflow_provider_lancens.spark.results import WriteResult
     from airflow_provider_lancens.spark.submit.job_script import Job
     from airflow_provider_lancens.spark.submit.spark_submit import Submission
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_lancens.hooks.template_args import parse_text
-from airflow_provider_lancens.spark.options import ON_EXISTING_KEY, OnExistingKey
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+    from airflow_provider_lancens.spark.options import OnExistingKey
 
 
 ON_EXISTING_KEY_CONF = "lance_on_existing_key"
@@ -42,6 +43,8 @@ def asked_policy(given: OnExistingKey, context: Context) -> OnExistingKey:
     Raises:
         AirflowFailException: the configuration has something else than one of the choices.
     """
+    from airflow_provider_lancens.spark.options import ON_EXISTING_KEY
+
     conf = getattr(context.get("dag_run"), "conf", None) or {}
     asked = conf.get(ON_EXISTING_KEY_CONF)
     if isinstance(asked, Mapping):

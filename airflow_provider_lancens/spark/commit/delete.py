@@ -13,8 +13,9 @@ from airflow_provider_lancens.spark.commit.row_deletions import RowDeletions
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyLookup, look_up
-from airflow_provider_lancens.spark.options import OnExistingKey, WriteRequest, WriteResult
+from airflow_provider_lancens.spark.options import OnExistingKey, WriteRequest
 from airflow_provider_lancens.spark.read.table_reader import check_filter
+from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 
 if TYPE_CHECKING:

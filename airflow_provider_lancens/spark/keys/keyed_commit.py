@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from airflow_provider_lancens.spark.keys.restored_versions import RESTORES_RECORDED
-from airflow_provider_lancens.spark.options import OnExistingKey, WriteResult
+from airflow_provider_lancens.spark.options import OnExistingKey
+from airflow_provider_lancens.spark.results import WriteResult
 
 if TYPE_CHECKING:
     from lance import Transaction

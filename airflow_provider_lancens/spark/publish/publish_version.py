@@ -20,8 +20,9 @@ from airflow_provider_lancens.spark.commit.table_changes import (
 )
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease, leases_of
 from airflow_provider_lancens.spark.keys import KeyedCommit, KeyLookup, key_of, look_up
-from airflow_provider_lancens.spark.options import WriteRequest, WriteResult
+from airflow_provider_lancens.spark.options import WriteRequest
 from airflow_provider_lancens.spark.publish.staged_versions import StagedVersion, open_staged
+from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.described_columns import describe_columns
 from airflow_provider_lancens.spark.table.history import read_transaction, transactions
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table

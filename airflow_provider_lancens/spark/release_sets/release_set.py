@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
 from airflow_provider_lancens.spark.keys import KeyLookup, look_up
-from airflow_provider_lancens.spark.options import WriteRequest, WriteResult
+from airflow_provider_lancens.spark.options import WriteRequest
 from airflow_provider_lancens.spark.read.table_reader import open_version
 from airflow_provider_lancens.spark.release_sets.member_rows import MemberRows, read_members
 from airflow_provider_lancens.spark.release_sets.release_tags import ReleaseTags
+from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.write.pipeline import skipped_write, write_rows
 

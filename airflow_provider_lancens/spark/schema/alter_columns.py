@@ -12,7 +12,7 @@ import pyarrow as pa
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.commit.schema_commits import SchemaStep
-from airflow_provider_lancens.spark.options import SchemaResult
+from airflow_provider_lancens.spark.results import SchemaResult
 from airflow_provider_lancens.spark.schema.add_columns import type_of
 from airflow_provider_lancens.spark.schema.alterations import alter, file_format
 from airflow_provider_lancens.spark.schema.column_changes import (

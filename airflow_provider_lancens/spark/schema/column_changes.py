@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.commit.schema_commits import SchemaCommits, SchemaStep
-from airflow_provider_lancens.spark.options import SchemaResult
+from airflow_provider_lancens.spark.results import SchemaResult
 from airflow_provider_lancens.spark.schema.alterations import indices_over
 from airflow_provider_lancens.spark.schema.merge_plan import Path, shown
 from airflow_provider_lancens.spark.table.described_columns import describe_columns

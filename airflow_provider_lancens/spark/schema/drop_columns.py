@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.commit.schema_commits import SchemaStep
-from airflow_provider_lancens.spark.options import SchemaResult
+from airflow_provider_lancens.spark.results import SchemaResult
 from airflow_provider_lancens.spark.schema.column_changes import PlannedChange, change_columns, check_indices
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
 

@@ -14,8 +14,8 @@ from airflow_provider_lancens.spark.options import (
     WhenMatched,
     WriteOptions,
     WriteRequest,
-    WriteResult,
 )
+from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.streaming.epochs import (
     check_query_id,
     check_same_rows,

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.spark.options import WriteRequest, WriteResult
+from airflow_provider_lancens.spark.options import WriteRequest
+from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.session.handles import from_another_thread, is_remote
 from airflow_provider_lancens.spark.streaming.foreach_batch import write_epoch
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table

@@ -15,7 +15,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from airflow_provider_lancens.spark.options import WriteOptions, WriteRequest, WriteResult
+from airflow_provider_lancens.spark.options import WriteOptions, WriteRequest
+from airflow_provider_lancens.spark.results import WriteResult
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,8 +15,9 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.keys import KeyAttempts, KeyedCommit, KeyLookup, confirm_unknown, look_up
-from airflow_provider_lancens.spark.options import OnExistingKey, WriteRequest, WriteResult
+from airflow_provider_lancens.spark.options import OnExistingKey, WriteRequest
 from airflow_provider_lancens.spark.publish.staged_versions import find_staged
+from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 from airflow_provider_lancens.spark.write.compared_rows import compared_rows, frame_rows, stored_columns
 from airflow_provider_lancens.spark.write.deleted_keys import collect_keys

@@ -15,8 +15,8 @@ from airflow_provider_lancens.spark.options import (
     WhenMatched,
     WriteOptions,
     WriteRequest,
-    WriteResult,
 )
+from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 from airflow_provider_lancens.spark.write.pipeline import write_rows
 from airflow_provider_lancens.spark.write.row_sources import FrameRows

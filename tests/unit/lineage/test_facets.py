@@ -20,7 +20,8 @@ from airflow_provider_lancens.lineage.task_lineage import (
     TableWrite,
     TaskLineage,
 )
-from airflow_provider_lancens.spark.options import WriteRequest, WriteResult
+from airflow_provider_lancens.spark.options import WriteRequest
+from airflow_provider_lancens.spark.results import WriteResult
 
 ORDERS, PRICES = TableId.parse("sales$orders"), TableId.parse("sales$prices")
 COLUMN = LineageColumn("id", "int64")

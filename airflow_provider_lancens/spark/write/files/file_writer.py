@@ -15,8 +15,8 @@ from airflow_provider_lancens.spark.options import (
     SchemaMode,
     WriteOptions,
     WriteRequest,
-    WriteResult,
 )
+from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 from airflow_provider_lancens.spark.write.files.file_rows import FileRows
 from airflow_provider_lancens.spark.write.pipeline import write_rows
