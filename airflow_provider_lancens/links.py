@@ -41,10 +41,10 @@ def table_page_url(conn_id: str, table: str, version: int | None = None) -> str:
     return _page_url({"conn": conn_id, "table": table, "version": version})
 
 
-def _page_url(asked: Mapping[str, str | int | None]) -> str:
+def _page_url(params: Mapping[str, str | int | None]) -> str:
     from airflow.providers.common.compat.sdk import conf
 
-    given = {name: str(value) for name, value in asked.items() if value is not None}
+    given = {name: str(value) for name, value in params.items() if value is not None}
     query = "&".join(f"{name}={quote(value, safe='')}" for name, value in given.items())
     return f"{(conf.get('api', 'base_url', fallback='') or '').rstrip('/')}/lance/?{query}"
 
@@ -161,5 +161,5 @@ def _in_glue(hook: LanceHook, page: str, **query: str) -> str | None:
     if console is None or console.region is None:  # a catalog belongs to a region
         return None
     catalog = {"catalogId": glue["catalog_id"]} if "catalog_id" in glue else {}
-    asked = urlencode({**query, **catalog})
-    return console.page("/glue/home", f"#/v2/data-catalog/{page}" + (f"?{asked}" if asked else ""))
+    encoded = urlencode({**query, **catalog})
+    return console.page("/glue/home", f"#/v2/data-catalog/{page}" + (f"?{encoded}" if encoded else ""))

@@ -68,8 +68,8 @@ _HIVE_CLIENT_FIELDS = {
 _AUTHENTICATION_FIELDS = {
     "client.auth": {
         "label": "Authentication",
-        "description": "none, kerberos with the ticket of the worker, or plain with the user and password "
-        "above. Default: none.",
+        "description": "none, kerberos with the ticket of the calling process, or plain with the user and "
+        "password above. Default: none.",
         "schema": {"type": ["string", "null"], "enum": ["none", "kerberos", "plain"]},
     },
     "client.kerberos.service-name": {
@@ -84,19 +84,20 @@ _AUTHENTICATION_FIELDS = {
     },
     "client.tls.ca-file": {
         "label": "TLS CA file",
-        "description": "PEM file on each worker with the trusted certificate authorities. Default: those of "
-        "the system.",
+        "description": "PEM file on each worker, triggerer and API server with the trusted certificate "
+        "authorities. Default: those of the system.",
         "schema": _TEXT,
     },
     "client.tls.cert-file": {
         "label": "TLS certificate file",
-        "description": "PEM file on each worker with the client certificate, if the server requires one.",
+        "description": "PEM file on each worker, triggerer and API server with the client certificate, if "
+        "the server requires one.",
         "schema": _TEXT,
     },
     "client.tls.key-file": {
         "label": "TLS key file",
-        "description": "PEM file on each worker with the private key, if the certificate file does not "
-        "contain it.",
+        "description": "PEM file on each worker, triggerer and API server with the private key, if the "
+        "certificate file does not contain it.",
         "schema": _TEXT,
     },
     "client.tls.verify-hostname": {

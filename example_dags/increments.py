@@ -93,7 +93,7 @@ with DAG(
         table=ORDERS,
         version=changes.output["version"],
         tag="revenue",
-        expires_after=timedelta(days=30),  # so that the files aren't kept for ever, should this DAG be gone
+        expires_after=timedelta(days=30),  # so that the files aren't kept if this DAG is deleted
         **given,
     )
     changes >> compute >> move

@@ -1,4 +1,4 @@
-"""Maintenance every hour that starts Spark only when it pays.
+"""Maintenance every hour that starts Spark only when that is due.
 
 The table is the one that `lance_spark_pinned_read` fills: run that first.
 """

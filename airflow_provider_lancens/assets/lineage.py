@@ -25,7 +25,7 @@ _OBJECT_STORES = ("s3", "gs", "abfs", "abfss")
 
 
 class DatasetName(NamedTuple):
-    """A data set of OpenLineage."""
+    """A dataset of OpenLineage."""
 
     namespace: str
     name: str
@@ -35,7 +35,7 @@ def convert_asset_to_openlineage(
     asset: Asset,
     lineage_context: Any,  # noqa: ARG001 - Airflow passes it by this name
 ) -> Dataset | None:
-    """Return the OpenLineage data set of an asset, without a call to the metastore.
+    """Return the OpenLineage dataset of an asset, without a call to the metastore.
 
     Args:
         asset: the asset of a Lance table.
@@ -46,8 +46,8 @@ def convert_asset_to_openlineage(
     """
     from airflow.providers.common.compat.openlineage.facet import Dataset
 
-    asked = LanceTable.parse(asset.uri)
-    named = name_of_table(LanceHook.for_connection(asked.lance_conn_id), asked.table)
+    lance_table = LanceTable.parse(asset.uri)
+    named = name_of_table(LanceHook.for_connection(lance_table.lance_conn_id), lance_table.table)
     return None if named is None else Dataset(namespace=named.namespace, name=named.name)
 
 
@@ -59,7 +59,7 @@ def name_of_table(hook: LanceHook, table: TableId) -> DatasetName | None:
         table: its identifier.
 
     Returns:
-        None if the connection doesn't specify the Glue catalog or region: then the data set can't be
+        None if the connection doesn't specify the Glue catalog or region: then the dataset can't be
         identified with that of other tools.
     """
     endpoint = hook.endpoint_properties()

@@ -75,7 +75,7 @@ def check_triggerer() -> Iterator[Finding]:
         yield Finding(
             "problem",
             "triggerer",
-            f"it {state}, so deferred sensors wait in vain, and watched tables are not polled",
+            f"it {state}, so deferred sensors never resume, and watched tables are not polled",
             "Start `airflow triggerer`, or set deferrable=False on sensors.",
         )
 

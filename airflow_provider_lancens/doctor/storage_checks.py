@@ -44,8 +44,8 @@ def _conditional_writes(files: TableFiles, path: str) -> Finding:
     return Finding(
         "problem",
         "storage",
-        "overwrites a file although it was told to create it: of two commits of one version, both succeed "
-        "and one is lost",
+        "does not support conditional writes: it overwrites an existing file. Two commits of one version "
+        "can both succeed, and one of them is lost",
         "Use a store with conditional writes (If-None-Match), or tables with managed_by=impl.",
     )
 

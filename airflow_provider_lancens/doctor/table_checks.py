@@ -66,16 +66,16 @@ def _check_fragments(subject: str, state: TableState) -> Iterator[Finding]:
     from airflow_provider_lancens.spark.maintenance import CompactionOptions, Thresholds
 
     decision = state.fragmentation(CompactionOptions()).decide(Thresholds(min_small_fragments=20))
-    advice = "Compact it, with LanceMaintainTableOperator." if decision.pays else ""
-    yield Finding("warning" if decision.pays else "ok", subject, decision.reason, advice)
+    advice = "Compact it, with LanceMaintainTableOperator." if decision.is_due else ""
+    yield Finding("warning" if decision.is_due else "ok", subject, decision.reason, advice)
 
 
 def _check_versions(subject: str, state: TableState) -> Iterator[Finding]:
     from airflow_provider_lancens.spark.maintenance import Thresholds
 
     decision = state.old_versions(_WEEK, 1).decide(Thresholds(min_removable_versions=1000))
-    advice = "Clean up its versions, with LanceMaintainTableOperator." if decision.pays else ""
-    yield Finding("warning" if decision.pays else "ok", subject, decision.reason, advice)
+    advice = "Clean up its versions, with LanceMaintainTableOperator." if decision.is_due else ""
+    yield Finding("warning" if decision.is_due else "ok", subject, decision.reason, advice)
 
 
 def _check_leases(subject: str, state: TableState) -> Iterator[Finding]:
@@ -88,5 +88,5 @@ def _check_leases(subject: str, state: TableState) -> Iterator[Finding]:
             "warning",
             subject,
             f"{len(dead)} writes have sent no heartbeat for a day, and left files",
-            "Run LanceRemoveOrphansOperator, or a maintenance with orphans_older_than.",
+            "Run LanceRemoveOrphansOperator, or LanceMaintainTableOperator with orphans_older_than.",
         )

@@ -20,7 +20,8 @@ class Distribution:
         handler_arguments: What its constructor takes after a name and the configuration.
         handler_proxy: The class whose ``getProxy`` makes the handler retry on database errors.
         frees_connections: Whether what a connection's calls opened is freed at its end, as the release's
-            own ``main`` does; False where that can't be had outside of it.
+            own ``main`` does; False if the release offers no way to do
+            that outside ``main``.
         settings: What this release needs beyond the common settings, or instead of them.
     """
 

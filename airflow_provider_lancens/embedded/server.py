@@ -176,7 +176,7 @@ class MetastoreServer:
             record_holder(self.folder, Holder(jvm.pid, os.getpid()))
             with jvm.killed_after(self._start_timeout):
                 self._port = self._serve(jvm)
-                ask(self._port, _ANSWER_TIMEOUT_SECONDS)
+                check_answers(self._port, _ANSWER_TIMEOUT_SECONDS)
             record_holder(self.folder, Holder(jvm.pid, os.getpid(), self.uri))
         except BaseException as error:  # also an interrupt: nothing may be left running
             jvm.kill()
@@ -249,8 +249,8 @@ def require_free_port(port: int) -> None:
             ) from error
 
 
-def ask(port: int, timeout_seconds: float) -> None:
-    """Make one real call to the metastore: the names of its databases.
+def check_answers(port: int, timeout_seconds: float) -> None:
+    """Check that the metastore answers a call: list its databases.
 
     Raises:
         thrift.Thrift.TException: It didn't answer in time, or not as a metastore.

@@ -28,13 +28,13 @@ _STANDARD_FIELDS = {
 _PROPERTY = re.compile(r"property '([^']+)'")
 
 
-def of_connection_type(conn_type: str) -> Callable[[HookClass], HookClass]:
+def hook_of_connection_type(conn_type: str) -> Callable[[HookClass], HookClass]:
     """Set a hook class's names, default connection id and form from the provider metadata."""
-    card = connection_types()[conn_type]
+    metadata = connection_types()[conn_type]
 
     def describe(hook_class: HookClass) -> HookClass:
         hook_class.conn_type = conn_type
-        hook_class.hook_name = card["hook-name"]
+        hook_class.hook_name = metadata["hook-name"]
         hook_class.default_conn_name = f"{conn_type}_default"
         # Airflow 3.1 looks these up on the class itself, not on a parent; later ones read the metadata.
         hook_class.get_ui_field_behaviour = staticmethod(lambda: field_behaviour(conn_type))
@@ -89,7 +89,7 @@ def form_widgets(conn_type: str) -> dict[str, Any]:
 
 
 def _widget(field: Mapping[str, Any]) -> Any:
-    # Airflow 3.1 has WTForms, or mocks it during this call: it is no dependency of this package.
+    # Airflow 3.1 has WTForms, or mocks it during this call: it isn't a dependency of this package.
     wtforms = importlib.import_module("wtforms")
     schema = field["schema"]
     name = {"integer": "IntegerField", "boolean": "BooleanField"}.get(schema["type"][0], "StringField")

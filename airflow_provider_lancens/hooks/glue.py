@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowFailException, mask_secret
 
 from airflow_provider_lancens.hooks.airflow_errors import airflow_errors
-from airflow_provider_lancens.hooks.connection_form import field_name, of_connection_type, read_extra
+from airflow_provider_lancens.hooks.connection_form import field_name, hook_of_connection_type, read_extra
 from airflow_provider_lancens.hooks.lance_hook import LanceHook, read_connection
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _ENDPOINT_FIELDS = ("region", "catalog_id", "endpoint")
 
 
-@of_connection_type("lance_glue")
+@hook_of_connection_type("lance_glue")
 class LanceGlueHook(LanceHook):
     """Lance tables in the AWS Glue Data Catalog: two levels, ``database$table``.
 

@@ -11,7 +11,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException, conf
 from airflow_provider_lancens.hooks.connection_form import (
     connection_types,
     field_name,
-    of_connection_type,
+    hook_of_connection_type,
     read_extra,
 )
 from airflow_provider_lancens.hooks.lance_hook import LanceHook, read_connection
@@ -66,7 +66,7 @@ class LanceHiveHook(LanceHook):
         return {**kerberos, **{key: value for key, value in found.items() if value}}
 
 
-@of_connection_type("lance_hive2")
+@hook_of_connection_type("lance_hive2")
 class LanceHive2Hook(LanceHiveHook):
     """Lance tables in a Hive Metastore 2.x: two levels, ``database$table``.
 
@@ -77,7 +77,7 @@ class LanceHive2Hook(LanceHiveHook):
     namespace_impl = "airflow_provider_lancens.namespace.Hive2Namespace"
 
 
-@of_connection_type("lance_hive3")
+@hook_of_connection_type("lance_hive3")
 class LanceHive3Hook(LanceHiveHook):
     """Lance tables in a Hive Metastore 3.x or 4.x: three levels, ``catalog$database$table``.
 

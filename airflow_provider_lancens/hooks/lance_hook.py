@@ -184,10 +184,10 @@ class LanceHook(BaseHook):
             LanceRetryableError: the metastore or the storage is unavailable; the next poll may succeed.
             AirflowFailException: a permanent error, such as an invalid name or denied access.
         """
-        asked = parse_table(table) if isinstance(table, str) else table
-        with airflow_errors(_POLLING.format(str(asked), self.lance_conn_id)):
+        table_id = parse_table(table) if isinstance(table, str) else table
+        with airflow_errors(_POLLING.format(str(table_id), self.lance_conn_id)):
             namespace = self.get_conn()
-            status = namespace.poll_tables([asked])[asked]
+            status = namespace.poll_tables([table_id])[table_id]
             if isinstance(status, Exception):
                 raise status
             return namespace.read_storage_version(status) if status.needs_listing else status

@@ -1,4 +1,4 @@
-"""Tags, transactions and indices of a table's data set. Lance is imported when first needed."""
+"""Tags, transactions and indices of a table's dataset. Lance is imported when first needed."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def data_changed(hook: LanceHook, table: TableId, since: int) -> bool:
         True also if a clean-up removed the transactions to check: a change must not be missed.
 
     Raises:
-        LanceRetryableError: the data set no longer exists, or the metastore or the storage is unavailable.
+        LanceRetryableError: the dataset no longer exists, or the metastore or the storage is unavailable.
         AirflowFailException: a permanent error, such as denied access.
     """
     from airflow_provider_lancens.spark.table import history
@@ -107,7 +107,7 @@ def index_covers(hook: LanceHook, table: TableId, index: str, rows_of: int, vers
         version: the version of the index.
 
     Raises:
-        LanceRetryableError: the data set no longer exists, or the metastore or the storage is unavailable.
+        LanceRetryableError: the dataset no longer exists, or the metastore or the storage is unavailable.
         AirflowFailException: a permanent error, such as denied access.
     """
     from airflow_provider_lancens.spark.table.index_coverage import covers
@@ -135,5 +135,5 @@ def _open_dataset(
             specified = specified_error(error, f"the location of table {str(table)!r}", secrets)
             if specified is not None:
                 raise specified from None
-            # Lance's error for a missing version, tag or data set.
+            # Lance's error for a missing version, tag or dataset.
             raise missing(f"{attempt}: {redact(str(error), secrets)}") from shareable_cause(error, secrets)

@@ -70,7 +70,7 @@ def parse_text(value: Any) -> str | None:
 
 
 def parse_number(value: Any) -> Any:
-    """Parse a number that a template may have rendered as text; whatever is none is returned unchanged."""
+    """Parse a number that a template may have rendered as text; return any other value unchanged."""
     text = parse_text(value)
     if text is None or not isinstance(value, str):
         return None if text is None else value

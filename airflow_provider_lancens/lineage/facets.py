@@ -1,4 +1,4 @@
-"""Converts what a task read and wrote to OpenLineage's data sets and facets.
+"""Converts what a task read and wrote to OpenLineage's datasets and facets.
 
 Imported only when Airflow's OpenLineage provider asks an operator for them.
 """
@@ -75,16 +75,16 @@ class OperatorFacets:
 def operator_facets(
     lineage: TaskLineage | None, inlets: Sequence[Any] = (), outlets: Sequence[Any] = ()
 ) -> OperatorFacets:
-    """Return the data sets of a task.
+    """Return the datasets of a task.
 
     Args:
         lineage: what it read and wrote.
-        inlets: the task's inlets. Those that name other data sets are returned too, since the provider
+        inlets: the task's inlets. Those that name other datasets are returned too, since the provider
             looks at them only for tasks without any.
         outlets: the task's outlets, likewise.
 
     Returns:
-        No data sets if nothing is known; the provider then reports those of the inlets and outlets.
+        No datasets if nothing is known; the provider then reports those of the inlets and outlets.
     """
     if lineage is None:
         return OperatorFacets()

@@ -1,6 +1,6 @@
 """What a task read and wrote, as plain data that is kept when it has written.
 
-Airflow's OpenLineage provider asks an operator for its data sets in a fork of the task's process, in which
+Airflow's OpenLineage provider asks an operator for its datasets in a fork of the task's process, in which
 Lance is not safe to use. So the columns are read before. Nothing is read if the provider isn't installed, or
 is disabled.
 """

@@ -142,9 +142,9 @@ class StorageConfig:
             storage_options=properties.storage_options(),
         )
 
-    def vended(self, asked: bool | None) -> dict[str, str] | None:
+    def vended(self, requested: bool | None) -> dict[str, str] | None:
         """Return the storage options for a response, given the request's ``vend_credentials``."""
-        wanted = self.vend_credentials if asked is None else asked
+        wanted = self.vend_credentials if requested is None else requested
         return dict(self.storage_options) if wanted and self.storage_options else None
 
 

@@ -1,6 +1,6 @@
 """The specification's errors for those of Lance's core, which converts a namespace's errors to text.
 
-If a namespace raises an error while Lance's core opens a data set or commits through it, the core raises a
+If a namespace raises an error while Lance's core opens a dataset or commits through it, the core raises a
 ValueError such as ``Namespace error: Service unavailable: <message>, src/namespace.rs:1569:18``.
 """
 
@@ -38,7 +38,7 @@ def namespace_error(
 
 @cache
 def _codes() -> dict[str, spec_errors.ErrorCode]:
-    """Return each code by the words with which Lance's core shows it."""
+    """Return each error code by the name that Lance's core prints for it."""
     return {
         code.name.removesuffix("_ERROR").replace("_", " ").capitalize(): code
         for code in spec_errors.ErrorCode

@@ -124,7 +124,7 @@ def foreign_tables_of(texts: Iterable[str], metastore: Metastore) -> ForeignTabl
         metastore: the metastore, whose number of levels each identifier must have.
 
     Raises:
-        InvalidInputError: (13) a text is no table's identifier.
+        InvalidInputError: (13) a text isn't a table's identifier.
     """
     named: set[TableId] = set()
     wanted = metastore.namespace_levels + 1

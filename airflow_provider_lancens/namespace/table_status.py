@@ -16,7 +16,7 @@ class TableStatus:
 
     table: TableId
     location: str | None = None
-    """Root of its data set, an absolute path or a URL; None if the table doesn't exist."""
+    """Root of its dataset, an absolute path or a URL; None if the table doesn't exist."""
     version: int = 0
     """Newest version; 0 if it has none."""
     needs_listing: bool = False

@@ -36,8 +36,8 @@ class LanceFindChangesOperator(LanceOperator):
         table: table identifier, ``database$table``. Templated.
         bookmark: the name of the tag, one for each consumer. Templated.
         if_expired: if the bookmark has expired, ``fail`` fails the task without retries; with ``read_all``,
-            ``previous_version`` is None, so the consumer reads the whole table, and has to replace what it
-            made of rows that are no longer there.
+            ``previous_version`` is None, so the consumer reads the whole table, and must replace its earlier
+            results.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
@@ -79,12 +79,12 @@ class LanceFindChangesOperator(LanceOperator):
         found = (
             f"bookmark={bookmark.name!r} of table {str(table)!r} has expired: it was at version "
             f"{bookmark.version}, last moved at {bookmark.moved_at}, and a clean-up at {bookmark.expired_at} "
-            "ceased to keep that version, so changes after it may be lost"
+            "stopped protecting that version, so changes after it may be lost"
         )
         if self.if_expired == "fail":
             raise AirflowFailException(
-                f"{found}; read the whole table, as with if_expired='read_all', replace what was made of its "
-                "rows before, and move the bookmark with LanceTagVersionOperator to the version that was read"
+                f"{found}; read the whole table, such as with if_expired='read_all', replace the earlier "
+                "results, and move the bookmark with LanceTagVersionOperator to the version that was read"
             )
         self.log.warning("%s; if_expired='read_all': reading the whole table", found)
         return None

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_lancens.hooks.template_args import check_choice, parse_table, parse_text
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators._spark.write_naming import (
-    asked_policy,
     execution_id_of,
+    existing_key_policy,
     idempotency_key,
 )
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
@@ -87,7 +87,7 @@ class LanceDeleteRowsOperator(LanceOperator):
                 table,
                 where,
                 idempotency_key=key,
-                on_existing_key=asked_policy(self.on_existing_key, context),
+                on_existing_key=existing_key_policy(self.on_existing_key, context),
                 execution_id=execution_id_of(context),
             )
             deleted = result.rows if result.committed else None

@@ -11,9 +11,9 @@ from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators._spark.spark_operator import LanceSparkOperator
 from airflow_provider_lancens.operators._spark.write_arguments import write_request
 from airflow_provider_lancens.operators._spark.write_naming import (
-    asked_policy,
     conditions,
     execution_id_of,
+    existing_key_policy,
     fingerprint_of,
     idempotency_key,
 )
@@ -57,8 +57,8 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             ``{"changes": {"table": ..., "previous_version": ..., "version": ...}}``, such as the XCom of a
             sensor, passes the rows that changed after the previous version. Templated.
         op_kwargs: further arguments of `source`. Templated.
-        mode: ``append`` creates the data set if there is none; ``overwrite`` replaces the rows; ``create``
-            fails if there is a data set; ``upsert`` replaces rows by key.
+        mode: ``append`` creates the dataset if there is none; ``overwrite`` replaces the rows; ``create``
+            fails if there is a dataset; ``upsert`` replaces rows by key.
         on: the key columns of an ``upsert``.
         schema_mode: what to do if the rows have other columns than the table: ``strict`` refuses them,
             ``merge`` adds and widens columns of the table, ``overwrite`` lets an ``overwrite`` replace them,
@@ -226,7 +226,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             replace_where=self.replace_where,
             idempotency_key=key,
             fingerprint=fingerprint,
-            on_existing_key=asked_policy(self._request.on_existing_key, context),
+            on_existing_key=existing_key_policy(self._request.on_existing_key, context),
             execution_id=execution_id_of(context),
         )
 

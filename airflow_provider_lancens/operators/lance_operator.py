@@ -101,7 +101,7 @@ class LanceOperator(BaseOperator):
         self._lineage = TaskLineage.noted(self.hook, namespace, write, reads)
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorFacets:
-        """Return the data sets of the task; called by Airflow's OpenLineage provider, in a forked process.
+        """Return the datasets of the task; called by Airflow's OpenLineage provider, in a forked process.
 
         Args:
             task_instance: the task instance; unused, since the operator has kept what it did.

@@ -1,4 +1,4 @@
-"""Operator that does all maintenance of a table, each step only when it pays, for a DAG that runs hourly."""
+"""Operator that does all maintenance of a table, each step only if it is due, for a DAG that runs hourly."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _THRESHOLDS = (
 
 
 class LanceMaintainTableOperator(LanceSparkOperator):
-    """Compact a table, extend its indices and remove its old versions, in this order, where that pays.
+    """Compact a table, extend its indices and remove its old versions, in this order, if that is due.
 
     The thresholds are compared with the metadata of one version, in the task's process. Only if a compaction
     or an index is due, Spark is started, once for both. The log says of each step what was found and why it
@@ -58,7 +58,7 @@ class LanceMaintainTableOperator(LanceSparkOperator):
         table: table identifier, ``database$table``. Templated.
         compaction: fields of `airflow_provider_lancens.spark.maintenance.CompactionOptions`, such as
             ``target_rows_per_fragment``.
-        indices: the indices that the table shall have, each a mapping of ``column`` and ``index_type``, and
+        indices: the indices that the table must have, each a mapping of ``column`` and ``index_type``, and
             optionally ``index_name`` and ``options``, as of `LanceCreateIndexOperator`. They are built if
             they are missing, and extended by rows that they don't cover; others are left alone.
         segments: maximum number of segments that an index is built with.
@@ -70,8 +70,8 @@ class LanceMaintainTableOperator(LanceSparkOperator):
             that clean up; by default they are left to the clean-up, which removes them after a week.
         min_small_fragments: compact if at least as many small fragments can be merged. Templated.
         max_deleted_share: compact if a greater share of the rows is deleted, 0 to 1. Templated.
-        max_unindexed_share: extend an index if it doesn't cover a greater share of the rows, 0 to 1. After a
-            compaction all rows are covered, except by vector indices, which are rebuilt. Templated.
+        max_unindexed_share: extend an index if the share of rows that it doesn't cover is greater, 0 to 1.
+            After a compaction, it is extended if any row isn't covered. Templated.
         min_removable_versions: clean up if at least as many versions can be removed. Templated.
         max_removal_delay: clean up if a version could have been removed for that long. Templated.
         spark_conn_id: where Spark runs: a connection of type ``spark`` or ``spark_connect``; None runs it in

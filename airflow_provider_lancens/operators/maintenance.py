@@ -1,4 +1,4 @@
-"""Operators that compact and index tables on Spark's executors, and what decides when that pays."""
+"""Operators that compact and index tables on Spark's executors, and the decision whether that is due."""
 
 from __future__ import annotations
 

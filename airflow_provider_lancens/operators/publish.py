@@ -16,7 +16,7 @@ class LancePublishOperator(LanceOperator):
     """Make a version that an ingestion staged the table's next version, exactly once, without copying.
 
     What others committed since it was staged is kept: an append and an upsert are applied on top of it; an
-    overwrite is refused if others wrote rows that it would replace unseen. A task that is retried or
+    overwrite is refused if it would replace rows that others wrote meanwhile. A task that is retried or
     cleared finds its commit and commits nothing.
 
     Its XCom is ``{"table": str, "version": int, "previous_version": int | None, "rows": int, "files": int,
@@ -104,7 +104,7 @@ class LanceDiscardOperator(LanceOperator):
         """Discard the version.
 
         Raises:
-            AirflowFailException: there is no such table, or the version is no staged one.
+            AirflowFailException: there is no such table, or the version isn't a staged one.
             LanceRetryableError: the metastore or the storage is unavailable.
         """
         from airflow_provider_lancens.operators._spark.pinned_inputs import PinnedTable

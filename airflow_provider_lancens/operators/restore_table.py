@@ -17,8 +17,8 @@ from airflow_provider_lancens.hooks.template_args import (
 )
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators._spark.write_naming import (
-    asked_policy,
     execution_id_of,
+    existing_key_policy,
     idempotency_key,
 )
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
@@ -153,7 +153,7 @@ class LanceRestoreTableOperator(LanceOperator):
                 table,
                 **wanted,  # type: ignore[arg-type]
                 idempotency_key=idempotency_key(self.idempotency_key, context),
-                on_existing_key=asked_policy(self.on_existing_key, context),
+                on_existing_key=existing_key_policy(self.on_existing_key, context),
                 execution_id=execution_id_of(context),
             )
             previous = result.version - 1
@@ -173,7 +173,7 @@ def parse_time(argument: str, value: datetime | str | None) -> datetime | None:
     """Parse a time that a template may have rendered as text.
 
     Raises:
-        AirflowFailException: it is no time in ISO 8601; the message names the argument.
+        AirflowFailException: it isn't a time in ISO 8601; the message names the argument.
     """
     text = parse_text(value)
     if text is None or isinstance(value, datetime):

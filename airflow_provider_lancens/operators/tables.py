@@ -34,8 +34,8 @@ class LanceDeclareTableOperator(LanceOperator):
 
     Args:
         table: table identifier, ``database$table``. Templated.
-        location: root of its data set, an absolute path or a URL; by default a folder below the
-            namespace's location. Templated.
+        location: root of its dataset, an absolute path or a URL; by default a folder beside the
+            namespace's location, never below it. Templated.
         properties: stored as parameters of the catalog table. Templated.
         if_exists: ``skip`` leaves an existing Lance table unchanged, ``fail`` fails the task without
             retries. An existing table that isn't Lance always fails it.
@@ -89,14 +89,14 @@ class LanceDeclareTableOperator(LanceOperator):
 
 
 class LanceRegisterTableOperator(LanceOperator):
-    """Register a table: create a catalog table for an existing data set.
+    """Register a table: create a catalog table for an existing dataset.
 
     Its XCom is ``{"table": str, "location": str, "created": bool}``; ``created`` is false if a table at
     this location was already registered.
 
     Args:
         table: table identifier, ``database$table``. Templated.
-        location: root of its data set, an absolute path or a URL. Templated.
+        location: root of its dataset, an absolute path or a URL. Templated.
         properties: stored as parameters of the catalog table. Templated.
         if_exists: ``skip`` leaves an existing Lance table unchanged if it has the same location, and
             otherwise fails the task without retries; ``replace`` replaces the catalog table and deletes no

@@ -16,10 +16,10 @@ from airflow_provider_lancens.hooks.template_args import parse_mapping, parse_ta
 from airflow_provider_lancens.operators._spark.pinned_inputs import ChangedRows, PinnedTable
 from airflow_provider_lancens.operators._spark.spark_operator import CancellableSparkWork, killable
 from airflow_provider_lancens.operators._spark.write_naming import (
-    asked_policy,
     conditions,
     default_idempotency_key,
     execution_id_of,
+    existing_key_policy,
     fingerprint_of,
 )
 from airflow_provider_lancens.operators.lance_operator import DEFAULT_CONNECTION
@@ -114,12 +114,12 @@ class SparkLake:
                 of `LanceFindChangesOperator`.
             columns: the columns to read; by default all. Two that say what happened follow them.
             filter: a condition in Lance's SQL, evaluated on the executors.
-            if_unavailable: what to do if the changes can't be told: ``fail``, or ``read_all``, which returns
+            if_unavailable: what to do if the changes are unknown: ``fail``, or ``read_all``, which returns
                 all rows of ``version`` with the type ``snapshot``.
 
         Raises:
             AirflowFailException: an argument is invalid, there is no such table or version, or the changes
-                can't be told.
+                are unknown.
         """
         changed = ChangedRows.parse("changes", changes)
         name = str(changed.pinned.table)
@@ -205,7 +205,7 @@ class SparkLake:
             idempotency_key = self._default_key(name)
             fingerprint = fingerprint or fingerprint_of(self._read, *conditions(replace_where))
         with airflow_errors(f"writing table {name!r} through connection {self._hook.lance_conn_id!r}"):
-            policy = asked_policy(on_existing_key, self._context)
+            policy = existing_key_policy(on_existing_key, self._context)
             execution_id = execution_id_of(self._context)
             request = WriteRequest(
                 *(mode, idempotency_key, fingerprint, policy, on, layout, execution_id),

@@ -66,7 +66,7 @@ class LanceTagVersionOperator(LanceOperator):
     as long as the tasks between them read it.
 
     A tag is also the bookmark of a consumer, which says up to which version the consumer has read the table;
-    `LanceFindChangesOperator` finds what follows. One that has expired is live again once it is moved.
+    `LanceFindChangesOperator` finds the versions after it. Moving an expired bookmark makes it valid again.
 
     Its XCom is ``{"table": str, "version": int, "tag": str}``.
 
@@ -76,7 +76,7 @@ class LanceTagVersionOperator(LanceOperator):
         tag: name of the tag: letters, digits, ``.``, ``-`` and ``_``. Templated.
         expires_after: how long the version is kept, if the tag isn't moved again, after this task or, if
             later, after the commit of the next version; then a clean-up makes the tag expire, and logs a
-            warning. By default it is kept for ever.
+            warning. By default it doesn't expire.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
@@ -119,7 +119,7 @@ class LanceTagVersionOperator(LanceOperator):
 class LanceDeleteTagOperator(LanceOperator):
     """Delete a tag of a table in Lance; a clean-up may then remove the version that it protected.
 
-    If the tag is a bookmark that has expired, this is forgotten: to its consumer it is as if new.
+    If the tag is an expired bookmark, the record of its expiry is deleted too: its consumer starts over.
 
     Its XCom is ``{"table": str, "tag": str, "deleted": bool}``; ``deleted`` is false if there was no
     such tag.

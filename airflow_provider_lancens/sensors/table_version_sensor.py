@@ -49,7 +49,7 @@ class LanceTableVersionSensor(BaseSensorOperator):
     returned in the previous run, by logical date; in the first run, for any version.
 
     Poke, reschedule and deferrable mode have the same outcomes. The sensor waits while a table doesn't exist
-    or has no data set yet, and while the metastore is unavailable; `timeout` limits the wait. Errors that
+    or has no dataset yet, and while the metastore is unavailable; `timeout` limits the wait. Errors that
     waiting can't resolve, such as denied access or an invalid table name, fail the task without retries, or
     skip it with ``soft_fail``.
 

@@ -25,14 +25,14 @@ def storage_failures(location: str, storage_options: Mapping[str, str]) -> Itera
     """Convert the errors of a block to the specification's errors; on drivers and executors.
 
     Args:
-        location: the data set's location, for messages.
+        location: the dataset's location, for messages.
         storage_options: Lance's storage options for it; their values are redacted.
 
     Raises:
         PermissionDeniedError: (15), UnauthenticatedError: (16), ServiceUnavailableError: (17): from the
             storage, see `storage_error`.
         ConcurrentModificationError: (14) Lance refused a commit that conflicts with another one.
-        LanceNamespaceError: an executor raised it, or the namespace through which Lance opened the data set.
+        LanceNamespaceError: an executor raised it, or the namespace through which Lance opened the dataset.
         RuntimeError: any other error whose text has a secret, redacted. Others are raised unchanged.
     """
     try:

@@ -23,7 +23,7 @@ DEFAULT_ROWS_PER_FILE = 1024 * 1024
 
 
 def is_whole_number(value: object, *, at_least: int) -> bool:
-    """Return whether a value is an integer of at least so much; a bool is none."""
+    """Return whether a value is an integer, not a bool, of at least `at_least`."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= at_least
 
 
@@ -34,7 +34,7 @@ def _check_positive(name: str, value: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """Storage layout of a data set.
+    """Storage layout of a dataset.
 
     Raises:
         TypeError, ValueError: an option is invalid; the message names it.
@@ -43,13 +43,13 @@ class WriteOptions:
     max_rows_per_file: int = DEFAULT_ROWS_PER_FILE
     """Rows after which a task starts the next data file."""
     data_storage_version: str | None = None
-    """Lance's file format for a new data set, such as ``2.1``; None is Lance's default."""
+    """Lance's file format for a new dataset, such as ``2.1``; None is Lance's default."""
     enable_stable_row_ids: bool = False
-    """Whether a new data set's row ids survive compaction."""
+    """Whether a new dataset's row ids survive compaction."""
     vector_columns: Mapping[str, int] = field(default_factory=dict)
-    """Array columns that a new data set stores as fixed-size lists, with their dimension."""
+    """Array columns that a new dataset stores as fixed-size lists, with their dimension."""
     blob_columns: Sequence[str] = field(default_factory=list)
-    """Columns of large values, or of references to files, that a new data set stores as blobs."""
+    """Columns of large values, or of references to files, that a new dataset stores as blobs."""
 
     def __post_init__(self) -> None:
         _check_positive("max_rows_per_file", self.max_rows_per_file)
@@ -102,7 +102,7 @@ class WriteRequest:
     update_columns: Sequence[str] | None = None
     """The columns that an upsert updates in rows that exist; None updates all."""
     publish: bool = True
-    """Whether readers of the newest version shall see the rows; else they are staged."""
+    """Whether readers of the newest version see the rows; else they are staged."""
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -166,7 +166,7 @@ class WriteRequest:
             _refuse("sequence_by: expected the name of a column, or None; got blank text")
         if self.chooses_rows and self.mode != "upsert":
             names = "when_matched, sequence_by, delete_when, update_columns"
-            _refuse(f"{names}: expected none for mode {self.mode!r}, but for an upsert")
+            _refuse(f"{names}: allowed only for mode 'upsert', got mode {self.mode!r}")
         self._check_changed_rows()
         if self.replace_where is not None:
             self._check_replace_where(self.replace_where)
@@ -201,7 +201,7 @@ class WriteRequest:
         if self.mode != "overwrite":
             _refuse(f"replace_where: expected None for mode {self.mode!r}; it limits an overwrite")
         if self.replaces_schema:
-            _refuse("schema_mode: expected strict or merge with replace_where; rows that stay have columns")
+            _refuse("schema_mode: expected strict or merge with replace_where, which keeps the columns")
 
 
 def _refuse(message: str) -> NoReturn:

@@ -19,7 +19,7 @@ class WriteResult:
     version: int
     """The version to read the rows at."""
     previous_version: int | None
-    """The version that `version` follows; None if this write created the data set."""
+    """The version that `version` follows; None if this write created the dataset."""
     rows: int
     files: int
     bytes: int

@@ -71,7 +71,7 @@ _SPARK_ATOMS: dict[pa.DataType, spark.DataType] = {
 
 
 def arrow_schema(schema: spark.StructType, vectors: Mapping[str, int] | None = None) -> pa.Schema:
-    """Return the schema of a new data set for a DataFrame.
+    """Return the schema of a new dataset for a DataFrame.
 
     Args:
         schema: the DataFrame's schema.
@@ -127,7 +127,7 @@ def arrow_type(data_type: spark.DataType, path: str) -> pa.DataType:
 
 
 def spark_schema(schema: pa.Schema) -> spark.StructType:
-    """Return the schema of the DataFrame that a data set is read as; every column is nullable.
+    """Return the schema of the DataFrame that a dataset is read as; every column is nullable.
 
     Raises:
         InvalidInputError: (13) Spark has no type for a column; the message says to leave it out.

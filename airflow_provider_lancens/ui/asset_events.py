@@ -23,7 +23,7 @@ _EARLIER = timedelta(minutes=1)
 """By which clocks may differ."""
 
 
-def makers(uri: str, first: datetime, last: datetime, access: Access) -> dict[int, dict[str, Any]]:
+def producing_tasks(uri: str, first: datetime, last: datetime, access: Access) -> dict[int, dict[str, Any]]:
     """Return the task instance that made each version, as far as there are events and the user may see it.
 
     Args:
@@ -35,7 +35,7 @@ def makers(uri: str, first: datetime, last: datetime, access: Access) -> dict[in
     Returns:
         By version, the ``dag_id``, ``run_id``, ``task_id`` and ``map_index``.
     """
-    asked = (
+    statement = (
         select(AssetEvent)
         .join(AssetModel, AssetModel.id == AssetEvent.asset_id)
         .where(AssetModel.uri == uri, AssetEvent.source_run_id.is_not(None))
@@ -44,7 +44,7 @@ def makers(uri: str, first: datetime, last: datetime, access: Access) -> dict[in
         .limit(_EVENTS)
     )
     with create_session() as session:
-        events = list(session.scalars(asked))
+        events = list(session.scalars(statement))
         found = {_version_of(event): _task(event) for event in events}
     return {
         version: task
@@ -63,13 +63,13 @@ def consumers(uri: str, access: Access) -> list[str]:
     """Return the ids of the DAGs that are scheduled on a table's asset, as far as the user may see them."""
     from airflow.models.asset import DagScheduleAssetReference
 
-    asked = (
+    statement = (
         select(DagScheduleAssetReference.dag_id)
         .join(AssetModel, AssetModel.id == DagScheduleAssetReference.asset_id)
         .where(AssetModel.uri == uri)
     )
     with create_session() as session:
-        return sorted(access.dag_ids.intersection(session.scalars(asked)))
+        return sorted(access.dag_ids.intersection(session.scalars(statement)))
 
 
 def _newest(session: Session, uris: Collection[str]) -> list[tuple[str, AssetEvent]]:
@@ -79,12 +79,12 @@ def _newest(session: Session, uris: Collection[str]) -> list[tuple[str, AssetEve
         .where(AssetModel.uri.in_(uris))
         .group_by(AssetEvent.asset_id)
     )
-    asked = (
+    statement = (
         select(AssetModel.uri, AssetEvent)
         .join(AssetModel, AssetModel.id == AssetEvent.asset_id)
         .where(AssetEvent.id.in_(last))
     )
-    return [(uri, event) for uri, event in session.execute(asked)]
+    return [(uri, event) for uri, event in session.execute(statement)]
 
 
 def _event(event: AssetEvent, access: Access) -> dict[str, Any]:

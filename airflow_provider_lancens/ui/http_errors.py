@@ -52,7 +52,7 @@ def http_errors() -> Iterator[None]:
     except Exception as error:  # noqa: BLE001 - whatever it is, its text must be redacted
         # The cause may hold what must not be shown, such as the options of a store.
         log.error("The Lance page could not read: %s: %s", type(error).__name__, redact(str(error)))
-        raise HTTPException(500, f"{type(error).__name__}; the API server's log says more.") from None
+        raise HTTPException(500, f"{type(error).__name__}; see the API server's log for details.") from None
 
 
 def _status(error: AirflowException | ValueError) -> int:

@@ -27,7 +27,7 @@ class OpenHooks:
 
         Raises:
             AirflowNotFoundException: there is no such connection.
-            AirflowFailException: it is none of this provider's.
+            AirflowFailException: it isn't of one of this provider's types.
         """
         with self._lock:
             self._close_old()

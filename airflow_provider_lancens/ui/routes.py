@@ -130,9 +130,9 @@ def _list_versions(hook: LanceHook, table: str, before: int | None, limit: int, 
     if not entries:
         return found
     first, last = (datetime.fromisoformat(entry["created"]) for entry in (entries[-1], entries[0]))
-    makers = asset_events.makers(catalog.uri_of(hook, table), first, last, access)
+    tasks = asset_events.producing_tasks(catalog.uri_of(hook, table), first, last, access)
     for entry in entries:
-        entry["task"] = makers.get(entry["version"])
+        entry["task"] = tasks.get(entry["version"])
         entry["key"] = entry["key"] if access.may_see_name(entry["key"]) else ""
         entry["tags"] = [tag for tag in entry["tags"] if access.may_see_name(tag)]
         entry["bookmarks"] = {

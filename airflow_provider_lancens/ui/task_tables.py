@@ -55,8 +55,8 @@ def _of_run(model: Any, dag_id: str, run_id: str, task_id: str | None, prefix: s
 def _named(session: Session, dag_id: str, run_id: str, task_id: str | None) -> Iterator[dict[str, Any]]:
     """Yield the tables that tasks name in their template fields."""
     model = RenderedTaskInstanceFields
-    asked = select(model.task_id, model.rendered_fields).where(*_of_run(model, dag_id, run_id, task_id))
-    for task, fields in session.execute(asked):
+    statement = select(model.task_id, model.rendered_fields).where(*_of_run(model, dag_id, run_id, task_id))
+    for task, fields in session.execute(statement):
         if "lance_conn_id" in fields:
             for table in named_tables(fields):
                 yield _entry(str(fields["lance_conn_id"]), table, task)
@@ -64,14 +64,14 @@ def _named(session: Session, dag_id: str, run_id: str, task_id: str | None) -> I
 
 def _made(session: Session, dag_id: str, run_id: str, task_id: str | None) -> Iterator[dict[str, Any]]:
     """Yield the versions that tasks emitted events for."""
-    asked = (
+    statement = (
         select(AssetModel.uri, AssetEvent.source_task_id, AssetEvent.extra)
         .join(AssetModel, AssetModel.id == AssetEvent.asset_id)
         .where(AssetModel.uri.startswith(f"{SCHEME}://"))
         .where(*_of_run(AssetEvent, dag_id, run_id, task_id, "source_"))
         .order_by(AssetEvent.id)
     )
-    for uri, task, extra in session.execute(asked):
+    for uri, task, extra in session.execute(statement):
         asset = LanceTable.parse(uri)
         version = (extra or {}).get("version")
         yield {**_entry(asset.lance_conn_id, str(asset.table), task), "version": version, "what": "made"}
@@ -79,12 +79,12 @@ def _made(session: Session, dag_id: str, run_id: str, task_id: str | None) -> It
 
 def _returned(session: Session, dag_id: str, run_id: str, task_id: str | None) -> dict[tuple[str, str], int]:
     """Return the versions in the return values of tasks, by task and table."""
-    asked = select(XComModel.task_id, XComModel.value).where(
+    statement = select(XComModel.task_id, XComModel.value).where(
         XComModel.key == _RETURNED, *_of_run(XComModel, dag_id, run_id, task_id)
     )
     return {
         (task, str(result["table"])): result["version"]
-        for task, value in session.execute(asked)
+        for task, value in session.execute(statement)
         for result in _results(value)
     }
 

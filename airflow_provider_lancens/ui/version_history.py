@@ -89,7 +89,7 @@ class _VersionPages:
     def _read(self, versions: Sequence[int]) -> Iterator[dict[str, Any]]:
         older = versions
         if versions and versions[0] == self._newest.version:
-            # Alone: a data set can't be read by two threads at once, only others be opened from it.
+            # Alone: a dataset can't be read by two threads at once, only others be opened from it.
             yield self._entry(self._newest)
             older = versions[1:]
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="lance-page-history") as pool:

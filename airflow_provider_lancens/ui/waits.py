@@ -47,12 +47,12 @@ def list_waits(conn_id: str, table: str, access: Access) -> dict[str, Any]:
 
 
 def _deferred(session: Session, conn_id: str, table: str) -> Iterator[tuple[TaskInstance, str]]:
-    asked = (
+    statement = (
         select(TaskInstance, Trigger)
         .join(Trigger, TaskInstance.trigger_id == Trigger.id)
         .where(TaskInstance.state == "deferred", Trigger.classpath.startswith(_TRIGGERS))
     )
-    for task, trigger in session.execute(asked):
+    for task, trigger in session.execute(statement):
         waits = trigger.kwargs.get("waits") or [trigger.kwargs]
         for wait in waits:
             if wait.get("lance_conn_id") == conn_id and wait.get("table") == table:
@@ -65,13 +65,13 @@ def _polling(session: Session, conn_id: str, table: str) -> Iterator[tuple[TaskI
         *(getattr(rendered, key) == getattr(TaskInstance, key) for key in ("dag_id", "task_id", "run_id")),
         rendered.map_index == TaskInstance.map_index,
     )
-    asked = (
+    statement = (
         select(TaskInstance, rendered.rendered_fields)
         .join(rendered, same)
         .where(TaskInstance.state.in_(_POLLING))
         .where(cast(rendered.rendered_fields, Text).contains('"min_version"'))
     )
-    for task, fields in session.execute(asked):
+    for task, fields in session.execute(statement):
         if fields.keys() >= _FIELDS and fields["lance_conn_id"] == conn_id and table in named_tables(fields):
             yield task, _condition(fields)
 

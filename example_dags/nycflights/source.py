@@ -1,4 +1,4 @@
-"""The data set: every flight that left New York's three airports in 2013, and their weather by the hour.
+"""The dataset: every flight that left New York's three airports in 2013, and their weather by the hour.
 
 The package contains its data as CSV files, which are read here without importing it: that would load all of
 them, and needs a module that newer versions of setuptools no longer have.

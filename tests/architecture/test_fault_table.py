@@ -1,4 +1,4 @@
-"""The table of faults and promises lists existing tests that run for every change."""
+"""The table of faults and guarantees lists existing tests that run for every change."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import fault_table
-from tests.fault_table import PAGE, PROMISES, ROOT, TABLE
+from tests.fault_table import GUARANTEES, PAGE, ROOT, TABLE
 
 ALL = list(fault_table.tests())
 
@@ -38,14 +38,14 @@ def test_every_listed_test_exists(test: str) -> None:
 
 
 @pytest.mark.parametrize("fault", TABLE)
-def test_every_promise_has_a_test_run_by_ci_or_a_reason(fault: str) -> None:
-    assert list(TABLE[fault]) == list(PROMISES)
-    for promise, cell in TABLE[fault].items():
+def test_every_guarantee_has_a_test_run_by_ci_or_a_reason(fault: str) -> None:
+    assert list(TABLE[fault]) == list(GUARANTEES)
+    for guarantee, cell in TABLE[fault].items():
         if isinstance(cell, str):
-            assert cell, promise
+            assert cell, guarantee
             continue
         long = [functions(file)[name] for file, _, name in (test.partition("::") for test in cell)]
-        assert not all(long), f"{promise}: {cell}"
+        assert not all(long), f"{guarantee}: {cell}"
 
 
 def test_the_page_is_up_to_date() -> None:

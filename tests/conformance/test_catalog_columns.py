@@ -1,4 +1,4 @@
-"""The columns that a catalog table describes follow the data set's, and nothing else of it changes."""
+"""The columns that a catalog table describes follow the dataset's, and nothing else of it changes."""
 
 import pyarrow as pa
 import pytest

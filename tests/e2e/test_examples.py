@@ -183,7 +183,7 @@ def test_a_table_is_compacted_indexed_and_cleaned_up_and_keeps_recent_versions(
     assert xcom(outcome, "remove_orphans")["files"] == 0
 
 
-def test_hourly_maintenance_finds_nothing_that_pays(outcomes: dict[str, Outcome]) -> None:
+def test_hourly_maintenance_finds_nothing_due(outcomes: dict[str, Outcome]) -> None:
     did = xcom(outcomes["maintain_hourly"], "maintain")
     assert (did["compacted"], did["indexed"], did["cleaned_up"]) == (False, [], False)
     assert did["compaction"]["reason"].startswith("0 of 1 fragments are small and can be merged (min_small_")

@@ -2,7 +2,7 @@
 
 The metastore itself has written the first table and the first database. Their rows are copied inside Derby,
 with new keys and names, so that the metastore finds what it would have written. Only the location stays the
-same, and with it the folder and the data set.
+same, and with it the folder and the dataset.
 """
 
 from collections.abc import Mapping

@@ -23,7 +23,7 @@ _FIRST, _LARGEST = 100, 500
 _FAST, _SLOW = 1 / 20, 1 / 4
 """Parts of the read timeout: the batch size is doubled after a faster reply, halved after a slower one."""
 _DIVISOR = 10
-"""A batch that timed out is read again in so many parts: tables may have thousands of columns."""
+"""A batch that timed out is read again in this many parts: tables may have thousands of columns."""
 
 
 class HiveBatchReader:
@@ -55,10 +55,10 @@ class HiveBatchReader:
             yield from self._batch(namespace, batch)
 
     def _tables(self, namespace: NamespaceId, names: Sequence[str]) -> list[Table]:
-        asked = frozenset(names)
+        requested = frozenset(names)
         found = []
         for raw in self._batch(namespace, names):
-            if raw.tableName not in asked:
+            if raw.tableName not in requested:
                 raise InternalError(
                     f"cannot read tables of {namespace}: the metastore returned {raw.tableName!r}, "
                     "which was not requested"

@@ -56,18 +56,18 @@ class IndexRequests(NamespaceCore):
         return models.CreateTableScalarIndexResponse(transaction_id=self._index(request, _SCALAR))
 
     def _index(self, request: AnyRequest, allowed: tuple[str, ...]) -> str:
-        asked = as_model(models.CreateTableIndexRequest, request)
-        kind = asked.index_type.upper()
+        model = as_model(models.CreateTableIndexRequest, request)
+        kind = model.index_type.upper()
         if kind not in allowed:
             raise InvalidInputError(
-                f"index_type: expected one of {', '.join(allowed)}, got {asked.index_type!r}"
+                f"index_type: expected one of {', '.join(allowed)}, got {model.index_type!r}"
             )
-        with opened(self, asked) as dataset:
-            check_columns(dataset, [asked.column], asked.id)
-            name = asked.name or f"{asked.column}_idx"
+        with opened(self, model) as dataset:
+            check_columns(dataset, [model.column], model.id)
+            name = model.name or f"{model.column}_idx"
             if any(index.name == name for index in dataset.describe_indices()):
-                raise TableIndexAlreadyExistsError(f"table {'$'.join(asked.id or ())} has an index {name!r}")
-            _build(dataset, asked, kind, name)
+                raise TableIndexAlreadyExistsError(f"table {'$'.join(model.id or ())} has an index {name!r}")
+            _build(dataset, model, kind, name)
             return last_transaction(dataset)
 
     def list_table_indices(self, request: AnyRequest) -> models.ListTableIndicesResponse:
@@ -76,10 +76,10 @@ class IndexRequests(NamespaceCore):
         Raises:
             LanceNamespaceError: see `opened`.
         """
-        asked = as_model(models.ListTableIndicesRequest, request)
-        with opened(self, asked) as dataset:
+        model = as_model(models.ListTableIndicesRequest, request)
+        with opened(self, model) as dataset:
             found = {index.name: index for index in dataset.describe_indices()}
-            page = page_of(found, asked.page_token, asked.limit)
+            page = page_of(found, model.page_token, model.limit)
             rows = dataset.count_rows() if page.names else 0
             contents = [_content(found[name], rows) for name in page.names]
         return models.ListTableIndicesResponse(indexes=contents, page_token=page.token)
@@ -91,10 +91,10 @@ class IndexRequests(NamespaceCore):
             TableIndexNotFoundError: (6) there is no such index.
             LanceNamespaceError: see `opened`.
         """
-        asked = as_model(models.DescribeTableIndexStatsRequest, request)
-        with opened(self, asked) as dataset:
-            _check_index(dataset, asked)
-            stats: Any = dataset.stats.index_stats(asked.index_name)
+        model = as_model(models.DescribeTableIndexStatsRequest, request)
+        with opened(self, model) as dataset:
+            _check_index(dataset, model)
+            stats: Any = dataset.stats.index_stats(model.index_name)
             segments = stats.get("indices") or [{}]
             return models.DescribeTableIndexStatsResponse(
                 distance_type=segments[0].get("metric_type"),
@@ -111,33 +111,33 @@ class IndexRequests(NamespaceCore):
             TableIndexNotFoundError: (6) there is no such index.
             LanceNamespaceError: see `opened`.
         """
-        asked = as_model(models.DropTableIndexRequest, request)
-        with opened(self, asked) as dataset:
-            _check_index(dataset, asked)
-            dataset.drop_index(str(asked.index_name))
+        model = as_model(models.DropTableIndexRequest, request)
+        with opened(self, model) as dataset:
+            _check_index(dataset, model)
+            dataset.drop_index(str(model.index_name))
             return models.DropTableIndexResponse(transaction_id=last_transaction(dataset))
 
 
-def _check_index(dataset: LanceDataset, asked: Any) -> None:
+def _check_index(dataset: LanceDataset, model: Any) -> None:
     names = sorted(index.name for index in dataset.describe_indices())
-    if asked.index_name not in names:
+    if model.index_name not in names:
         raise TableIndexNotFoundError(
-            f"table {'$'.join(asked.id)} has no index {asked.index_name!r}; "
+            f"table {'$'.join(model.id)} has no index {model.index_name!r}; "
             f"indices: {', '.join(names) or 'none'}"
         )
 
 
-def _build(dataset: LanceDataset, asked: models.CreateTableIndexRequest, kind: str, name: str) -> None:
+def _build(dataset: LanceDataset, model: models.CreateTableIndexRequest, kind: str, name: str) -> None:
     if kind in _SCALAR:
-        given = _given(asked, _TEXT_FIELDS) if kind in _FULL_TEXT else {}
-        dataset.create_scalar_index(asked.column, kind, name, replace=False, **given)  # type: ignore[arg-type]
+        given = _given(model, _TEXT_FIELDS) if kind in _FULL_TEXT else {}
+        dataset.create_scalar_index(model.column, kind, name, replace=False, **given)  # type: ignore[arg-type]
         return
-    metric = {} if asked.distance_type is None else {"metric": asked.distance_type}
-    dataset.create_index(asked.column, kind, name, **metric, **_given(asked, _VECTOR_FIELDS))
+    metric = {} if model.distance_type is None else {"metric": model.distance_type}
+    dataset.create_index(model.column, kind, name, **metric, **_given(model, _VECTOR_FIELDS))
 
 
-def _given(asked: models.CreateTableIndexRequest, names: tuple[str, ...]) -> dict[str, Any]:
-    values = {_LANCE_NAMES.get(name, name): getattr(asked, name) for name in names}
+def _given(model: models.CreateTableIndexRequest, names: tuple[str, ...]) -> dict[str, Any]:
+    values = {_LANCE_NAMES.get(name, name): getattr(model, name) for name in names}
     return {name: value for name, value in values.items() if value is not None}
 
 

@@ -35,11 +35,11 @@ class NamespaceRequests(NamespaceCore):
             NamespaceNotEmptyError: (3) the mode is OVERWRITE and it isn't empty.
             InvalidInputError: (13) the request is invalid.
         """
-        asked = as_model(models.CreateNamespaceRequest, request)
+        model = as_model(models.CreateNamespaceRequest, request)
         modes = (namespace_operations.CREATE, namespace_operations.EXIST_OK, namespace_operations.OVERWRITE)
-        mode = choice(asked.mode, modes, namespace_operations.CREATE, "mode")
-        target = child_namespace_id(asked.id, self._metastore, "created")
-        properties = self._namespaces.create(target, mode, asked.properties or {})
+        mode = choice(model.mode, modes, namespace_operations.CREATE, "mode")
+        target = child_namespace_id(model.id, self._metastore, "created")
+        properties = self._namespaces.create(target, mode, model.properties or {})
         return redacted_responses.CreateNamespaceResponse(properties=properties)
 
     def list_namespaces(self, request: AnyRequest) -> models.ListNamespacesResponse:
@@ -49,9 +49,9 @@ class NamespaceRequests(NamespaceCore):
             NamespaceNotFoundError: (1) it doesn't exist.
             InvalidInputError: (13) the request is invalid, such as its limit or its page token.
         """
-        asked = as_model(models.ListNamespacesRequest, request)
-        parent = namespace_id(asked.id, self._metastore)
-        page = self._namespaces.list(parent, asked.page_token, asked.limit)
+        model = as_model(models.ListNamespacesRequest, request)
+        parent = namespace_id(model.id, self._metastore)
+        page = self._namespaces.list(parent, model.page_token, model.limit)
         return models.ListNamespacesResponse(namespaces=page.names, page_token=page.token)
 
     def describe_namespace(self, request: AnyRequest) -> models.DescribeNamespaceResponse:
@@ -61,8 +61,8 @@ class NamespaceRequests(NamespaceCore):
             NamespaceNotFoundError: (1) it doesn't exist.
             InvalidInputError: (13) the request is invalid.
         """
-        asked = as_model(models.DescribeNamespaceRequest, request)
-        target = namespace_id(asked.id, self._metastore)
+        model = as_model(models.DescribeNamespaceRequest, request)
+        target = namespace_id(model.id, self._metastore)
         properties = {} if target.is_root else self._namespaces.describe(target)
         return redacted_responses.DescribeNamespaceResponse(properties=properties)
 
@@ -73,8 +73,8 @@ class NamespaceRequests(NamespaceCore):
             NamespaceNotFoundError: (1) it doesn't exist.
             InvalidInputError: (13) the request is invalid.
         """
-        asked = as_model(models.NamespaceExistsRequest, request)
-        self._namespaces.exists(namespace_id(asked.id, self._metastore))
+        model = as_model(models.NamespaceExistsRequest, request)
+        self._namespaces.exists(namespace_id(model.id, self._metastore))
 
     def drop_namespace(self, request: AnyRequest) -> models.DropNamespaceResponse:
         """Drop a namespace without deleting files. Modes FAIL, SKIP; behaviors RESTRICT, CASCADE.
@@ -86,17 +86,17 @@ class NamespaceRequests(NamespaceCore):
             NamespaceNotEmptyError: (3) it isn't empty, or has tables that aren't Lance.
             InvalidInputError: (13) the request is invalid, or the server never drops this namespace.
         """
-        asked = as_model(models.DropNamespaceRequest, request)
+        model = as_model(models.DropNamespaceRequest, request)
         mode = choice(
-            asked.mode,
+            model.mode,
             (namespace_operations.FAIL, namespace_operations.SKIP),
             namespace_operations.FAIL,
             "mode",
         )
         behaviors = (namespace_operations.RESTRICT, namespace_operations.CASCADE)
-        behavior = choice(asked.behavior, behaviors, namespace_operations.RESTRICT, "behavior")
-        target = child_namespace_id(asked.id, self._metastore, "dropped")
-        named = (asked.context or {}).get(FOREIGN_TABLES, "")
+        behavior = choice(model.behavior, behaviors, namespace_operations.RESTRICT, "behavior")
+        target = child_namespace_id(model.id, self._metastore, "dropped")
+        named = (model.context or {}).get(FOREIGN_TABLES, "")
         allowed = foreign_tables_of(filter(None, named.split(",")), self._metastore)
         properties = self._namespaces.drop(target, mode, behavior, allowed)
         return redacted_responses.DropNamespaceResponse(properties=properties)
@@ -108,8 +108,8 @@ class NamespaceRequests(NamespaceCore):
             NamespaceNotFoundError: (1) it doesn't exist.
             InvalidInputError: (13) the request is invalid.
         """
-        asked = as_model(models.DropNamespaceRequest, request)
-        return self._namespaces.plan_drop(child_namespace_id(asked.id, self._metastore, "dropped"))
+        model = as_model(models.DropNamespaceRequest, request)
+        return self._namespaces.plan_drop(child_namespace_id(model.id, self._metastore, "dropped"))
 
     def drop_planned_namespace(
         self, plan: CascadePlan, foreign_tables: Collection[str] = ()

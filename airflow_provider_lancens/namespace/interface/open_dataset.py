@@ -1,4 +1,4 @@
-"""The data set of a table, opened through its namespace, and Lance's errors as the specification's."""
+"""The dataset of a table, opened through its namespace, and Lance's errors as the specification's."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _OTHER_COLUMNS = "different schema"
 
 @dataclass(frozen=True, slots=True)
 class TableData:
-    """A catalog table whose data set is to be opened."""
+    """A catalog table whose dataset is to be opened."""
 
     namespace: NamespaceCore
     table: Table
@@ -64,11 +64,11 @@ class TableData:
 
     @property
     def location(self) -> str:
-        """Where the data set is stored."""
+        """Where the dataset is stored."""
         return table_properties.location_of(self.table)
 
     def open(self, version: int | None = None, branch: str | None = None) -> LanceDataset:
-        """Open the data set; commits to it go through the namespace if that is the version authority.
+        """Open the dataset; commits to it go through the namespace if that is the version authority.
 
         Args:
             version: the version; None for the newest one.
@@ -144,8 +144,8 @@ class TableData:
 
 
 @contextmanager
-def opened(namespace: NamespaceCore, asked: AnyRequest) -> Iterator[LanceDataset]:
-    """Open the data set that a request names by id, version and branch, for the block.
+def opened(namespace: NamespaceCore, model: AnyRequest) -> Iterator[LanceDataset]:
+    """Open the dataset that a request names by id, version and branch, for the block.
 
     Raises:
         TableNotFoundError: (4) there is no such table.
@@ -155,9 +155,9 @@ def opened(namespace: NamespaceCore, asked: AnyRequest) -> Iterator[LanceDataset
         ServiceUnavailableError: (17) the storage or the metastore didn't answer.
         TableBranchNotFoundError: (22) there is no such branch.
     """
-    data = TableData.of(namespace, asked.id)
+    data = TableData.of(namespace, model.id)
     with data.specified_errors():
-        yield data.open(getattr(asked, "version", None), getattr(asked, "branch", None))
+        yield data.open(getattr(model, "version", None), getattr(model, "branch", None))
 
 
 def check_columns(dataset: LanceDataset, paths: Sequence[str], table: Sequence[str] | None) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _VECTOR = "vector"
 """The column to search if a query names none, and no other column has vectors."""
 _ONE_BY_ONE = "query one vector after the other"
-_NO_STRUCTURE = "only string_query is supported; query the data set with lance.query for others"
+_NO_STRUCTURE = "only string_query is supported; query the dataset with lance.query for others"
 
 
 class QueryRequests(NamespaceCore):
@@ -30,9 +30,9 @@ class QueryRequests(NamespaceCore):
             UnsupportedOperationError: (0) several vectors, or a structured full-text query.
             LanceNamespaceError: see `opened`.
         """
-        asked = as_model(models.QueryTableRequest, request)
-        with opened(self, asked) as dataset:
-            return models.QueryTableResponse(data=_as_file(_scanner(dataset, asked).to_table()))
+        model = as_model(models.QueryTableRequest, request)
+        with opened(self, model) as dataset:
+            return models.QueryTableResponse(data=_as_file(_scanner(dataset, model).to_table()))
 
     def explain_table_query_plan(self, request: AnyRequest) -> str:
         """Return the plan of a query.
@@ -40,10 +40,10 @@ class QueryRequests(NamespaceCore):
         Raises:
             LanceNamespaceError: see `query_table`.
         """
-        asked = as_model(models.ExplainTableQueryPlanRequest, request)
-        query = asked.query.model_copy(update={"id": asked.id, "branch": asked.branch or asked.query.branch})
+        model = as_model(models.ExplainTableQueryPlanRequest, request)
+        query = model.query.model_copy(update={"id": model.id, "branch": model.branch or model.query.branch})
         with opened(self, query) as dataset:
-            plan: str = _scanner(dataset, query).explain_plan(verbose=bool(asked.verbose))
+            plan: str = _scanner(dataset, query).explain_plan(verbose=bool(model.verbose))
             return plan
 
     def analyze_table_query_plan(self, request: AnyRequest) -> str:
@@ -52,9 +52,9 @@ class QueryRequests(NamespaceCore):
         Raises:
             LanceNamespaceError: see `query_table`.
         """
-        asked = as_model(models.AnalyzeTableQueryPlanRequest, request)
-        with opened(self, asked) as dataset:
-            plan: str = _scanner(dataset, asked).analyze_plan()
+        model = as_model(models.AnalyzeTableQueryPlanRequest, request)
+        with opened(self, model) as dataset:
+            plan: str = _scanner(dataset, model).analyze_plan()
             return plan
 
     def get_table_stats(self, request: AnyRequest) -> models.GetTableStatsResponse:
@@ -63,8 +63,8 @@ class QueryRequests(NamespaceCore):
         Raises:
             LanceNamespaceError: see `opened`.
         """
-        asked = as_model(models.GetTableStatsRequest, request)
-        with opened(self, asked) as dataset:
+        model = as_model(models.GetTableStatsRequest, request)
+        with opened(self, model) as dataset:
             rows = sorted(fragment.count_rows() for fragment in dataset.get_fragments())
             small: int = dataset.stats.dataset_stats()["num_small_files"]
             stored: Any = dataset.stats.data_stats()
@@ -104,48 +104,48 @@ def _as_file(rows: pa.Table) -> bytes:
     return content
 
 
-def _scanner(dataset: LanceDataset, asked: Any) -> LanceScanner:
-    """Return the scanner of a query; `asked` is a request with its fields."""
-    vector = asked.vector.single_vector
-    refuse(asked.vector, {"multi_vector": _ONE_BY_ONE})
+def _scanner(dataset: LanceDataset, model: Any) -> LanceScanner:
+    """Return the scanner of a query; `model` is a request with its fields."""
+    vector = model.vector.single_vector
+    refuse(model.vector, {"multi_vector": _ONE_BY_ONE})
     return dataset.scanner(
-        columns=_columns(asked),
-        filter=asked.filter,
-        limit=None if vector else asked.k,
-        offset=asked.offset,
-        nearest=_nearest(dataset, asked, vector) if vector else None,
-        full_text_query=_full_text(asked),
-        prefilter=asked.prefilter,
-        with_row_id=asked.with_row_id,
-        fast_search=asked.fast_search,
+        columns=_columns(model),
+        filter=model.filter,
+        limit=None if vector else model.k,
+        offset=model.offset,
+        nearest=_nearest(dataset, model, vector) if vector else None,
+        full_text_query=_full_text(model),
+        prefilter=model.prefilter,
+        with_row_id=model.with_row_id,
+        fast_search=model.fast_search,
     )
 
 
-def _columns(asked: Any) -> list[str] | dict[str, str] | None:
-    if asked.columns is None:
+def _columns(model: Any) -> list[str] | dict[str, str] | None:
+    if model.columns is None:
         return None
-    aliases: dict[str, str] | None = asked.columns.column_aliases
-    return aliases or asked.columns.column_names
+    aliases: dict[str, str] | None = model.columns.column_aliases
+    return aliases or model.columns.column_names
 
 
-def _nearest(dataset: LanceDataset, asked: Any, vector: list[float]) -> dict[str, Any]:
+def _nearest(dataset: LanceDataset, model: Any, vector: list[float]) -> dict[str, Any]:
     given = {
-        "metric": asked.distance_type,
-        "nprobes": asked.nprobes,
-        "minimum_nprobes": asked.minimum_nprobes,
-        "maximum_nprobes": asked.maximum_nprobes,
-        "refine_factor": asked.refine_factor,
-        "ef": asked.ef,
+        "metric": model.distance_type,
+        "nprobes": model.nprobes,
+        "minimum_nprobes": model.minimum_nprobes,
+        "maximum_nprobes": model.maximum_nprobes,
+        "refine_factor": model.refine_factor,
+        "ef": model.ef,
     }
     nearest: dict[str, Any] = {
-        "column": asked.vector_column or _vector_column(dataset.schema),
+        "column": model.vector_column or _vector_column(dataset.schema),
         "q": vector,
-        "k": asked.k,
-        "use_index": not asked.bypass_vector_index,
+        "k": model.k,
+        "use_index": not model.bypass_vector_index,
         **{name: value for name, value in given.items() if value is not None},
     }
-    if asked.lower_bound is not None or asked.upper_bound is not None:
-        nearest["distance_range"] = (asked.lower_bound, asked.upper_bound)
+    if model.lower_bound is not None or model.upper_bound is not None:
+        nearest["distance_range"] = (model.lower_bound, model.upper_bound)
     return nearest
 
 
@@ -156,8 +156,8 @@ def _vector_column(schema: pa.Schema) -> str:
     return vectors[0] if len(vectors) == 1 else _VECTOR
 
 
-def _full_text(asked: Any) -> dict[str, Any] | None:
-    query = asked.full_text_query
+def _full_text(model: Any) -> dict[str, Any] | None:
+    query = model.full_text_query
     if query is None:
         return None
     refuse(query, {"structured_query": _NO_STRUCTURE})

@@ -35,10 +35,10 @@ class ReferenceRequests(NamespaceCore):
         Raises:
             LanceNamespaceError: see `opened`.
         """
-        asked = as_model(models.ListTableTagsRequest, request)
-        with opened(self, asked) as dataset:
+        model = as_model(models.ListTableTagsRequest, request)
+        with opened(self, model) as dataset:
             found = list_tags(dataset)
-        page = page_of(found, asked.page_token, asked.limit)
+        page = page_of(found, model.page_token, model.limit)
         tags = {name: _tag(found[name]) for name in page.names}
         return models.ListTableTagsResponse(tags=tags, page_token=page.token)
 
@@ -49,11 +49,11 @@ class ReferenceRequests(NamespaceCore):
             TableTagNotFoundError: (8) there is no such tag.
             LanceNamespaceError: see `opened`.
         """
-        asked = as_model(models.GetTableTagVersionRequest, request)
-        with opened(self, asked) as dataset:
-            tag = list_tags(dataset).get(asked.tag)
+        model = as_model(models.GetTableTagVersionRequest, request)
+        with opened(self, model) as dataset:
+            tag = list_tags(dataset).get(model.tag)
         if tag is None:
-            raise _no_tag(asked)
+            raise _no_tag(model)
         return models.GetTableTagVersionResponse(version=tag["version"], branch=tag.get("branch"))
 
     def create_table_tag(self, request: AnyRequest) -> models.CreateTableTagResponse:
@@ -64,12 +64,12 @@ class ReferenceRequests(NamespaceCore):
             TableVersionNotFoundError: (11) there is no such version.
             LanceNamespaceError: see `opened`.
         """
-        asked = as_model(models.CreateTableTagRequest, request)
-        data = TableData.of(self, asked.id)
+        model = as_model(models.CreateTableTagRequest, request)
+        data = TableData.of(self, model.id)
         with data.specified_errors():
-            is_new = create_tag(data.open(), asked.tag, _checked_version(data, asked))
+            is_new = create_tag(data.open(), model.tag, _checked_version(data, model))
         if not is_new:
-            raise TableTagAlreadyExistsError(f"table {data.id} has a tag {asked.tag!r}")
+            raise TableTagAlreadyExistsError(f"table {data.id} has a tag {model.tag!r}")
         return models.CreateTableTagResponse()
 
     def update_table_tag(self, request: AnyRequest) -> models.UpdateTableTagResponse:
@@ -80,12 +80,12 @@ class ReferenceRequests(NamespaceCore):
             TableVersionNotFoundError: (11) there is no such version.
             LanceNamespaceError: see `opened`.
         """
-        asked = as_model(models.UpdateTableTagRequest, request)
-        data = TableData.of(self, asked.id)
+        model = as_model(models.UpdateTableTagRequest, request)
+        data = TableData.of(self, model.id)
         with data.specified_errors():
-            exists = move_tag(data.open(), asked.tag, _checked_version(data, asked))
+            exists = move_tag(data.open(), model.tag, _checked_version(data, model))
         if not exists:
-            raise _no_tag(asked)
+            raise _no_tag(model)
         return models.UpdateTableTagResponse()
 
     def delete_table_tag(self, request: AnyRequest) -> models.DeleteTableTagResponse:
@@ -95,11 +95,11 @@ class ReferenceRequests(NamespaceCore):
             TableTagNotFoundError: (8) there is no such tag.
             LanceNamespaceError: see `opened`.
         """
-        asked = as_model(models.DeleteTableTagRequest, request)
-        with opened(self, asked) as dataset:
-            existed = delete_tag(dataset, asked.tag)
+        model = as_model(models.DeleteTableTagRequest, request)
+        with opened(self, model) as dataset:
+            existed = delete_tag(dataset, model.tag)
         if not existed:
-            raise _no_tag(asked)
+            raise _no_tag(model)
         return models.DeleteTableTagResponse()
 
     def list_table_branches(self, request: AnyRequest) -> models.ListTableBranchesResponse:
@@ -108,10 +108,10 @@ class ReferenceRequests(NamespaceCore):
         Raises:
             LanceNamespaceError: see `opened`.
         """
-        asked = as_model(models.ListTableBranchesRequest, request)
-        with opened(self, asked) as dataset:
+        model = as_model(models.ListTableBranchesRequest, request)
+        with opened(self, model) as dataset:
             found: Mapping[str, Any] = dataset.branches.list()
-        page = page_of(found, asked.page_token, asked.limit)
+        page = page_of(found, model.page_token, model.limit)
         branches = {name: _branch(found[name]) for name in page.names}
         return models.ListTableBranchesResponse(branches=branches, page_token=page.token)
 
@@ -123,14 +123,14 @@ class ReferenceRequests(NamespaceCore):
             TableVersionNotFoundError: (11) there is no such version.
             LanceNamespaceError: see `opened`.
         """
-        asked = as_model(models.CreateTableBranchRequest, request)
-        data = TableData.of(self, asked.id)
+        model = as_model(models.CreateTableBranchRequest, request)
+        data = TableData.of(self, model.id)
         with data.specified_errors():
             dataset = data.open()
-            if asked.name in dataset.branches.list():
-                raise TableBranchAlreadyExistsError(f"table {data.id} has a branch {asked.name!r}")
-            parent = data.open(asked.from_version, asked.from_branch)
-            parent.create_branch(asked.name, (asked.from_branch, parent.version))
+            if model.name in dataset.branches.list():
+                raise TableBranchAlreadyExistsError(f"table {data.id} has a branch {model.name!r}")
+            parent = data.open(model.from_version, model.from_branch)
+            parent.create_branch(model.name, (model.from_branch, parent.version))
         return models.CreateTableBranchResponse()
 
     def delete_table_branch(self, request: AnyRequest) -> models.DeleteTableBranchResponse:
@@ -140,33 +140,33 @@ class ReferenceRequests(NamespaceCore):
             TableBranchNotFoundError: (22) there is no such branch.
             LanceNamespaceError: see `opened`.
         """
-        asked = as_model(models.DeleteTableBranchRequest, request)
-        with opened(self, asked) as dataset:
-            if asked.name not in dataset.branches.list():
+        model = as_model(models.DeleteTableBranchRequest, request)
+        with opened(self, model) as dataset:
+            if model.name not in dataset.branches.list():
                 raise TableBranchNotFoundError(
-                    f"table {'$'.join(asked.id or ())} has no branch {asked.name!r}"
+                    f"table {'$'.join(model.id or ())} has no branch {model.name!r}"
                 )
-            dataset.branches.delete(asked.name)
+            dataset.branches.delete(model.name)
         return models.DeleteTableBranchResponse()
 
 
-def _no_tag(asked: Any) -> TableTagNotFoundError:
-    return TableTagNotFoundError(f"table {'$'.join(asked.id)} has no tag {asked.tag!r}")
+def _no_tag(model: Any) -> TableTagNotFoundError:
+    return TableTagNotFoundError(f"table {'$'.join(model.id)} has no tag {model.tag!r}")
 
 
-def _checked_version(data: TableData, asked: Any) -> Any:
+def _checked_version(data: TableData, model: Any) -> Any:
     """Return a reference to the version to tag.
 
     Raises:
         TableVersionNotFoundError: (11) there is none.
     """
     try:
-        data.open(asked.version, asked.branch)
+        data.open(model.version, model.branch)
     except ValueError as error:
         raise TableVersionNotFoundError(
-            f"table {data.id}: branch {asked.branch!r} has no version {asked.version}"
+            f"table {data.id}: branch {model.branch!r} has no version {model.version}"
         ) from error
-    return (asked.branch, asked.version) if asked.branch else asked.version
+    return (model.branch, model.version) if model.branch else model.version
 
 
 def _tag(stored: Mapping[str, Any]) -> models.TagContents:

@@ -47,14 +47,14 @@ class RowRequests(NamespaceCore):
             TableAlreadyExistsError: (5) it exists, and the mode is CREATE.
             InvalidInputError: (13) the request or the rows are invalid.
         """
-        asked = as_model(models.CreateTableRequest, request)
-        refuse(asked, {"storage_options": _FIXED_STORAGE})
-        mode = choice(asked.mode, (_CREATE, _EXIST_OK, _OVERWRITE), _CREATE, "mode")
+        model = as_model(models.CreateTableRequest, request)
+        refuse(model, {"storage_options": _FIXED_STORAGE})
+        mode = choice(model.mode, (_CREATE, _EXIST_OK, _OVERWRITE), _CREATE, "mode")
         rows = read_rows(request_data)
-        data = self._declared(asked)
+        data = self._declared(model)
         with data.specified_errors():
             written = self._create(data, rows, mode)
-        made = TableData.of(self, asked.id).table  # with the version that was committed
+        made = TableData.of(self, model.id).table  # with the version that was committed
         return redacted_responses.CreateTableResponse(
             location=data.location,
             version=None if written is None else written.version,
@@ -62,12 +62,12 @@ class RowRequests(NamespaceCore):
             properties=dict(made.parameters),
         )
 
-    def _declared(self, asked: models.CreateTableRequest) -> TableData:
+    def _declared(self, model: models.CreateTableRequest) -> TableData:
         try:
-            return TableData.of(self, asked.id)
+            return TableData.of(self, model.id)
         except TableNotFoundError:
-            self._tables.declare(table_id(asked.id, self._metastore), None, asked.properties or {})
-            return TableData.of(self, asked.id)
+            self._tables.declare(table_id(model.id, self._metastore), None, model.properties or {})
+            return TableData.of(self, model.id)
 
     def _create(self, data: TableData, rows: pa.RecordBatchReader, mode: str) -> LanceDataset | None:
         import lance
@@ -89,9 +89,9 @@ class RowRequests(NamespaceCore):
         Raises:
             LanceNamespaceError: see `opened`.
         """
-        asked = as_model(models.CountTableRowsRequest, request)
-        with opened(self, asked) as dataset:
-            return models.CountTableRowsResponse(count=dataset.count_rows(asked.predicate))
+        model = as_model(models.CountTableRowsRequest, request)
+        with opened(self, model) as dataset:
+            return models.CountTableRowsResponse(count=dataset.count_rows(model.predicate))
 
     def insert_into_table(self, request: AnyRequest, request_data: bytes) -> models.InsertIntoTableResponse:
         """Append rows, or replace all rows by them. Modes APPEND, OVERWRITE.
@@ -105,14 +105,14 @@ class RowRequests(NamespaceCore):
         """
         import lance
 
-        asked = as_model(models.InsertIntoTableRequest, request)
-        mode = choice(asked.mode, (_APPEND, _OVERWRITE), _APPEND, "mode")
+        model = as_model(models.InsertIntoTableRequest, request)
+        mode = choice(model.mode, (_APPEND, _OVERWRITE), _APPEND, "mode")
         rows = CountedRows(read_rows(request_data))
-        data = TableData.of(self, asked.id)
+        data = TableData.of(self, model.id)
         with data.specified_errors():
             target: dict[str, Any] = destination(data)
-            if asked.branch:
-                target = {"uri": data.open(branch=asked.branch)}
+            if model.branch:
+                target = {"uri": data.open(branch=model.branch)}
             written = lance.write_dataset(rows.reader(), mode=mode, **target)
         return models.InsertIntoTableResponse(num_inserted_rows=rows.count, version=written.version)
 
@@ -128,12 +128,12 @@ class RowRequests(NamespaceCore):
         Raises:
             LanceNamespaceError: see `opened`.
         """
-        asked = as_model(models.MergeInsertIntoTableRequest, request)
-        if not asked.on:
+        model = as_model(models.MergeInsertIntoTableRequest, request)
+        if not model.on:
             raise InvalidInputError("on: expected key columns, got none")
         rows = read_rows(request_data)
-        with opened(self, asked) as dataset:
-            counts = _merge_of(dataset, asked).execute(rows)
+        with opened(self, model) as dataset:
+            counts = _merge_of(dataset, model).execute(rows)
             return models.MergeInsertIntoTableResponse(
                 num_updated_rows=counts["num_updated_rows"],
                 num_inserted_rows=counts["num_inserted_rows"],
@@ -147,10 +147,10 @@ class RowRequests(NamespaceCore):
         Raises:
             LanceNamespaceError: see `opened`.
         """
-        asked = as_model(models.UpdateTableRequest, request)
-        refuse(asked, {"properties": _NO_PROPERTIES})
-        with opened(self, asked) as dataset:
-            changed = dataset.update(dict(asked.updates), asked.predicate)
+        model = as_model(models.UpdateTableRequest, request)
+        refuse(model, {"properties": _NO_PROPERTIES})
+        with opened(self, model) as dataset:
+            changed = dataset.update(dict(model.updates), model.predicate)
             return models.UpdateTableResponse(
                 updated_rows=changed["num_rows_updated"], version=dataset.version
             )
@@ -161,9 +161,9 @@ class RowRequests(NamespaceCore):
         Raises:
             LanceNamespaceError: see `opened`.
         """
-        asked = as_model(models.DeleteFromTableRequest, request)
-        with opened(self, asked) as dataset:
-            dataset.delete(asked.predicate)
+        model = as_model(models.DeleteFromTableRequest, request)
+        with opened(self, model) as dataset:
+            dataset.delete(model.predicate)
             return models.DeleteFromTableResponse(version=dataset.version)
 
 
@@ -208,7 +208,7 @@ def destination(data: TableData) -> dict[str, Any]:
 
 
 class _Declared(LanceNamespace):
-    """A namespace whose table was declared before Lance creates the data set."""
+    """A namespace whose table was declared before Lance creates the dataset."""
 
     def __init__(self, namespace: NamespaceCore) -> None:
         self._namespace = namespace
@@ -236,17 +236,17 @@ class _Declared(LanceNamespace):
 _DECLARED = {"location", "storage_options", "properties", "managed_versioning"}
 
 
-def _merge_of(dataset: LanceDataset, asked: models.MergeInsertIntoTableRequest) -> Any:
-    merge: Any = dataset.merge_insert(asked.on)
-    if asked.when_matched_update_all:
-        merge = merge.when_matched_update_all(asked.when_matched_update_all_filt)
-    if asked.when_not_matched_insert_all:
+def _merge_of(dataset: LanceDataset, model: models.MergeInsertIntoTableRequest) -> Any:
+    merge: Any = dataset.merge_insert(model.on)
+    if model.when_matched_update_all:
+        merge = merge.when_matched_update_all(model.when_matched_update_all_filt)
+    if model.when_not_matched_insert_all:
         merge = merge.when_not_matched_insert_all()
-    if asked.when_not_matched_by_source_delete:
-        merge = merge.when_not_matched_by_source_delete(asked.when_not_matched_by_source_delete_filt)
-    if asked.use_index is not None:
-        merge = merge.use_index(asked.use_index)
-    return merge if asked.timeout is None else merge.retry_timeout(_duration(asked.timeout))
+    if model.when_not_matched_by_source_delete:
+        merge = merge.when_not_matched_by_source_delete(model.when_not_matched_by_source_delete_filt)
+    if model.use_index is not None:
+        merge = merge.use_index(model.use_index)
+    return merge if model.timeout is None else merge.retry_timeout(_duration(model.timeout))
 
 
 def _duration(text: str) -> timedelta:

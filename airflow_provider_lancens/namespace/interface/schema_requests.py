@@ -35,13 +35,13 @@ class SchemaRequests(NamespaceCore):
             UnsupportedOperationError: (0) a column is virtual, or computed by a function.
             LanceNamespaceError: see `opened`.
         """
-        asked = as_model(models.AlterTableAddColumnsRequest, request)
-        for entry in asked.new_columns:
+        model = as_model(models.AlterTableAddColumnsRequest, request)
+        for entry in model.new_columns:
             refuse(entry, {"computed": _NOT_STORED, "virtual_column": _NOT_STORED})
             if not entry.expression:
                 raise InvalidInputError(f"new_columns: {entry.name}: expected an expression, got none")
-        with opened(self, asked) as dataset:
-            dataset.add_columns({entry.name: str(entry.expression) for entry in asked.new_columns})
+        with opened(self, model) as dataset:
+            dataset.add_columns({entry.name: str(entry.expression) for entry in model.new_columns})
             return models.AlterTableAddColumnsResponse(version=dataset.version)
 
     def alter_table_alter_columns(self, request: AnyRequest) -> models.AlterTableAlterColumnsResponse:
@@ -52,12 +52,12 @@ class SchemaRequests(NamespaceCore):
             TableColumnNotFoundError: (12) a column doesn't exist.
             LanceNamespaceError: see `opened`.
         """
-        asked = as_model(models.AlterTableAlterColumnsRequest, request)
-        for entry in asked.alterations:
+        model = as_model(models.AlterTableAlterColumnsRequest, request)
+        for entry in model.alterations:
             refuse(entry, {"virtual_column": _NOT_STORED})
-        with opened(self, asked) as dataset:
-            check_columns(dataset, [entry.path for entry in asked.alterations], asked.id)
-            alterations: list[Any] = [_alteration(entry) for entry in asked.alterations]
+        with opened(self, model) as dataset:
+            check_columns(dataset, [entry.path for entry in model.alterations], model.id)
+            alterations: list[Any] = [_alteration(entry) for entry in model.alterations]
             dataset.alter_columns(*alterations)
             return models.AlterTableAlterColumnsResponse(version=dataset.version)
 
@@ -68,10 +68,10 @@ class SchemaRequests(NamespaceCore):
             TableColumnNotFoundError: (12) a column doesn't exist.
             LanceNamespaceError: see `opened`.
         """
-        asked = as_model(models.AlterTableDropColumnsRequest, request)
-        with opened(self, asked) as dataset:
-            check_columns(dataset, asked.columns, asked.id)
-            dataset.drop_columns(asked.columns)
+        model = as_model(models.AlterTableDropColumnsRequest, request)
+        with opened(self, model) as dataset:
+            check_columns(dataset, model.columns, model.id)
+            dataset.drop_columns(model.columns)
             return models.AlterTableDropColumnsResponse(version=dataset.version)
 
     def update_table_schema_metadata(self, request: AnyRequest) -> models.UpdateTableSchemaMetadataResponse:
@@ -80,9 +80,9 @@ class SchemaRequests(NamespaceCore):
         Raises:
             LanceNamespaceError: see `opened`.
         """
-        asked = as_model(models.UpdateTableSchemaMetadataRequest, request)
-        with opened(self, asked) as dataset:
-            metadata: Any = dataset.update_schema_metadata(dict(asked.metadata or {}))
+        model = as_model(models.UpdateTableSchemaMetadataRequest, request)
+        with opened(self, model) as dataset:
+            metadata: Any = dataset.update_schema_metadata(dict(model.metadata or {}))
             return models.UpdateTableSchemaMetadataResponse(
                 metadata=metadata, transaction_id=last_transaction(dataset)
             )
@@ -94,14 +94,14 @@ class SchemaRequests(NamespaceCore):
             TableColumnNotFoundError: (12) a column doesn't exist.
             LanceNamespaceError: see `opened`.
         """
-        asked = as_model(models.UpdateFieldMetadataRequest, request)
-        if len({bool(entry.replace) for entry in asked.updates}) > 1:
+        model = as_model(models.UpdateFieldMetadataRequest, request)
+        if len({bool(entry.replace) for entry in model.updates}) > 1:
             raise InvalidInputError(f"updates: replace: {_ONE_COMMIT}")
-        paths = [entry.path for entry in asked.updates]
-        with opened(self, asked) as dataset:
-            check_columns(dataset, paths, asked.id)
-            updates = {entry.path: dict(entry.metadata) for entry in asked.updates}
-            dataset.update_field_metadata(updates, replace=any(entry.replace for entry in asked.updates))
+        paths = [entry.path for entry in model.updates]
+        with opened(self, model) as dataset:
+            check_columns(dataset, paths, model.id)
+            updates = {entry.path: dict(entry.metadata) for entry in model.updates}
+            dataset.update_field_metadata(updates, replace=any(entry.replace for entry in model.updates))
             fields = {path: _field_metadata(dataset, path) for path in paths}
             return models.UpdateFieldMetadataResponse(version=dataset.version, fields=fields)
 
@@ -111,15 +111,15 @@ class SchemaRequests(NamespaceCore):
         Raises:
             LanceNamespaceError: see `opened`.
         """
-        asked = as_model(models.RestoreTableRequest, request)
-        data = TableData.of(self, asked.id)
+        model = as_model(models.RestoreTableRequest, request)
+        data = TableData.of(self, model.id)
         with data.specified_errors():
-            dataset = data.open(asked.version, asked.branch)
+            dataset = data.open(model.version, model.branch)
             dataset.restore()  # type: ignore[no-untyped-call]
             return models.RestoreTableResponse(transaction_id=last_transaction(dataset))
 
     def describe_columns(self, table: Sequence[str], schema: pa.Schema | None = None) -> bool:
-        """Describe a data set's columns in its catalog table, where DESCRIBE of other clients shows them.
+        """Describe a dataset's columns in its catalog table, where DESCRIBE of other clients shows them.
 
         An extension of the specification. The writes of this package call it if they change the columns; call
         it after changes by others.

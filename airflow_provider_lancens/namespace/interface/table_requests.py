@@ -21,48 +21,48 @@ from airflow_provider_lancens.redaction import redact
 
 VERDICT, STORAGE_VERSION, EXPLANATION = "managed.verdict", "managed.storage-version", "managed.explanation"
 """Keys of a managed table's `DescribeTableResponse.context`, set if ``check_declared`` is requested."""
-_OPEN_IT = "requires the data set; open it with lance.dataset(namespace_client=..., table_id=...)"
+_OPEN_IT = "requires the dataset; open it with lance.dataset(namespace_client=..., table_id=...)"
 
 
 class TableRequests(NamespaceCore):
     """Declare, register, list, describe, rename, deregister and drop tables."""
 
     def declare_table(self, request: AnyRequest) -> models.DeclareTableResponse:
-        """Create a catalog table without a data set.
+        """Create a catalog table without a dataset.
 
         Raises:
             NamespaceNotFoundError: (1) its namespace doesn't exist.
             TableAlreadyExistsError: (5) it exists.
             InvalidInputError: (13) the request is invalid.
         """
-        asked = as_model(models.DeclareTableRequest, request)
-        target = table_id(asked.id, self._metastore)
-        catalog_table = self._tables.declare(target, asked.location, asked.properties or {})
+        model = as_model(models.DeclareTableRequest, request)
+        target = table_id(model.id, self._metastore)
+        catalog_table = self._tables.declare(target, model.location, model.properties or {})
         return redacted_responses.DeclareTableResponse(
             location=table_properties.location_of(catalog_table),
-            storage_options=self._config.vended(asked.vend_credentials),
+            storage_options=self._config.vended(model.vend_credentials),
             properties=dict(catalog_table.parameters),
             managed_versioning=table_properties.is_managed(catalog_table),
         )
 
     def register_table(self, request: AnyRequest) -> models.RegisterTableResponse:
-        """Create a catalog table for an existing data set. Modes CREATE, OVERWRITE.
+        """Create a catalog table for an existing dataset. Modes CREATE, OVERWRITE.
 
         Raises:
             NamespaceNotFoundError: (1) its namespace doesn't exist.
             TableAlreadyExistsError: (5) it exists.
             InvalidInputError: (13) the request is invalid.
         """
-        asked = as_model(models.RegisterTableRequest, request)
+        model = as_model(models.RegisterTableRequest, request)
         mode = choice(
-            asked.mode,
+            model.mode,
             (namespace_operations.CREATE, namespace_operations.OVERWRITE),
             namespace_operations.CREATE,
             "mode",
         )
-        target = table_id(asked.id, self._metastore)
+        target = table_id(model.id, self._metastore)
         catalog_table = self._tables.register(
-            target, asked.location, asked.properties or {}, overwrite=mode == namespace_operations.OVERWRITE
+            target, model.location, model.properties or {}, overwrite=mode == namespace_operations.OVERWRITE
         )
         return redacted_responses.RegisterTableResponse(
             location=table_properties.location_of(catalog_table), properties=dict(catalog_table.parameters)
@@ -75,10 +75,10 @@ class TableRequests(NamespaceCore):
             NamespaceNotFoundError: (1) the database doesn't exist.
             InvalidInputError: (13) the request is invalid, such as its limit or its page token.
         """
-        asked = as_model(models.ListTablesRequest, request)
-        parent = database_id(asked.id, self._metastore)
-        declared = asked.include_declared is not False
-        page = self._tables.list(parent, asked.page_token, asked.limit, declared=declared)
+        model = as_model(models.ListTablesRequest, request)
+        parent = database_id(model.id, self._metastore)
+        declared = model.include_declared is not False
+        page = self._tables.list(parent, model.page_token, model.limit, declared=declared)
         return models.ListTablesResponse(tables=page.names, page_token=page.token)
 
     def list_all_tables(self, request: AnyRequest) -> models.ListTablesResponse:
@@ -87,9 +87,9 @@ class TableRequests(NamespaceCore):
         Raises:
             InvalidInputError: (13) the request is invalid, such as its limit or its page token.
         """
-        asked = as_model(models.ListTablesRequest, request)
-        declared = asked.include_declared is not False
-        page = self._tables.list_all(asked.page_token, asked.limit, declared=declared)
+        model = as_model(models.ListTablesRequest, request)
+        declared = model.include_declared is not False
+        page = self._tables.list_all(model.page_token, model.limit, declared=declared)
         return models.ListTablesResponse(tables=page.names, page_token=page.token)
 
     def describe_table(self, request: AnyRequest) -> models.DescribeTableResponse:
@@ -100,20 +100,20 @@ class TableRequests(NamespaceCore):
             TableVersionNotFoundError: (11) the requested version doesn't exist.
             InvalidInputError: (13) it is not a Lance table, or the request is invalid.
         """
-        asked = as_model(models.DescribeTableRequest, request)
-        refuse(asked, {"tag": _OPEN_IT, "branch": _OPEN_IT, "load_detailed_metadata": _OPEN_IT})
-        catalog_table = self._tables.get(table_id(asked.id, self._metastore))
+        model = as_model(models.DescribeTableRequest, request)
+        refuse(model, {"tag": _OPEN_IT, "branch": _OPEN_IT, "load_detailed_metadata": _OPEN_IT})
+        catalog_table = self._tables.get(table_id(model.id, self._metastore))
         location = table_properties.location_of(catalog_table)
         return redacted_responses.DescribeTableResponse(
-            version=self._versions.response_version(catalog_table, asked.version),
+            version=self._versions.response_version(catalog_table, model.version),
             location=location,
-            table_uri=as_uri(location) if asked.with_table_uri else None,
-            storage_options=self._config.vended(asked.vend_credentials),
+            table_uri=as_uri(location) if model.with_table_uri else None,
+            storage_options=self._config.vended(model.vend_credentials),
             properties=dict(catalog_table.parameters),
             managed_versioning=table_properties.is_managed(catalog_table),
-            is_only_declared=self._tables.is_only_declared(catalog_table) if asked.check_declared else None,
+            is_only_declared=self._tables.is_only_declared(catalog_table) if model.check_declared else None,
             context=self._consistency(catalog_table)
-            if asked.check_declared and table_properties.is_managed(catalog_table)
+            if model.check_declared and table_properties.is_managed(catalog_table)
             else None,
         )
 
@@ -133,9 +133,9 @@ class TableRequests(NamespaceCore):
             TableVersionNotFoundError: (11) the requested version doesn't exist.
             InvalidInputError: (13) it is not a Lance table, or the request is invalid.
         """
-        asked = as_model(models.TableExistsRequest, request)
-        catalog_table = self._tables.get(table_id(asked.id, self._metastore))
-        self._versions.response_version(catalog_table, asked.version)
+        model = as_model(models.TableExistsRequest, request)
+        catalog_table = self._tables.get(table_id(model.id, self._metastore))
+        self._versions.response_version(catalog_table, model.version)
 
     def rename_table(self, request: AnyRequest) -> models.RenameTableResponse:
         """Rename a Lance table, also into another namespace; its data stays where it is.
@@ -147,10 +147,10 @@ class TableRequests(NamespaceCore):
             TableAlreadyExistsError: (5) the new name is taken.
             InvalidInputError: (13) it is not a Lance table, or the request is invalid.
         """
-        asked = as_model(models.RenameTableRequest, request)
-        table = table_id(asked.id, self._metastore)
-        namespace = asked.new_namespace_id or list(table.namespace.parts)
-        self._tables.rename(table, table_id([*namespace, asked.new_table_name], self._metastore))
+        model = as_model(models.RenameTableRequest, request)
+        table = table_id(model.id, self._metastore)
+        namespace = model.new_namespace_id or list(table.namespace.parts)
+        self._tables.rename(table, table_id([*namespace, model.new_table_name], self._metastore))
         return models.RenameTableResponse()
 
     def deregister_table(self, request: AnyRequest) -> models.DeregisterTableResponse:
@@ -160,8 +160,8 @@ class TableRequests(NamespaceCore):
             TableNotFoundError: (4) there is no such table.
             InvalidInputError: (13) it is not a Lance table.
         """
-        asked = as_model(models.DeregisterTableRequest, request)
-        catalog_table = self._tables.deregister(table_id(asked.id, self._metastore))
+        model = as_model(models.DeregisterTableRequest, request)
+        catalog_table = self._tables.deregister(table_id(model.id, self._metastore))
         return redacted_responses.DeregisterTableResponse(
             id=list(catalog_table.id.parts),
             location=_last_location(catalog_table),
@@ -175,8 +175,8 @@ class TableRequests(NamespaceCore):
             TableNotFoundError: (4) there is no such table.
             InvalidInputError: (13) it is not a Lance table, or another catalog table shares its data.
         """
-        asked = as_model(models.DropTableRequest, request)
-        catalog_table = self._tables.drop(table_id(asked.id, self._metastore))
+        model = as_model(models.DropTableRequest, request)
+        catalog_table = self._tables.drop(table_id(model.id, self._metastore))
         return redacted_responses.DropTableResponse(
             id=list(catalog_table.id.parts),
             location=_last_location(catalog_table),

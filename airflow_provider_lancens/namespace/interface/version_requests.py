@@ -34,13 +34,13 @@ class VersionRequests(NamespaceCore):
             ServiceUnavailableError: (17) metastore or storage didn't answer; it may be committed.
             InvalidTableStateError: (19) metastore and storage disagree; nothing was committed.
         """
-        asked = as_model(models.CreateTableVersionRequest, request)
-        table, branch = table_id(asked.id, self._metastore), branch_name(asked.branch)
+        model = as_model(models.CreateTableVersionRequest, request)
+        table, branch = table_id(model.id, self._metastore), branch_name(model.branch)
         commit = CommitRecord(
-            asked.version, staged_name(asked.manifest_path), asked.naming_scheme or V2_SCHEME
+            model.version, staged_name(model.manifest_path), model.naming_scheme or V2_SCHEME
         )
         if branch:
-            refuse(asked, {"metadata": "only the manifest of a branch's version is stored; leave it out"})
+            refuse(model, {"metadata": "only the manifest of a branch's version is stored; leave it out"})
             made = self._branches.create(table, branch, commit)
         else:
             made = self._versions.create(table, commit)
@@ -55,14 +55,14 @@ class VersionRequests(NamespaceCore):
             InvalidInputError: (13) it is not a Lance table, or the request is invalid.
             InvalidTableStateError: (19) metastore and storage disagree.
         """
-        asked = as_model(models.DescribeTableVersionRequest, request)
-        table, branch = table_id(asked.id, self._metastore), branch_name(asked.branch)
-        if asked.version is None:
+        model = as_model(models.DescribeTableVersionRequest, request)
+        table, branch = table_id(model.id, self._metastore), branch_name(model.branch)
+        if model.version is None:
             raise InvalidInputError("version: required, but missing")
         if branch:
-            found = self._branches.describe(table, branch, asked.version)
+            found = self._branches.describe(table, branch, model.version)
         else:
-            found = self._versions.describe(table, asked.version)
+            found = self._versions.describe(table, model.version)
         return models.DescribeTableVersionResponse(version=_table_version(found))
 
     def list_table_versions(self, request: AnyRequest) -> models.ListTableVersionsResponse:
@@ -76,16 +76,16 @@ class VersionRequests(NamespaceCore):
             InvalidInputError: (13) it is not a Lance table, or the request is invalid.
             InvalidTableStateError: (19) metastore and storage disagree.
         """
-        asked = as_model(models.ListTableVersionsRequest, request)
-        table, branch = table_id(asked.id, self._metastore), branch_name(asked.branch)
-        if asked.descending and asked.limit == 1 and not asked.page_token:
+        model = as_model(models.ListTableVersionsRequest, request)
+        table, branch = table_id(model.id, self._metastore), branch_name(model.branch)
+        if model.descending and model.limit == 1 and not model.page_token:
             newest = self._branches.newest(table, branch) if branch else self._versions.newest(table)
             return _list_response([newest] if newest else [], None)
         found = self._branches.all(table, branch) if branch else self._versions.all(table)
         by_key = {
-            _sort_key(version, descending=bool(asked.descending)): one for version, one in found.items()
+            _sort_key(version, descending=bool(model.descending)): one for version, one in found.items()
         }
-        page = page_of(by_key, asked.page_token, asked.limit)
+        page = page_of(by_key, model.page_token, model.limit)
         return _list_response([by_key[key] for key in page.names], page.token)
 
     def advance_table_version(self, table: Sequence[str], *, expected: int, new: int) -> bool:

@@ -25,7 +25,7 @@ _MARK = re.compile(rf"{RECORDED}/committed-(\d{{1,20}})")
 
 @dataclass(frozen=True, slots=True)
 class HighWaterMark:
-    """High-water mark of one data set. Errors on writing it are logged: a commit is valid without it."""
+    """High-water mark of one dataset. Errors on writing it are logged: a commit is valid without it."""
 
     manifests: Manifests
 

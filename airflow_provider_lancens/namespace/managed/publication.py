@@ -174,7 +174,7 @@ def create_version(
     """Create a version from its staged manifest, which remains: creating the final name decides.
 
     Args:
-        manifests: the manifests of the data set.
+        manifests: the manifests of the dataset.
         commit: the version, and its staged manifest.
         check_allowed: called before the version is created, while the staged manifest is read; an error that
             it raises is raised here.

@@ -1,6 +1,6 @@
 """Versions of a table's branches: the storage is always their version authority.
 
-A branch is a data set in a folder of its own, ``tree/<branch>``. The catalog table has one version, that of
+A branch is a dataset in a folder of its own, ``tree/<branch>``. The catalog table has one version, that of
 the main branch, so a version of a branch is committed by put-if-absent of its manifest's name.
 """
 
@@ -72,17 +72,17 @@ class BranchOperations:
         return Manifests(location, self.tables.config.storage_options)
 
 
-def branch_name(asked: str | None) -> str | None:
+def branch_name(requested: str | None) -> str | None:
     """Return the branch that a request names; None for the main one.
 
     Raises:
         InvalidInputError: (13) the name is invalid in Lance.
     """
-    if asked in (None, "", MAIN):
+    if requested in (None, "", MAIN):
         return None
-    segments = str(asked).split("/")
+    segments = str(requested).split("/")
     if not all(_SEGMENT.fullmatch(one) and one.strip(".") for one in segments):
         raise spec_errors.InvalidInputError(
-            f"branch: expected letters, digits, '.', '-', '_', and '/' between them, got {asked!r}"
+            f"branch: expected letters, digits, '.', '-', '_', and '/' between them, got {requested!r}"
         )
-    return asked
+    return requested

@@ -1,4 +1,4 @@
-"""The columns of a data set as its catalog table describes them, for clients that list or describe tables.
+"""The columns of a dataset as its catalog table describes them, for clients that list or describe tables.
 
 Lance never reads them. Names are in lower case, as metastores store them, and types are Hive's; a type that
 Hive lacks is described by the nearest one that holds its values.
@@ -39,7 +39,7 @@ _BYTES = "binary"
 
 
 def describe_columns(metastore: Metastore, table: TableId, schema: pa.Schema) -> bool:
-    """Describe the columns of a data set in its catalog table.
+    """Describe the columns of a dataset in its catalog table.
 
     Args:
         metastore: the table's metastore.

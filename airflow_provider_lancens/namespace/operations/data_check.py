@@ -1,4 +1,4 @@
-"""Which of many catalog tables have a data set, for lists that leave out those that are only declared."""
+"""Which of many catalog tables have a dataset, for lists that leave out those that are only declared."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _UNKNOWN = (
     spec_errors.ServiceUnavailableError,
     spec_errors.ThrottlingError,
 )
-"""The storage didn't say whether a data set is there."""
+"""The storage didn't say whether a dataset is there."""
 
 
 class DataCheck:
-    """Asks for one table after the other, and asks a storage that didn't answer no second time.
+    """Check tables one by one for data; a storage that didn't respond isn't checked again.
 
-    A table that can't have a data set has none: its location or its bucket is missing, or is no storage
+    A table that can't have a dataset has none: its location or its bucket is missing, or isn't a storage
     that Lance reads. A table whose storage doesn't answer, or denies access, counts as one
     that has: a list that left it out would hide data that is only out of reach. Both are logged.
     """
@@ -35,7 +35,7 @@ class DataCheck:
         self._unavailable: dict[str, spec_errors.LanceNamespaceError] = {}
 
     def has_data(self, table: Table) -> bool:
-        """Whether a data set lies at a table's location, or may lie there."""
+        """Whether a dataset lies at a table's location, or may lie there."""
         try:
             return not self._ask(table)
         except spec_errors.LanceNamespaceError as error:

@@ -95,7 +95,7 @@ class NamespaceOperations:
         return Cascade(self.metastore).plan(namespace)
 
     def drop_planned(self, plan: CascadePlan, foreign: ForeignTables) -> dict[str, str]:
-        """Drop exactly the tables and namespaces of a plan; no file is deleted (promise 3).
+        """Drop exactly the tables and namespaces of a plan; no file is deleted (guarantee 3).
 
         Args:
             plan: the plan, as `plan_drop` returned it.
@@ -116,7 +116,7 @@ class NamespaceOperations:
     def drop(
         self, namespace: NamespaceId, mode: str, behavior: str, foreign: ForeignTables
     ) -> dict[str, str] | None:
-        """Drop a namespace and, with CASCADE, its contents; no file is deleted (promise 3).
+        """Drop a namespace and, with CASCADE, its contents; no file is deleted (guarantee 3).
 
         Args:
             namespace: the namespace to drop.

@@ -47,7 +47,7 @@ class Comparison:
     """Newest version that was committed through the metastore, if it was set back; else 0."""
     missing_files: tuple[str, ...] = ()
     """Missing files that the newest version refers to, relative to the table's location."""
-    whole_version: int | None = None
+    complete_version: int | None = None
     """If files are missing, the newest version without missing files."""
 
     @property
@@ -80,9 +80,9 @@ class Comparison:
         if self.verdict != FILES_MISSING:
             return ""
         lacking = f"it refers to files that were removed, such as {example_of(self.missing_files)}"
-        if self.whole_version is None:
+        if self.complete_version is None:
             return f"{lacking}; no older version is complete, write the table again"
-        return f"{lacking}; restore version {self.whole_version}, then repeat the later writes"
+        return f"{lacking}; restore version {self.complete_version}, then repeat the later writes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +167,8 @@ class RepairOperations:
             return self.compare(catalog_table.id)
         if not missing:
             return comparison
-        whole = versions.newest_whole(below=newest)
-        return replace(comparison, verdict=FILES_MISSING, missing_files=missing, whole_version=whole)
+        whole = versions.newest_complete(below=newest)
+        return replace(comparison, verdict=FILES_MISSING, missing_files=missing, complete_version=whole)
 
     def _compare_settled(self, table: TableId) -> tuple[Table, Comparison]:
         catalog_table = self.versions.tables.get(table)

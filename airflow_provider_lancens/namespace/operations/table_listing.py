@@ -38,7 +38,7 @@ class TableListing:
         Args:
             namespace: the database.
             request: the requested page.
-            declared: whether to include tables without a data set.
+            declared: whether to include tables without a dataset.
         """
         if declared:
             return self.listings.page(self._key(namespace), request, self._names(namespace))

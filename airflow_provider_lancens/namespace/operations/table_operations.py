@@ -33,7 +33,7 @@ class TableOperations:
     listings: RecentListings = field(default_factory=RecentListings, repr=False, compare=False)
 
     def declare(self, table: TableId, location: str | None, properties: Mapping[str, str]) -> Table:
-        """Create a catalog table without a data set.
+        """Create a catalog table without a dataset.
 
         Args:
             table: its identifier.
@@ -63,11 +63,11 @@ class TableOperations:
     def register(
         self, table: TableId, location: str | None, properties: Mapping[str, str], *, overwrite: bool
     ) -> Table:
-        """Create a catalog table for an existing data set; a managed one starts at its newest version.
+        """Create a catalog table for an existing dataset; a managed one starts at its newest version.
 
         Args:
             table: its identifier.
-            location: location of the data set.
+            location: location of the dataset.
             properties: the caller's parameters.
             overwrite: replace a catalog table of that name, if it is a Lance table, or was one before another
                 client dropped its ``table_type``. Its ``managed_by`` is kept if `properties` has none.
@@ -79,7 +79,7 @@ class TableOperations:
         """
         if not location:
             raise spec_errors.InvalidInputError(
-                f"table {table}: registering it requires the location of its data set"
+                f"table {table}: registering it requires the location of its dataset"
             )
         replaced = self._replaceable(table, location) if overwrite else None
         kept = _managed_by(replaced) if replaced else {}
@@ -111,7 +111,7 @@ class TableOperations:
         return catalog_table
 
     def is_only_declared(self, catalog_table: Table) -> bool:
-        """Whether no data set exists at the table's location yet."""
+        """Whether no dataset exists at the table's location yet."""
         if table_properties.is_managed(catalog_table) and table_properties.managed_version(catalog_table):
             return False
         return (
@@ -128,7 +128,7 @@ class TableOperations:
             namespace: the database.
             token: the previous page's token.
             limit: maximum number of names to return.
-            declared: whether to include tables without a data set. If false, a table whose storage doesn't
+            declared: whether to include tables without a dataset. If false, a table whose storage doesn't
                 answer is included, and one that can't be read, or can have no data, is not: see `DataCheck`.
         """
         return self._listing.page(namespace, PageRequest.parse(token, limit), declared=declared)
@@ -159,7 +159,7 @@ class TableOperations:
         return catalog_table
 
     def drop(self, table: TableId) -> Table:
-        """Delete Lance's own files below a table's location, then its catalog table (promise 3).
+        """Delete Lance's own files below a table's location, then its catalog table (guarantee 3).
 
         The catalog table is dropped last, so that an interrupted drop can be rerun.
 
@@ -261,7 +261,7 @@ class TableOperations:
         return catalog_table
 
     def _lost_all_parameters(self, catalog_table: Table, location: str) -> bool:
-        """Whether only its location identifies a catalog table as that of the data set stored there."""
+        """Whether only its location identifies a catalog table as that of the dataset stored there."""
         if catalog_table.parameters.get(table_properties.TABLE_TYPE) or not catalog_table.location:
             return False
         stored_at = table_properties.location_of(catalog_table)

@@ -49,7 +49,7 @@ class VersionOperations:
         return found
 
     def newest(self, table: TableId) -> Manifest | None:
-        """Return the newest version; None if no data set was written yet.
+        """Return the newest version; None if no dataset was written yet.
 
         Raises:
             InvalidTableStateError: (19) metastore and storage disagree.
@@ -69,7 +69,7 @@ class VersionOperations:
             )(catalog_table).all(),
         )
 
-    def response_version(self, catalog_table: Table, asked: int | None) -> int | None:
+    def response_version(self, catalog_table: Table, requested: int | None) -> int | None:
         """Return the version for a response: the requested one, else the metastore's if it is the authority.
 
         Raises:
@@ -80,9 +80,9 @@ class VersionOperations:
             if table_properties.is_managed(catalog_table)
             else None
         )
-        if asked is None or asked == latest:
+        if requested is None or requested == latest:
             return latest
-        return self.find(catalog_table, asked).version
+        return self.find(catalog_table, requested).version
 
     def advance(self, table: TableId, expected: int, new: int) -> bool:
         """Move a managed table's version, for writers that made `new` without this namespace.

@@ -83,7 +83,7 @@ def remove_below(root: int, folder: str, is_own: Callable[[str], bool]) -> int:
 def remove_file(root: Path, path: str) -> None:
     """Remove a file below a folder, and the folders in between that are empty then.
 
-    A link, or a file behind one, is kept; a missing file is no error.
+    A link, or a file behind one, is kept; a missing file isn't an error.
     """
     *folders, name = path.split("/")
     with contextlib.ExitStack() as stack:

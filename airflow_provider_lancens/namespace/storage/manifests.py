@@ -1,4 +1,4 @@
-"""Manifests of one data set: listed, found, and created by put-if-absent.
+"""Manifests of one dataset: listed, found, and created by put-if-absent.
 
 The file name of a version is unique, so the writer that creates it first has made that version, on every
 store that Lance supports.
@@ -30,7 +30,7 @@ class Manifest:
 
 
 class Manifests(TableFiles):
-    """Files of a data set, viewed as its versions."""
+    """Files of a dataset, viewed as its versions."""
 
     def newest(self) -> int | None:
         """Return the newest version that has its final name; None if there is none."""

@@ -1,4 +1,4 @@
-"""Missing files of a data set: those that its versions refer to and the storage lacks.
+"""Missing files of a dataset: those that its versions refer to and the storage lacks.
 
 A version whose files were removed can be opened and described, and fails when its rows are read. Lance is
 imported only when a version is checked.
@@ -22,7 +22,7 @@ _DATA, _INDICES = "data", "_indices"
 
 @dataclass(frozen=True, slots=True)
 class StoredVersions:
-    """Versions of a data set, read directly from the storage."""
+    """Versions of a dataset, read directly from the storage."""
 
     location: str
     storage_options: Mapping[str, str] = field(repr=False)
@@ -58,12 +58,12 @@ class StoredVersions:
         missing += [folder for folder in index_folders(dataset) if not files.below(folder)]
         return tuple(sorted(missing))
 
-    def newest_whole(self, below: int) -> int | None:
+    def newest_complete(self, below: int) -> int | None:
         """Return the newest version below another one without missing files; None if there is none."""
         older = sorted((version for version in self._manifests.all() if version < below), reverse=True)
-        return next((version for version in older if self._is_whole(version)), None)
+        return next((version for version in older if self._is_complete(version)), None)
 
-    def _is_whole(self, version: int) -> bool:
+    def _is_complete(self, version: int) -> bool:
         try:
             return not self.missing_files(version)
         except spec_errors.TableVersionNotFoundError:  # cleaned up meanwhile

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 VERSIONS = "_versions"
 BRANCHES = "tree"
-"""Folder of a data set's branches, each of which is a data set below it."""
+"""Folder of a dataset's branches, each of which is a dataset below it."""
 RECORDED = "_lancens"
 """This package's folder beside Lance's: manifests of unfinished commits, see `managed.publication`."""
 MANIFEST_SUFFIX = ".manifest"
@@ -63,14 +63,14 @@ _RETRIES = {"max_retries": 3, "retry_timeout": timedelta(seconds=60)}
 
 
 def latest_version(location: str, storage_options: Mapping[str, str]) -> int | None:
-    """Return the newest version of the data set at a location.
+    """Return the newest version of the dataset at a location.
 
     Args:
         location: the table's root, as `describe_table` returns it.
         storage_options: Lance's storage options for it.
 
     Returns:
-        The version; None if there is no data set yet.
+        The version; None if there is no dataset yet.
 
     Raises:
         InvalidInputError: (13) the location is invalid on every storage that Lance supports.
@@ -86,7 +86,7 @@ def latest_version(location: str, storage_options: Mapping[str, str]) -> int | N
 def newest_manifest(location: str, storage_options: Mapping[str, str]) -> str | None:
     """Return the path of the newest version's manifest, relative to the location; None if there is none.
 
-    It costs one listing request, of the newest thousand names where the data set has V2 names.
+    It costs one listing request, of the newest thousand names where the dataset has V2 names.
 
     Args:
         location: the table's root.

@@ -1,4 +1,4 @@
-"""Deletion of a table's data: the only module of the package that deletes a whole data set (promise 3).
+"""Deletion of a table's data: the only module of the package that deletes a whole dataset (guarantee 3).
 
 Only files that Lance and this package write are deleted, identified by folder and name, below a location that
 has ``_versions``. No symbolic link is followed or removed; folders that aren't empty are kept. Files are
@@ -42,7 +42,7 @@ _FILES = {
 }
 """File names in each of Lance's folders and in this package's."""
 _ANY_FILE = "|".join(f"{folder}/(?:{files})" for folder, files in _FILES.items())
-# A branch is a data set in a folder of `tree`. A local object store stages a file as name#1.
+# A branch is a dataset in a folder of `tree`. A local object store stages a file as name#1.
 _OWN = re.compile(rf"(?:{BRANCHES}/(?:{_NAME}/)+)?(?:{_ANY_FILE})(?:#\d+)?")
 LANCE_ENTRIES = (BRANCHES, *(folder for folder in _FILES if folder != VERSIONS), VERSIONS)
 _PAGE = 1000
@@ -73,7 +73,7 @@ def remove(location: str, storage_options: Mapping[str, str]) -> int:
 
 
 def first_foreign_path(location: str) -> str | None:
-    """Return the first symbolic link among Lance's own files, or data set inside them; None if there is none.
+    """Return the first symbolic link among Lance's own files, or dataset inside them; None if there is none.
 
     Args:
         location: the table's root; only a local one is searched.

@@ -20,12 +20,12 @@ _NO_FILE = ("Not found", "No such file")
 
 
 def list_tags(dataset: LanceDataset) -> Mapping[str, Any]:
-    """Return the tags of a data set by name, as Lance describes them.
+    """Return the tags of a dataset by name, as Lance describes them.
 
     Lance lists them and then reads each, and fails if one is deleted in between: then they are listed again.
 
     Args:
-        dataset: the table's data set, at any version.
+        dataset: the table's dataset, at any version.
     """
     return _repeated(dataset.tags.list)
 
@@ -34,7 +34,7 @@ def create_tag(dataset: LanceDataset, tag: str, version: Reference) -> bool:
     """Create a tag; of several clients, one creates it.
 
     Args:
-        dataset: the table's data set, at any version.
+        dataset: the table's dataset, at any version.
         tag: name of the tag.
         version: an existing version, or a branch with one of its versions.
 
@@ -75,7 +75,7 @@ def delete_tag(dataset: LanceDataset, tag: str) -> bool:
     """Delete a tag.
 
     Args:
-        dataset: the table's data set, at any version.
+        dataset: the table's dataset, at any version.
         tag: name of the tag.
 
     Returns:
@@ -88,7 +88,7 @@ def replace_metadata(dataset: LanceDataset, tag: str, metadata: Mapping[str, str
     """Replace the metadata of a tag, unless it is deleted meanwhile.
 
     Args:
-        dataset: the table's data set, at any version.
+        dataset: the table's dataset, at any version.
         tag: name of the tag.
         metadata: all of its metadata.
     """

@@ -58,7 +58,7 @@ def changed_partitions(
     """
     from lance_namespace.errors import TableVersionNotFoundError
 
-    from airflow_provider_lancens.spark.changes.touched_values import touched_values
+    from airflow_provider_lancens.spark.changes.changed_values import changed_values
 
     column = parse_text(partition_by)
     if column is None or not result.published:
@@ -67,7 +67,7 @@ def changed_partitions(
         return []
     after, version = result.previous_version, result.version
     try:
-        return touched_values(namespace, result.table, column, after_version=after, version=version)
+        return changed_values(namespace, result.table, column, after_version=after, version=version)
     except TableVersionNotFoundError as error:
         _log.warning("The partitions of version %d can't be determined any more: %s", version, error)
         return None

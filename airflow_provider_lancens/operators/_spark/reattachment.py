@@ -63,7 +63,7 @@ def wait_for_earlier(earlier: EarlierDriver, log: Any) -> bool:
             log.warning("Driver %s failed or was killed; to see its log, run: %s", name, earlier.log_command)
     except ClusterError as error:
         log.warning(
-            "The cluster can't be asked for the driver of an earlier try, so another one is submitted. If "
+            "The search for the driver of an earlier try failed, so another one is submitted. If "
             "the earlier one is still running, one of them commits, and the other finds that commit: %s",
             error,
         )

@@ -9,7 +9,7 @@ from airflow_provider_lancens.spark.options import WriteOptions, WriteRequest
 
 
 def write_request(layout: Mapping[str, Any], **arguments: Any) -> WriteRequest:
-    """Return the request that an operator was asked to make.
+    """Return the request that an operator's arguments describe.
 
     Args:
         layout: the fields of `WriteOptions`.

@@ -37,7 +37,7 @@ def default_idempotency_key(context: Context) -> str:
     return "/".join([*parts, start.isoformat(), end.isoformat()])
 
 
-def asked_policy(given: OnExistingKey, context: Context) -> OnExistingKey:
+def existing_key_policy(given: OnExistingKey, context: Context) -> OnExistingKey:
     """Return what to do if the key was committed before: the run's configuration wins over the argument.
 
     Raises:
@@ -46,17 +46,17 @@ def asked_policy(given: OnExistingKey, context: Context) -> OnExistingKey:
     from airflow_provider_lancens.spark.options import ON_EXISTING_KEY
 
     conf = getattr(context.get("dag_run"), "conf", None) or {}
-    asked = conf.get(ON_EXISTING_KEY_CONF)
-    if isinstance(asked, Mapping):
-        asked = asked.get(context["ti"].task_id)
-    if asked is None:
+    override = conf.get(ON_EXISTING_KEY_CONF)
+    if isinstance(override, Mapping):
+        override = override.get(context["ti"].task_id)
+    if override is None:
         return given
-    if asked not in ON_EXISTING_KEY:
+    if override not in ON_EXISTING_KEY:
         raise AirflowFailException(
             f"{ON_EXISTING_KEY_CONF} in the run's configuration: expected one of "
-            f"{', '.join(ON_EXISTING_KEY)}, or a mapping of task ids to them, got {asked!r}"
+            f"{', '.join(ON_EXISTING_KEY)}, or a mapping of task ids to them, got {override!r}"
         )
-    return cast("OnExistingKey", asked)
+    return cast("OnExistingKey", override)
 
 
 def execution_id_of(context: Context) -> str:

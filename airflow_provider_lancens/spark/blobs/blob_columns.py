@@ -50,7 +50,7 @@ def with_blobs(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
 
 
 def check_format(schema: pa.Schema, data_storage_version: str | None, argument: str) -> str | None:
-    """Return the file format for a new data set of these columns.
+    """Return the file format for a new dataset of these columns.
 
     Args:
         schema: the columns.

@@ -43,7 +43,7 @@ def check_expires_after(value: object) -> None:
     """Check the time after which a bookmark expires; None is never.
 
     Raises:
-        ValueError: it is no time span, or out of range.
+        ValueError: it isn't a time span, or out of range.
     """
     if value is None:
         return

@@ -20,7 +20,7 @@ from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.version_tags import delete_tag, list_tags
 from airflow_provider_lancens.spark.bookmarks.bookmark import Bookmark
 from airflow_provider_lancens.spark.bookmarks.expiry_records import write_expiry
-from airflow_provider_lancens.spark.bookmarks.find_bookmarks import live_bookmarks
+from airflow_provider_lancens.spark.bookmarks.find_bookmarks import valid_bookmarks
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 def overdue_bookmarks(latest: LanceDataset, files: Manifests, now: datetime) -> list[Bookmark]:
     """Return the bookmarks that a clean-up at this time finds expired."""
-    live = live_bookmarks(list_tags(latest), latest.version, files)
+    live = valid_bookmarks(list_tags(latest), latest.version, files)
     return [one for one in live if one.is_overdue(now)]
 
 
@@ -40,7 +40,7 @@ def expire_bookmarks(
     """Stop keeping the versions of bookmarks that weren't moved in time, and log a warning for each.
 
     Args:
-        latest: the data set, opened at its newest version.
+        latest: the dataset, opened at its newest version.
         files: the files at its location.
         table: the table's identifier, for messages.
         now: the time of the clean-up.

@@ -30,7 +30,7 @@ def list_bookmarks(namespace: NamespaceSpec | LanceNamespace, table: TableId | s
 
     Raises:
         TableNotFoundError: (4) the table isn't declared.
-        InvalidInputError: (13) `table` is no valid identifier.
+        InvalidInputError: (13) `table` isn't a valid identifier.
         ServiceUnavailableError: (17) the storage or the metastore failed.
     """
     with resolved_table(namespace, table) as target:
@@ -55,7 +55,7 @@ def find_bookmark(
 
     Raises:
         TableNotFoundError: (4) the table isn't declared.
-        InvalidInputError: (13) `table` is no valid identifier, or the tag names a version of a branch.
+        InvalidInputError: (13) `table` isn't a valid identifier, or the tag names a version of a branch.
         ServiceUnavailableError: (17) the storage or the metastore failed.
     """
     with resolved_table(namespace, table) as target:
@@ -82,10 +82,10 @@ def bookmarks_of(tags: Mapping[str, Any], newest: int, files: Manifests) -> list
         files: the files at its location.
     """
     expired = [one for one in all_expiries(files, newest) if one.name not in tags]
-    return sorted([*live_bookmarks(tags, newest, files), *expired], key=lambda one: one.name)
+    return sorted([*valid_bookmarks(tags, newest, files), *expired], key=lambda one: one.name)
 
 
-def live_bookmarks(tags: Mapping[str, Any], newest: int, files: Manifests) -> list[Bookmark]:
+def valid_bookmarks(tags: Mapping[str, Any], newest: int, files: Manifests) -> list[Bookmark]:
     """Return the bookmarks that are not expired; see `bookmarks_of`."""
     return [bookmark_of(name, tag, newest, files) for name, tag in tags.items() if _is_listed(tag)]
 

@@ -34,7 +34,7 @@ def move_bookmark(
 ) -> None:
     """Move the bookmark of a consumer to a version, which it keeps from clean-ups; create it if it is new.
 
-    A bookmark that has expired is live again.
+    An expired bookmark becomes valid again.
 
     Args:
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
@@ -42,7 +42,7 @@ def move_bookmark(
         name: the bookmark's name, a tag of the table.
         version: an existing version, up to which the consumer has read the table.
         expires_after: how long the version is kept, if the bookmark isn't moved again, after this move or,
-            if later, after the commit of the next version. None is for ever.
+            if later, after the commit of the next version. None never expires.
 
     Raises:
         TableNotFoundError: (4) the table isn't declared.

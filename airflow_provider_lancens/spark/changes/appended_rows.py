@@ -126,14 +126,13 @@ def _labels(version: int) -> list[pa.Scalar]:
 def _is_append(target: ResolvedTable, version: int, transaction: Transaction | None) -> bool:
     if transaction is None:
         raise spec_errors.TableVersionNotFoundError(
-            f"table {target.id}: version {version} was cleaned up, and the table has no stable row ids, by "
-            "which its changes could be told without it"
+            f"table {target.id}: version {version} was cleaned up; without stable row ids, its changes "
+            "can no longer be determined"
         )
     kind = type(transaction.operation).__name__
     if kind != "Append" and not is_maintenance(transaction):
         raise spec_errors.InvalidInputError(
-            f"table {target.id}: version {version} is no append ({kind}), and the table has no stable row "
-            "ids, by which changes of rows could be told; they are given to a table by its first write, with "
-            "enable_stable_row_ids=True"
+            f"table {target.id}: version {version} isn't an append ({kind}), and the changes of other "
+            "operations require stable row ids: set enable_stable_row_ids=True in the first write of a table"
         )
     return kind == "Append"

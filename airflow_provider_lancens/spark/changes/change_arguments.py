@@ -1,4 +1,4 @@
-"""Checks of what is asked of a read of changes: the range, the columns and the filter."""
+"""Checks of the arguments of a read of changes: the range, the columns and the filter."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def check_range(target: ResolvedTable, after_version: int, version: int) -> None
         InvalidInputError: (13) it isn't, or it is staged.
     """
     if not is_whole_number(after_version, at_least=0):
-        problem = "is no version; expected an int of at least 0, or None"
+        problem = "isn't a version; expected an int of at least 0, or None"
     elif is_detached(after_version) and after_version != version:
         problem = "is a staged version, which no version follows; pass the one that it was published as"
     elif after_version > version:

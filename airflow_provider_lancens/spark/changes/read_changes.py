@@ -92,7 +92,7 @@ def read_changes(
         columns: the columns to read, in this order; None reads all.
         filter: a condition in Lance's SQL dialect on the rows, before and after their change; its columns
             must have had the same names in both versions.
-        if_unavailable: what to do if the changes can't be told: ``fail``, or ``read_all``, which returns
+        if_unavailable: what to do if the changes are unknown: ``fail``, or ``read_all``, which returns
             all rows of `version` with the type ``snapshot``.
 
     Raises:
@@ -101,7 +101,7 @@ def read_changes(
         TableColumnNotFoundError: (12) there is no such column.
         InvalidInputError: (13) a version is invalid, `version` is older than `after_version`, the filter is
             invalid or on columns that have changed, a column contains blobs, is listed twice or is named
-            like a label, or the changes can't be told.
+            like a label, or the changes are unknown.
     """
     if if_unavailable not in get_args(IfUnavailable):
         raise spec_errors.InvalidInputError(

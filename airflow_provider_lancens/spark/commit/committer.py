@@ -48,7 +48,7 @@ class Committer:
     lease: WriteLease | None = None
     """The lease of this write; None if it writes no files."""
     attempts: KeyAttempts | None = None
-    """The attempts to commit, as they were begun before the write; None begins them now."""
+    """The attempts to commit, as they were started before the write; None starts them now."""
 
     def commit(self, change: TableChange, looked_up_to: int = 0) -> CommitOutcome:
         """Commit a change to the table, with the records of its key.
@@ -59,7 +59,7 @@ class Committer:
 
         Raises:
             ConcurrentModificationError: (14) it conflicts with another commit, or every attempt lost to one.
-            TableAlreadyExistsError: (5) `change` creates the data set, which already exists.
+            TableAlreadyExistsError: (5) `change` creates the dataset, which already exists.
             ServiceUnavailableError: (17) the storage or the metastore failed, and nothing was committed.
         """
         from airflow_provider_lancens.spark.commit.single_version_commit import SingleVersionCommit

@@ -89,7 +89,7 @@ def _delete(lookup: KeyLookup, where: str) -> CommitOutcome:
     check_filter(target, base, where)
     change = Deletion(str(target.id), base.version, base.schema, [], where)
     with (
-        KeyAttempts.begun(target, lookup.write, lookup.latest) as attempts,
+        KeyAttempts.started(target, lookup.write, lookup.latest) as attempts,
         acquire_lease(target.dataset).kept_alive(end=True) as lease,
     ):
         committer = Committer(target, lookup.write, Counts(), lease=lease, attempts=attempts)
@@ -107,7 +107,7 @@ class Deletion(TableChange):
         from lance import LanceOperation
 
         if latest is None:
-            raise self._conflict("its data set was removed")
+            raise self._conflict("its dataset was removed")
         self.check_same_columns(latest)
         deleted = RowDeletions.where(latest, self.where)
         operation = LanceOperation.Delete(deleted.updated, deleted.removed, self.where)

@@ -40,10 +40,10 @@ class ReplaceWhere(TableChange):
     def _check_no_new_rows(self, latest: LanceDataset, base: int) -> None:
         """Check that no row that matches is in a fragment written since the write began.
 
-        Rows that only a compaction moved there can't be told from others, and conflict too.
+        Rows that only a compaction moved there can't be identified, and conflict too.
 
         Raises:
-            ConcurrentModificationError: (14) there is one, which this commit would delete unseen.
+            ConcurrentModificationError: (14) there is one, whose rows this commit would delete.
         """
         written = fragments_since(latest, base)
         if written is None:

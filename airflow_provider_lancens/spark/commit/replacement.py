@@ -29,11 +29,11 @@ class AppendedRows:
     """Their data files; None if the version was cleaned up."""
 
     def are_in(self, dataset: LanceDataset) -> bool:
-        """Return whether a data set has all of these rows, unchanged, and they can be told from others."""
+        """Return whether a dataset has all of these rows, unchanged, and they can be identified."""
         return self._own_fragments(dataset) is not None or self._have_versions(dataset)
 
     def removed_from(self, dataset: LanceDataset) -> RowDeletions | None:
-        """Return the data set's fragments without these rows; None if it doesn't have all of them."""
+        """Return the dataset's fragments without these rows; None if it doesn't have all of them."""
         fragments = self._own_fragments(dataset)
         if fragments is not None:
             return RowDeletions([], fragments)
@@ -91,7 +91,7 @@ def _appended_rows(dataset: LanceDataset, commit: KeyedCommit, table: str) -> Ap
     """Return what a commit appended, if all of it is unchanged.
 
     Raises:
-        InvalidInputError: (13) the rows cannot be told any more, or some were changed since.
+        InvalidInputError: (13) the rows can no longer be identified, or some were changed since.
     """
     transaction = read_transaction(dataset, commit.version)
     if transaction is None:
@@ -127,7 +127,7 @@ def _check_only_maintained(dataset: LanceDataset, commit: KeyedCommit, table: st
 
 
 def _added(operation: Any) -> list[Any]:
-    """Return the fragments that an append, the first write of a data set, or a replacement added."""
+    """Return the fragments that an append, the first write of a dataset, or a replacement added."""
     kind = "new_fragments" if hasattr(operation, "new_fragments") else "fragments"
     return list(getattr(operation, kind))
 

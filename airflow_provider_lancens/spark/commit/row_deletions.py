@@ -1,4 +1,4 @@
-"""Rows of a data set marked as deleted in their fragments, for an operation that commits this."""
+"""Rows of a dataset marked as deleted in their fragments, for an operation that commits this."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RowDeletions:
         """Delete the rows that match a condition; nothing refers to the deletion files before a commit.
 
         Args:
-            dataset: the data set, at the version to commit onto.
+            dataset: the dataset, at the version to commit onto.
             condition: in Lance's SQL dialect.
         """
         found = [(fragment, fragment.delete(condition)) for fragment in dataset.get_fragments()]

@@ -1,6 +1,6 @@
 """Commits that change a table's columns, each of exactly the version after the one that it was made for.
 
-Lance makes these commits itself, on a data set that is opened through the fence of a `SingleVersionCommit`.
+Lance makes these commits itself, on a dataset that is opened through the fence of a `SingleVersionCommit`.
 They are idempotent by state: what is to be done is determined again from the newest version after each commit
 and each conflict, until there is nothing left. So a driver that was interrupted between two of them, or that
 doesn't know whether one was made, just goes on.
@@ -38,7 +38,7 @@ class SchemaStep(NamedTuple):
     description: str
     """What it does, for messages: ``adds n (int64)``."""
     apply: Callable[[LanceDataset], object]
-    """Makes the change, through a data set that is opened at the version it was planned for."""
+    """Makes the change, through a dataset that is opened at the version it was planned for."""
 
 
 NextStep = Callable[["LanceDataset"], SchemaStep | None]
@@ -54,11 +54,11 @@ class SchemaCommits:
     """The versions that were made, with what each one does."""
 
     def run(self, next_step: NextStep, latest: LanceDataset) -> LanceDataset:
-        """Make all steps, and return the data set at the version at which there is none left.
+        """Make all steps, and return the dataset at the version at which there is none left.
 
         Args:
             next_step: determines the next step; errors that it raises are raised here.
-            latest: the data set at its newest version, as far as the caller knows.
+            latest: the dataset at its newest version, as far as the caller knows.
 
         Raises:
             InvalidInputError: (13) Lance refuses a step.
@@ -123,7 +123,7 @@ class SchemaCommits:
         latest = self.target.open_latest()
         if latest is None:
             raise spec_errors.ConcurrentModificationError(
-                f"table {self.target.id}: its data set was removed while its columns were changed; run it "
+                f"table {self.target.id}: its dataset was removed while its columns were changed; run it "
                 "again"
             )
         return latest

@@ -51,8 +51,8 @@ class SingleVersionCommit(LeasedCommits):
 
         Args:
             transaction: what to commit.
-            latest: the data set at `base_version`; None lets Lance open it.
-            stable_row_ids: whether a new data set gets stable row ids.
+            latest: the dataset at `base_version`; None lets Lance open it.
+            stable_row_ids: whether a new dataset gets stable row ids.
 
         Raises:
             OSError, RuntimeError, ValueError: it failed; `failure` and `error_of` show whether Lance or the

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class CommitStep(NamedTuple):
-    """A Lance operation, and the version it was made for (0: no data set yet)."""
+    """A Lance operation, and the version it was made for (0: no dataset yet)."""
 
     operation: Any
     read_version: int
@@ -44,13 +44,13 @@ class TableChange:
     schema: pa.Schema
     fragments: Sequence[FragmentMetadata] = field(repr=False)
     written_for: LanceSchema | None = field(default=None, kw_only=True, repr=False)
-    """The columns of `base` with their field ids, to which the files refer; None if there was no data set."""
+    """The columns of `base` with their field ids, to which the files refer; None if there was no dataset."""
 
     def apply_to(self, latest: LanceDataset | None) -> CommitStep:
         """Return the operation that applies the change to the latest version.
 
         Args:
-            latest: the data set at its latest version; None if there is none.
+            latest: the dataset at its latest version; None if there is none.
 
         Raises:
             ConcurrentModificationError: (14) it conflicts with a commit made since `base`.
@@ -58,18 +58,18 @@ class TableChange:
         raise NotImplementedError
 
     def check_same_columns(self, latest: LanceDataset) -> None:
-        """Check that the fragments have exactly the columns of the data set, which Lance does not check.
+        """Check that the fragments have exactly the columns of the dataset, which Lance does not check.
 
         Raises:
-            ConcurrentModificationError: (14) others changed the columns or created the data set meanwhile.
+            ConcurrentModificationError: (14) others changed the columns or created the dataset meanwhile.
         """
         if self.base is None or latest.version < self.base:
-            raise self._conflict("another writer created its data set")
+            raise self._conflict("another writer created its dataset")
         if latest.schema != self.schema or not self._has_columns(latest) or self._changed_fields(latest):
             raise self._conflict(f"version {latest.version} changed its columns")
 
     def check_columns_kept(self, latest: LanceDataset) -> None:
-        """Check that the data set still has the columns of the fragments, and no others that must be set.
+        """Check that the dataset still has the columns of the fragments, and no others that must be set.
 
         Lance doesn't check this either. A file refers to its columns by field ids. If a column was converted
         to another type or dropped meanwhile, Lance ignores the values in the file, and reads null; or it
@@ -99,13 +99,13 @@ class TableChange:
         return {number for fragment in self.fragments for file in fragment.files for number in file.fields}
 
     def _first_version(self) -> CommitStep:
-        """Return the operation that creates the data set, which doesn't exist.
+        """Return the operation that creates the dataset, which doesn't exist.
 
         Raises:
             ConcurrentModificationError: (14) it existed when the write began.
         """
         if self.base is not None:
-            raise self._conflict("its data set was removed")
+            raise self._conflict("its dataset was removed")
         return self._replacement(0)
 
     def _replacement(self, read_version: int) -> CommitStep:
@@ -114,14 +114,14 @@ class TableChange:
         return CommitStep(LanceOperation.Overwrite(self.schema, list(self.fragments)), read_version)
 
     def _conflict(self, what: str) -> spec_errors.ConcurrentModificationError:
-        since = "without a data set" if self.base is None else f"version {self.base}"
+        since = "without a dataset" if self.base is None else f"version {self.base}"
         return spec_errors.ConcurrentModificationError(
             f"table {self.table}: {what} since this write began ({since}){RUN_AGAIN}"
         )
 
 
 class Create(TableChange):
-    """Create the data set; one that another writer created is never replaced."""
+    """Create the dataset; one that another writer created is never replaced."""
 
     __slots__ = ()
 
@@ -129,7 +129,7 @@ class Create(TableChange):
         """See `TableChange.apply_to`.
 
         Raises:
-            TableAlreadyExistsError: (5) the data set exists.
+            TableAlreadyExistsError: (5) the dataset exists.
         """
         if latest is not None:
             raise already_exists(self.table, latest.version)
@@ -142,7 +142,7 @@ class Overwrite(TableChange):
     __slots__ = ()
 
     def apply_to(self, latest: LanceDataset | None) -> CommitStep:
-        """See `TableChange.apply_to`: maintenance by others, such as a compaction, is no conflict."""
+        """See `TableChange.apply_to`: maintenance by others, such as a compaction, isn't a conflict."""
         if latest is None:
             return self._first_version()
         if self.base is None or latest.version < self.base or data_changed(latest, self.base):
@@ -164,21 +164,21 @@ class Append(TableChange):
         if self.base is None:
             return self._onto_another_first_write(latest)
         if latest.version < self.base:
-            raise self._conflict("its data set was replaced")
+            raise self._conflict("its dataset was replaced")
         if latest.version > self.base:
             self.check_columns_kept(latest)
         return CommitStep(LanceOperation.Append(list(self.fragments)), self.base)
 
     def _onto_another_first_write(self, latest: LanceDataset) -> CommitStep:
-        # The files refer to columns by field ids, which were assigned for a data set created by this write.
+        # The files refer to columns by field ids, which were assigned for a dataset created by this write.
         from lance import LanceOperation
         from lance.schema import LanceSchema
 
         versions = {f"{f.file_major_version}.{f.file_minor_version}" for m in self.fragments for f in m.files}
         if latest.lance_schema != LanceSchema.from_pyarrow(self.schema):
-            raise self._conflict("another writer created its data set with another schema")
+            raise self._conflict("another writer created its dataset with another schema")
         if versions - {latest.data_storage_version}:
-            raise self._conflict("another writer created its data set in another file format")
+            raise self._conflict("another writer created its dataset in another file format")
         return CommitStep(LanceOperation.Append(list(self.fragments)), latest.version)
 
 
@@ -187,7 +187,7 @@ KINDS: dict[str, type[TableChange]] = {"append": Append, "overwrite": Overwrite,
 
 
 def already_exists(table: str, version: int) -> spec_errors.TableAlreadyExistsError:
-    """Return the error of a `create` on a table that has a data set."""
+    """Return the error of a `create` on a table that has a dataset."""
     return spec_errors.TableAlreadyExistsError(
         f"table {table}: mode 'create' writes the first version, but version {version} exists; "
         "append to it or overwrite it"

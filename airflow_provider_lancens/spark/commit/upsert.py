@@ -108,7 +108,7 @@ def read_keys(
     """Read the keys of fragments that aren't committed yet, in addition to those that are deleted.
 
     Args:
-        dataset: the data set they were written to.
+        dataset: the dataset they were written to.
         fragments: the fragments.
         schema: the key columns.
         deleted: keys of other rows, which are deleted.

@@ -144,7 +144,7 @@ def acquire_lease(dataset: DatasetRef) -> WriteLease:
     """Acquire a lease for a write that begins now; the caller must keep it alive and end it.
 
     Args:
-        dataset: the data set to write to; it need not exist yet.
+        dataset: the dataset to write to; it need not exist yet.
     """
     if is_local(dataset.location):
         with storage_errors(dataset.location):
@@ -156,7 +156,7 @@ def acquire_lease(dataset: DatasetRef) -> WriteLease:
 
 
 def leases_of(files: TableFiles) -> list[LeaseRecord]:
-    """Return the leases stored beside a data set, of running writes and of those presumed dead."""
+    """Return the leases stored beside a dataset, of running writes and of those presumed dead."""
     found = {file.path: file.modified for file in files.below(LEASES)}
     return [
         LeaseRecord(path, began, max(began, found.get(path + HEARTBEAT, began)))

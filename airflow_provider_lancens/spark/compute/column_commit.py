@@ -43,7 +43,7 @@ class ColumnUpdate(TableChange):
         from lance import LanceOperation
 
         if latest is None:
-            raise self._conflict("its data set was removed")
+            raise self._conflict("its dataset was removed")
         column = self.layout.field
         # The type too, since a column that is added gets the id of one that was dropped.
         if field_ids(latest, column.name) != self.layout.ids or latest.schema.field(column.name) != column:
@@ -91,11 +91,11 @@ def add_null_column(target: ResolvedTable, latest: LanceDataset, column: pa.Fiel
 
     Args:
         target: the table.
-        latest: the data set at its newest version.
+        latest: the dataset at its newest version.
         column: the column, which may be null.
 
     Returns:
-        The data set at a version that has the column.
+        The dataset at a version that has the column.
     """
     marked = column.with_metadata({COMPUTED: "true"})
     step = SchemaStep(f"adds {column.name} ({column.type})", lambda opened: opened.add_columns(marked))

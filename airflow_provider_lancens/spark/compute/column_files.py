@@ -31,7 +31,7 @@ _READERS = 16
 
 @dataclass(frozen=True, slots=True)
 class ColumnLayout:
-    """How a data set stores one of its columns. Picklable."""
+    """How a dataset stores one of its columns. Picklable."""
 
     field: pa.Field
     ids: tuple[int, ...]
@@ -136,8 +136,8 @@ def files_of(fragment: FragmentMetadata, ids: frozenset[int] | None) -> frozense
 
 
 @dataclass(frozen=True, slots=True)
-class FileNote:
-    """What a file says of itself."""
+class ColumnFileInfo:
+    """Metadata stored in a column file."""
 
     nulls: int | None = None
     """How many rows had no value, of those that weren't deleted; None if it isn't known."""
@@ -145,15 +145,18 @@ class FileNote:
 
 
 def write_column(
-    dataset: DatasetRef, layout: ColumnLayout, batches: Iterator[pa.RecordBatch], note: Callable[[], FileNote]
+    dataset: DatasetRef,
+    layout: ColumnLayout,
+    batches: Iterator[pa.RecordBatch],
+    info: Callable[[], ColumnFileInfo],
 ) -> DataFile:
     """Write a file from the values of all rows of a fragment, which are never all in memory.
 
     Args:
-        dataset: the data set.
+        dataset: the dataset.
         layout: the column.
         batches: its values in the order of the rows; those of deleted rows are null.
-        note: returns what the file is to say of itself, once all batches were taken.
+        info: returns the metadata to store in the file, once all batches were taken.
     """
     from lance.file import LanceFileWriter
     from lance.fragment import DataFile
@@ -165,9 +168,9 @@ def write_column(
     with LanceFileWriter(path, schema, version=version, **_store(dataset)) as writer:
         for batch in batches:
             writer.write_batch(batch)
-        noted = note()
-        writer.add_schema_metadata(_NULLS, str(noted.nulls))
-        writer.add_schema_metadata(_EXECUTION_ID, noted.execution_id)
+        stored = info()
+        writer.add_schema_metadata(_NULLS, str(stored.nulls))
+        writer.add_schema_metadata(_EXECUTION_ID, stored.execution_id)
     return DataFile(name, list(layout.fields), list(layout.indices), *layout.format, writer.size_bytes)
 
 
@@ -176,20 +179,20 @@ def _store(dataset: DatasetRef) -> dict[str, Any]:
     return {"storage_options": snapshot(options) or None, **vendor_arguments(dataset.location, options)}
 
 
-def read_notes(dataset: DatasetRef, files: Sequence[DataFile]) -> dict[str, FileNote]:
-    """Return what files say of themselves, by their names: one or two small reads each."""
+def read_file_info(dataset: DatasetRef, files: Sequence[DataFile]) -> dict[str, ColumnFileInfo]:
+    """Return the metadata stored in files, by their names: one or two small reads each."""
     from lance.file import LanceFileReader
 
-    def read(name: str) -> FileNote:
+    def read(name: str) -> ColumnFileInfo:
         reader = LanceFileReader(f"{dataset.location}/data/{name}", **_store(dataset))
-        noted = reader.metadata().schema.metadata or {}
-        nulls = noted.get(_NULLS.encode())
-        return FileNote(
-            None if nulls is None else int(nulls), noted.get(_EXECUTION_ID.encode(), b"").decode()
+        stored = reader.metadata().schema.metadata or {}
+        nulls = stored.get(_NULLS.encode())
+        return ColumnFileInfo(
+            None if nulls is None else int(nulls), stored.get(_EXECUTION_ID.encode(), b"").decode()
         )
 
     names = [file.path for file in files if file.path.startswith(COMPUTED_FILES)]
-    with ThreadPoolExecutor(_READERS, thread_name_prefix="lance-notes") as pool:
+    with ThreadPoolExecutor(_READERS, thread_name_prefix="lance-file-info") as pool:
         return dict(zip(names, pool.map(read, names), strict=True))
 
 

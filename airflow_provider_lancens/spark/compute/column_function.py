@@ -30,7 +30,7 @@ class ColumnFunctionError(RuntimeError):
 
 
 class InvalidResultError(ValueError):
-    """The function returned something that is no value for each row; raised and caught on an executor."""
+    """The function returned something that isn't a value for each row; raised and caught on an executor."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from airflow_provider_lancens.spark.compute.column_commit import (
     counts_of,
     mark_computed,
 )
-from airflow_provider_lancens.spark.compute.column_files import ColumnFile, read_notes
+from airflow_provider_lancens.spark.compute.column_files import ColumnFile, read_file_info
 from airflow_provider_lancens.spark.compute.column_function import ColumnFunctionError
 from airflow_provider_lancens.spark.compute.column_task import (
     ColumnRequest,
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 _SECONDS = 60.0
 """Finished fragments are committed after this time, even if they are fewer than `commit_every`."""
 _ROUNDS = 20
-"""So often in a row a run is preempted before it gives up."""
+"""Maximum number of consecutive preemptions before a run fails."""
 _SHARE = 4
 _Answered: TypeAlias = tuple[int, TaskAnswer[ColumnFile]]
 """What a task found, with the id of its fragment."""
@@ -60,7 +60,7 @@ class ColumnRun:
     commit_every: int | None
     max_tasks: int | None
     latest: LanceDataset
-    """The data set at the newest version that the run knows of."""
+    """The dataset at the newest version that the run knows of."""
     versions: list[int] = field(default_factory=list)
     """The versions that it made."""
     files: list[ColumnFile] = field(default_factory=list)
@@ -77,14 +77,14 @@ class ColumnRun:
             InvalidInputError: (13) the function returned something invalid.
             ConcurrentModificationError: (14) other commits kept rewriting the fragments.
         """
-        in_vain = 0
+        preemptions = 0
         while left := fragments_left(self):
             self._mark()
             before = len(self.versions)
             if not _Round(self, spark(), deque(left)).run():
                 return
-            in_vain = 0 if len(self.versions) > before else in_vain + 1
-            if in_vain == _ROUNDS:
+            preemptions = 0 if len(self.versions) > before else preemptions + 1
+            if preemptions == _ROUNDS:
                 raise spec_errors.ConcurrentModificationError(
                     f"table {self.target.id}: other commits rewrote its fragments {_ROUNDS} times while "
                     f"column {self._column!r} was computed for them; run it again once they have ended"
@@ -141,10 +141,10 @@ def fragments_left(run: ColumnRun) -> list[int]:
     own = {file.path for file in run.files}
     files = {fragment.id: layout.file_of(fragment) for fragment in present}
     found = {number: file for number, file in files.items() if file is not None}
-    notes = read_notes(request.dataset, list(found.values()))
-    done = {name for name, note in notes.items() if run.is_missing_only and note.nulls == 0}
+    stored = read_file_info(request.dataset, list(found.values()))
+    done = {name for name, info in stored.items() if run.is_missing_only and info.nulls == 0}
     if request.execution_id:
-        done |= {name for name, note in notes.items() if note.execution_id == request.execution_id}
+        done |= {name for name, info in stored.items() if info.execution_id == request.execution_id}
     return [number for number in files if number not in found or found[number].path not in own | done]
 
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from airflow_provider_lancens.spark.compute.column_files import (
     ColumnFile,
+    ColumnFileInfo,
     ColumnLayout,
-    FileNote,
     field_ids,
     files_of,
     write_column,
@@ -107,7 +107,7 @@ class ColumnTask:
         layout = request.layout
         with request.progress.reporting(values.batches(layout.file_schema)) as batches:
             file = write_column(
-                request.dataset, layout, batches, lambda: FileNote(values.nulls, request.execution_id)
+                request.dataset, layout, batches, lambda: ColumnFileInfo(values.nulls, request.execution_id)
             )
         depends_on = self._depends_on(dataset)
         return ColumnFile(

@@ -147,19 +147,19 @@ class _Preparation:
     base: int
     """The newest version when the run began."""
 
-    def with_column(self, latest: LanceDataset, asked: pa.DataType | None) -> LanceDataset:
+    def with_column(self, latest: LanceDataset, requested: pa.DataType | None) -> LanceDataset:
         """Return the table at a version that has the column, which is added if there is none."""
         column, schema = self.function.column, latest.schema
         if column not in schema.names:
-            arrow = self._type(schema) if asked is None else asked
+            arrow = self._type(schema) if requested is None else requested
             added = pa.field(column, arrow)
             check_columns(str(self.target.id), pa.schema([*schema, added]))
             latest = add_null_column(self.target, latest, added)
         present = latest.schema.field(column).type
-        if asked is not None and present != asked:
+        if requested is not None and present != requested:
             raise spec_errors.TableSchemaValidationError(
-                f"table {self.target.id}: dtype: column {column!r} is {present}, not {asked}; leave dtype "
-                "out, or choose another column"
+                f"table {self.target.id}: dtype: column {column!r} is {present}, not {requested}; "
+                "leave dtype out, or choose another column"
             )
         return latest
 

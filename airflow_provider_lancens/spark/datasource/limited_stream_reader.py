@@ -16,7 +16,7 @@ from airflow_provider_lancens.spark.streaming.stream_offset import StreamOffset
 
 
 class LimitedStreamReader(LanceStreamReader, SupportsTriggerAvailableNow):
-    """Reads at most so many rows per micro-batch."""
+    """Stream reader that limits the rows of a micro-batch."""
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the end of the micro-batch that starts here."""

@@ -41,7 +41,7 @@ class ReadConfig:
 
     @classmethod
     def of(cls, options: Options) -> Self:
-        """Parse the options of a read that is no stream.
+        """Parse the options of a read that isn't a stream.
 
         Raises:
             InvalidInputError: (13) an option is unknown or invalid.

@@ -85,8 +85,8 @@ class LanceStreamReader(DataSourceStreamReader):
         return self._open().stream.advance(start, newest, max_rows)
 
     def _newest_version(self) -> int:
-        asked, newest = self._newest
-        if time.monotonic() - asked >= _POLL_SECONDS:
+        polled_at, newest = self._newest
+        if time.monotonic() - polled_at >= _POLL_SECONDS:
             newest = self._open().stream.target.latest_version() or 0
             self._newest = (time.monotonic(), newest)
         return newest

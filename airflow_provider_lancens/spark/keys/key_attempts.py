@@ -36,12 +36,12 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Begun:
+class _Prefetch:
     """What is done in a thread while the rows are written, and while the write ends."""
 
     pool: ThreadPoolExecutor
     latest: LanceDataset | None
-    """The data set as it was opened to look up the key; it is moved to its newest version."""
+    """The dataset as it was opened to look up the key; it is moved to its newest version."""
     version: int
     """The version at which it was opened; 0 if there was none."""
     checkpoint: Future[int | None]
@@ -59,11 +59,11 @@ class KeyAttempts:
     """The UUID of its transaction."""
     made: list[int] = field(default_factory=list)
     """The versions that it tried to create."""
-    _begun: _Begun | None = None
+    _prefetch: _Prefetch | None = None
 
     @classmethod
     @contextmanager
-    def begun(cls, target: ResolvedTable, write: KeyedWrite, latest: LanceDataset | None) -> Iterator[Self]:
+    def started(cls, target: ResolvedTable, write: KeyedWrite, latest: LanceDataset | None) -> Iterator[Self]:
         """Begin the attempts before the rows are written, to save round trips to the storage.
 
         What the first attempt needs of the newest version is read while the rows are written, and the commit
@@ -72,27 +72,27 @@ class KeyAttempts:
         Args:
             target: the table.
             write: what identifies the write.
-            latest: the data set as it was opened to look up the key, which nothing else uses any more.
+            latest: the dataset as it was opened to look up the key, which nothing else uses any more.
         """
         version = 0 if latest is None else latest.version
         with ThreadPoolExecutor(1, thread_name_prefix="lance-keys") as pool:
-            begun = _Begun(pool, latest, version, pool.submit(_checkpoint, target, latest))
-            yield cls(target, write, _begun=begun)
-            for conclusion in begun.conclusions:
+            started = _Prefetch(pool, latest, version, pool.submit(_checkpoint, target, latest))
+            yield cls(target, write, _prefetch=started)
+            for conclusion in started.conclusions:
                 conclusion.result()
 
     def opened(self) -> LanceDataset | None:
-        """Return the data set that `begun` was given, to be moved to its newest version."""
-        if self._begun is None:
+        """Return the dataset that `started` was given, to be moved to its newest version."""
+        if self._prefetch is None:
             return None
-        wait([self._begun.checkpoint])  # a data set that is being read can't be moved
-        return self._begun.latest
+        wait([self._prefetch.checkpoint])  # a dataset that is being read can't be moved
+        return self._prefetch.latest
 
     def find(self, latest: LanceDataset | None, after: int) -> KeyedCommit | None:
         """Return a commit under the key, of this driver or of another, that was made above a version.
 
         Args:
-            latest: the data set at its latest version; None if there is none yet.
+            latest: the dataset at its latest version; None if there is none yet.
             after: the version up to which there was none.
         """
         if latest is None or latest.version <= after:
@@ -110,11 +110,11 @@ class KeyAttempts:
         Args:
             version: the version.
             counts: what it writes.
-            latest: the data set at the version before; None if there is none.
+            latest: the dataset at the version before; None if there is none.
         """
-        begun = self._begun
-        if begun is not None and begun.version == version - 1:
-            checkpoint = begun.checkpoint.result()
+        started = self._prefetch
+        if started is not None and started.version == version - 1:
+            checkpoint = started.checkpoint.result()
         else:
             checkpoint = _checkpoint(self.target, latest)
         write = self.write
@@ -137,18 +137,18 @@ class KeyAttempts:
             write_record(files, self._record(commit.version), self.write.key, commit)
 
     def conclude(self, latest: LanceDataset | None, commit: KeyedCommit) -> None:
-        """Confirm a commit of this driver, in the thread of `begun` if it was called.
+        """Confirm a commit of this driver, in the thread of `started` if it was called.
 
         If that fails, a rerun or a clean-up does it.
 
         Args:
-            latest: the data set at the version before; None if there was none.
+            latest: the dataset at the version before; None if there was none.
             commit: the commit.
         """
-        if self._begun is None:
+        if self._prefetch is None:
             self._conclude(latest, commit)
         else:
-            self._begun.conclusions.append(self._begun.pool.submit(self._conclude, latest, commit))
+            self._prefetch.conclusions.append(self._prefetch.pool.submit(self._conclude, latest, commit))
 
     def _conclude(self, latest: LanceDataset | None, commit: KeyedCommit) -> None:
         try:

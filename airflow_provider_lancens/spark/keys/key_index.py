@@ -65,14 +65,14 @@ def mark_complete(files: TableFiles) -> None:
 
 
 def remove_leftovers(files: TableFiles, exists: Callable[[], bool]) -> None:
-    """Remove the keys of a data set that was deleted by hand, except for the folder of this package.
+    """Remove the keys of a dataset that was deleted by hand, except for the folder of this package.
 
-    Another driver may be about to create the data set, so its record is kept: only those of committed
+    Another driver may be about to create the dataset, so its record is kept: only those of committed
     attempts are removed. A record that is kept by mistake is harmless: its version has another transaction.
 
     Args:
         files: the files at the table's location.
-        exists: called after the listing, returns whether there is a data set now, whose keys these are.
+        exists: called after the listing, returns whether there is a dataset now, whose keys these are.
     """
     index = [file.path for file in files.below(INDEX)]
     expired = [file.path for page in files.all_below(EXPIRED_KEYS) for file in page]

@@ -29,7 +29,7 @@ class KeyLookup:
     request: WriteRequest
     write: KeyedWrite
     latest: LanceDataset | None
-    """The data set at its newest version; None if nothing was written yet."""
+    """The dataset at its newest version; None if nothing was written yet."""
     version: int
     """The version up to which the history was searched; 0 if there was none."""
     started: float
@@ -40,7 +40,7 @@ class KeyLookup:
     """The commit under the key that this write is to replace."""
 
     def at_newest(self) -> Self:
-        """Return this with the newest data set, for a write that waited; the key isn't looked up again."""
+        """Return this with the newest dataset, for a write that waited; the key isn't looked up again."""
         return replace(self, latest=self.target.open_latest(self.latest))
 
 

@@ -27,7 +27,7 @@ from airflow_provider_lancens.spark.keys.key_records import (
     records_in,
     retract,
 )
-from airflow_provider_lancens.spark.keys.record_search import judge
+from airflow_provider_lancens.spark.keys.record_search import determine_outcome
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -44,7 +44,7 @@ def maintain_keys(target: ResolvedTable, latest: LanceDataset, before: datetime 
 
     Args:
         target: the table.
-        latest: its data set, opened at its latest version.
+        latest: its dataset, opened at its latest version.
         before: keys that were committed before this time, by the storage's clock, expire; None keeps all.
 
     Returns:
@@ -110,10 +110,10 @@ class _Shards:
     def _settle(self, record: KeyRecord) -> bool:
         if record.version > self.latest.version:
             return True  # in progress, or its driver ended: a later clean-up settles it
-        verdict = judge(self.manifests, self.latest.checkout_version(self.latest.version), record)
-        if not verdict.is_known:
+        outcome = determine_outcome(self.manifests, self.latest.checkout_version(self.latest.version), record)
+        if not outcome.is_known:
             return True
-        if verdict.commit is None:
+        if outcome.commit is None:
             retract(self.manifests, [record])
             return False
         confirm(self.manifests, record)

@@ -42,7 +42,7 @@ def migrate_keys(target: ResolvedTable, latest: LanceDataset, index: KeyIndex) -
 
     Args:
         target: the table.
-        latest: its data set, opened at its latest version.
+        latest: its dataset, opened at its latest version.
         index: the index of its keys.
     """
     if latest.version > 1:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AttemptOutcome:
     """What is known of an attempt."""
 
     commit: KeyedCommit | None
@@ -43,22 +43,22 @@ class Verdict:
     """Whether that could be determined."""
 
 
-def judge(manifests: Manifests, latest: LanceDataset, record: KeyRecord) -> Verdict:
+def determine_outcome(manifests: Manifests, latest: LanceDataset, record: KeyRecord) -> AttemptOutcome:
     """Determine whether an attempt was committed as a version up to the latest one.
 
     Args:
-        manifests: the manifests of the data set.
-        latest: the data set, opened at its latest version.
+        manifests: the manifests of the dataset.
+        latest: the dataset, opened at its latest version.
         record: the attempt; its version is at most the latest.
     """
     if record.version == latest.version or manifests.find(record.version) is not None:
         transaction = read_transaction(latest, record.version)
         if transaction is not None:
             made = transaction.uuid == record.uuid
-            return Verdict(KeyedCommit.of(record.version, transaction) if made else None)
+            return AttemptOutcome(KeyedCommit.of(record.version, transaction) if made else None)
     if record.confirmed:
-        return Verdict(commit_of(manifests, record))
-    return Verdict(None, is_known=False)
+        return AttemptOutcome(commit_of(manifests, record))
+    return AttemptOutcome(None, is_known=False)
 
 
 ListedRecords: TypeAlias = tuple[list[KeyRecord], KeyIndex]
@@ -73,11 +73,11 @@ def list_records(files: Manifests, key: str) -> ListedRecords:
 
 @dataclass(frozen=True, slots=True)
 class RecordSearch:
-    """The records of one key, as listed for one version of the table's data set."""
+    """The records of one key, as listed for one version of the table's dataset."""
 
     target: ResolvedTable
     latest: LanceDataset
-    """The data set, opened at its latest version before the records were listed."""
+    """The dataset, opened at its latest version before the records were listed."""
     key: str
     files: Manifests
     attempts: Sequence[KeyRecord]
@@ -92,7 +92,7 @@ class RecordSearch:
 
         Args:
             target: the table.
-            latest: its data set, opened at its latest version.
+            latest: its dataset, opened at its latest version.
             key: the key.
             listed: its records, as listed since that version was known to be the latest; None lists them.
         """
@@ -124,23 +124,23 @@ class RecordSearch:
             if one.version > above and not (one.uuid == own and one.version in disproved)
         ]
         for record in reversed(attempts):
-            verdict = judge(self.files, self.latest, record)
-            if not verdict.is_known:
+            outcome = determine_outcome(self.files, self.latest, record)
+            if not outcome.is_known:
                 unknown.append(record)
-            elif verdict.commit is not None:
+            elif outcome.commit is not None:
                 restores = restores or self.index.checkpoint.known(self.latest, attempts[0].version)
                 if restores.keep(record.version, self.latest.version):
                     if not record.confirmed and record.uuid != own:
                         confirm(self.files, record)
-                    return verdict.commit
+                    return outcome.commit
         if unknown:
             raise self._unknown(unknown[0])
         return None
 
     def unknown(self) -> list[KeyRecord]:
         """Return the attempts of which it cannot be determined whether they were committed."""
-        verdicts = ((one, judge(self.files, self.latest, one)) for one in self.attempts)
-        return [record for record, verdict in verdicts if not verdict.is_known]
+        outcomes = ((one, determine_outcome(self.files, self.latest, one)) for one in self.attempts)
+        return [record for record, outcome in outcomes if not outcome.is_known]
 
     def check_not_expired(self) -> None:
         """Check that the key didn't expire, once it was looked up and not found.

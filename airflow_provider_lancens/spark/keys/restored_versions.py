@@ -35,7 +35,7 @@ _NAME = re.compile(r"restores-(\d{1,20})\.json")
 
 @dataclass(frozen=True, slots=True)
 class RestoredVersions:
-    """The Restores of a data set, known up to a version."""
+    """The Restores of a dataset, known up to a version."""
 
     checked: int = 0
     """The version up to which they are known."""
@@ -59,7 +59,7 @@ class RestoredVersions:
         A version that was cleaned up before anyone read it counts as none.
 
         Args:
-            dataset: the data set, opened at its latest version.
+            dataset: the dataset, opened at its latest version.
             up_to: the version to stop at; None is the latest.
         """
         newest = dataset.version if up_to is None else up_to
@@ -93,7 +93,7 @@ class _Walk:
         """Read transactions down to a version, or to a commit below which all Restores are recorded.
 
         Args:
-            dataset: the data set.
+            dataset: the dataset.
             recorded: the checkpoint as read. A commit that relies on a later one is not trusted: another
                 driver may have replaced the checkpoint meanwhile, or its version was abandoned.
             after: the version to stop at.
@@ -132,7 +132,7 @@ class RestoreCheckpoint:
         """Return the version of a checkpoint with the Restores up to a version; None if many would be read.
 
         Args:
-            dataset: the data set, opened at that version.
+            dataset: the dataset, opened at that version.
         """
         newest = dataset.version
         recorded = self.read(newest)
@@ -160,7 +160,7 @@ class RestoreCheckpoint:
         """Read the transactions since if they are many, and record their Restores.
 
         Args:
-            dataset: the data set, opened at its latest version.
+            dataset: the dataset, opened at its latest version.
             completely: whether to read all of them, however few or many.
         """
         newest = dataset.version

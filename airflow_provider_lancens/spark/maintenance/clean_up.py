@@ -66,7 +66,7 @@ def clean_up_versions(
         keep_versions: how many of the newest versions to keep, regardless of their age.
         keep_keys: the age from which an idempotency key expires; None keeps all.
         dry_run: only report what would be removed.
-        thresholds: when a clean-up pays, decided by the table's metadata alone; None is always.
+        thresholds: when a clean-up is due, decided by the table's metadata alone; None is always.
 
     Raises:
         TableNotFoundError: (4) the table isn't declared.
@@ -75,7 +75,7 @@ def clean_up_versions(
         ConcurrentModificationError: (14) a write has been running for so long that its files could be
             removed; nothing was removed.
         ServiceUnavailableError: (17) the storage or the metastore failed; a part may have been removed.
-        UnsupportedOperationError: (0) a symbolic link or another data set is among the table's own files.
+        UnsupportedOperationError: (0) a symbolic link or another dataset is among the table's own files.
         InvalidTableStateError: (19) metastore and storage disagree on which version is the newest.
     """
     started = time.monotonic()
@@ -84,14 +84,14 @@ def clean_up_versions(
     if thresholds is not None and thresholds.limit_clean_up:
         with table_state(namespace, table) as state:
             decision = state.decide_clean_up(older_than, keep_versions, thresholds)
-        if not decision.pays:
+        if not decision.is_due:
             return not_cleaned_up(state, decision.reason, dry_run=dry_run)
         reason = decision.reason
     with maintained(namespace, table) as opened:
         expired_keys = 0
         now = opened.lease.began()
         if not dry_run:
-            if _shut_out_dead_writes(opened, now):
+            if _revoke_dead_writes(opened, now):
                 opened = opened.at_newest()
                 keep_versions += 1  # keep the previously newest version for its readers
             # Settles which keys were committed by the versions that may be removed.
@@ -133,7 +133,7 @@ def not_cleaned_up(state: TableState, reason: str, *, dry_run: bool = False) -> 
     )
 
 
-def _shut_out_dead_writes(opened: MaintainedTable, now: datetime) -> bool:
+def _revoke_dead_writes(opened: MaintainedTable, now: datetime) -> bool:
     """Ensure that no write can commit files to be removed; return whether a version was committed for that.
 
     Lance removes unreferenced files by their age alone, even if a writer is about to commit them.
@@ -175,7 +175,7 @@ def _check_unlinked(opened: MaintainedTable) -> None:
     foreign = purge.first_foreign_path(location)
     if foreign is not None:
         raise spec_errors.UnsupportedOperationError(
-            f"table {opened.target.id}: {foreign} is a symbolic link or another data set inside "
+            f"table {opened.target.id}: {foreign} is a symbolic link or another dataset inside "
             "the table's own, and a clean-up would delete its contents; move it out of the table's "
             "location first"
         )

@@ -44,12 +44,12 @@ def compact_table(
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
         table: its identifier, such as ``db$table``.
         options: which fragments to rewrite, and how.
-        thresholds: when that pays, decided by the table's metadata alone; None is whenever there is work.
+        thresholds: when that is due, decided by the table's metadata alone; None is whenever there is work.
 
     Raises:
         TableNotFoundError: (4) the table isn't declared.
         TableVersionNotFoundError: (11) nothing was written to it yet.
-        InvalidInputError: (13) `table` is no valid identifier.
+        InvalidInputError: (13) `table` isn't a valid identifier.
         ConcurrentModificationError: (14) others changed rows of the same fragments meanwhile.
         ServiceUnavailableError: (17) the storage or the metastore failed.
         InvalidTableStateError: (19) a direct writer bypassed the metastore that decides the versions.
@@ -59,7 +59,7 @@ def compact_table(
     if thresholds is not None and thresholds.limit_compaction:
         with table_state(namespace, table) as state:
             decision = state.decide_compaction(options, thresholds)
-        if not decision.pays:
+        if not decision.is_due:
             return not_compacted(state, decision.reason)
         reason = decision.reason
     with maintained(namespace, table) as opened:

@@ -1,4 +1,4 @@
-"""Whether a step of maintenance pays, decided by what the metadata of a table says. Plain data."""
+"""Whether a maintenance step is due, decided by the metadata of a table. Plain data."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from airflow_provider_lancens.spark.maintenance.maintenance_plan import Threshol
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether a step of maintenance pays."""
+    """Whether a maintenance step is due."""
 
-    pays: bool
+    is_due: bool
     reason: str
     """What was found, with the thresholds."""
 
@@ -33,7 +33,7 @@ class Fragmentation:
     deleted: int
 
     def decide(self, thresholds: Thresholds) -> Decision:
-        """Decide whether a compaction pays."""
+        """Decide whether a compaction is due."""
         share = _share(self.deleted, self.rows + self.deleted)
         least, most = thresholds.min_small_fragments, thresholds.max_deleted_share
         reason = (
@@ -66,7 +66,7 @@ class Coverage:
         return same_type(self.present or "", self.spec.index_type)
 
     def decide(self, thresholds: Thresholds) -> Decision:
-        """Decide whether it pays to build or extend the index."""
+        """Decide whether the index is due to be built or extended."""
         if not self.rows:
             return Decision(False, "the table has no rows")
         if self.present is None:
@@ -79,7 +79,7 @@ class Coverage:
         return Decision(_exceeds(share, most or 0), reason)
 
     def decide_after_compaction(self, thresholds: Thresholds) -> Decision:
-        """Decide where Spark has just compacted, and is running anyway: the index shall cover all rows."""
+        """Decide where Spark has just compacted, and is running anyway: the index has to cover all rows."""
         return self.decide(replace(thresholds, max_unindexed_share=None))
 
 
@@ -92,7 +92,7 @@ class OldVersions:
     """How long the oldest of them could have been removed."""
 
     def decide(self, thresholds: Thresholds) -> Decision:
-        """Decide whether a clean-up pays."""
+        """Decide whether a clean-up is due."""
         if not self.removable:
             return Decision(False, "no version can be removed")
         least, most = thresholds.min_removable_versions, thresholds.max_removal_delay

@@ -42,7 +42,7 @@ def held_by_tags(
 
     Args:
         target: the table.
-        dataset: its data set at the newest version.
+        dataset: its dataset at the newest version.
         names: the tags.
         older_than: the age from which the clean-up removes a version.
         keep_versions: how many of the newest versions it keeps.

@@ -72,7 +72,7 @@ def build_index(
             other options, or on less than a quarter of the rows.
         segments: the maximum number of segments, each built by a Spark task; a query searches all of them.
         options: options of the type, such as ``metric`` and ``num_partitions``; see docs/maintenance.md.
-        thresholds: when it pays to extend or replace the index, decided by the table's metadata alone; None
+        thresholds: when extending or replacing the index is due, decided by the table's metadata alone; None
             is always.
 
     Raises:
@@ -93,7 +93,7 @@ def build_index(
     if thresholds is not None and thresholds.max_unindexed_share is not None:
         with table_state(namespace, table) as state:
             coverage, decision = state.decide_index(spec, thresholds)
-        if not decision.pays:
+        if not decision.is_due:
             return not_indexed(state, coverage, decision.reason)
         reason = decision.reason
     with maintained(namespace, table) as opened:

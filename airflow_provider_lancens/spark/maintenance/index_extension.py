@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lance.fragment import LanceFragment
 
 _MOST_SEGMENTS = 2
-"""So many times the number of segments that an index is built with make small ones be merged."""
+"""Small segments are merged once an index has this many times the segments that it was built with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ def plan_extension(
     """Return how an index is extended to all rows.
 
     Args:
-        dataset: the data set.
+        dataset: the dataset.
         storage_options: of its storage.
-        spec: what the index shall be.
+        spec: the index to build.
         present: the index, as Lance describes it.
         segments: with how many segments it would be built.
 

@@ -40,8 +40,8 @@ def measure_recall(
         queries: the number of rows whose neighbors are searched.
         k: the number of neighbors of each, the recall is that "at k".
         nprobes: the number of partitions that the index searches; by default Lance's.
-        refine_factor: so many times `k` neighbors are found by the index, then compared by their exact
-            distances; by default none.
+        refine_factor: the index returns this many times `k` neighbors, which are then compared by their
+            exact distances; by default none.
 
     Returns:
         From 0 to 1.
@@ -65,9 +65,9 @@ def measure_recall(
         with storage_failures(reference.location, reference.storage_options):
             sample = _sample(state.table, state.dataset, column, queries)
             metric = _metric(state.dataset, column)
-            asked = [{"column": column, "q": vector, "k": k, "metric": metric} for vector in sample]
-            truth = [_found(state.dataset, {**one, "use_index": False}) for one in asked]
-            found = [_found(state.dataset, {**one, **search}) for one in asked]
+            searches = [{"column": column, "q": vector, "k": k, "metric": metric} for vector in sample]
+            truth = [_found(state.dataset, {**one, "use_index": False}) for one in searches]
+            found = [_found(state.dataset, {**one, **search}) for one in searches]
     hits = sum(len(true & indexed) for true, indexed in zip(truth, found, strict=True))
     return hits / sum(map(len, truth))
 

@@ -72,7 +72,7 @@ def trained_before(
     Args:
         dataset: the vectors.
         storage_options: of their storage.
-        spec: what the index shall be.
+        spec: the index to build.
         present: the index, as Lance describes it.
 
     Returns:
@@ -110,7 +110,7 @@ def _read_quantizer(
     from lance.file import LanceFileReader
 
     segment = present.segments[0]
-    if segment.base_id is not None:  # in another data set, which this one was cloned from
+    if segment.base_id is not None:  # in another dataset, which this one was cloned from
         return None
     vectors = dataset.schema.field(spec.column).type
     path = f"{dataset.uri}/_indices/{segment.uuid}/auxiliary.idx"
@@ -136,12 +136,12 @@ def _default_partitions(dataset: LanceDataset) -> int:
     return max(1, round(math.sqrt(dataset.count_rows())))
 
 
-def _sample_rate(table: str, spec: IndexSpec, rows: int, centers: int, option: str) -> int:
-    least = centers * _LEAST_RATE
+def _sample_rate(table: str, spec: IndexSpec, rows: int, centroids: int, option: str) -> int:
+    least = centroids * _LEAST_RATE
     if rows < least:
         raise spec_errors.InvalidInputError(
             f"table {table}: {spec.index_type} requires at least {least} rows, but there are "
             f"{rows}; index it later, choose a smaller options[{option!r}], or another index_type, "
             "such as IVF_FLAT"
         )
-    return min(_SAMPLE_RATE, rows // centers)
+    return min(_SAMPLE_RATE, rows // centroids)

@@ -1,4 +1,4 @@
-"""All maintenance of a table in the right order, each step only if it pays.
+"""All maintenance of a table in the right order, each step only if it is due.
 
 Compaction is first: it rewrites fragments, and some types of index lose those rows. The indices follow, so
 that they cover what it wrote, and then the clean-up of versions. The decisions are based on one version;
@@ -45,13 +45,13 @@ def maintain_table(
     table: TableId | str,
     plan: MaintenancePlan | None = None,
 ) -> MaintenanceResult:
-    """Compact a table, build and extend its indices, and remove its old versions, where that pays.
+    """Compact a table, build and extend its indices, and remove its old versions, if that is due.
 
-    What pays is decided by the metadata of one version. If a step fails, what the earlier ones committed
+    What is due is decided by the metadata of one version. If a step fails, what the earlier ones committed
     stays, and the error names the step; run again, it does what is left.
 
     Args:
-        spark: the session, or a function that starts one, called only if it pays to compact or to index; it
+        spark: the session, or a function that starts one, called only if a compaction or an index is due; it
             may be called for each of these steps, and returns the same session.
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
         table: its identifier, such as ``db$table``.
@@ -106,7 +106,7 @@ class _Maintenance:
         ]
 
     def _compact(self, state: TableState, decision: Decision) -> CompactionResult:
-        if not decision.pays:
+        if not decision.is_due:
             return not_compacted(state, decision.reason)
         with self._step("compaction"):
             result = compact_table(self.spark, self.namespace, self.table, options=self.plan.compaction)
@@ -116,7 +116,7 @@ class _Maintenance:
         return replace(result, reason=decision.reason)
 
     def _index(self, state: TableState, coverage: Coverage, decision: Decision) -> IndexResult:
-        if not decision.pays:
+        if not decision.is_due:
             return not_indexed(state, coverage, decision.reason)
         spec = coverage.spec
         with self._step(f"index {spec.name!r}"):
@@ -135,7 +135,7 @@ class _Maintenance:
         )
 
     def _clean_up(self, state: TableState, decision: Decision) -> CleanUpResult:
-        if not decision.pays:
+        if not decision.is_due:
             return not_cleaned_up(state, decision.reason)
         with self._step("clean-up"):
             result = clean_up_versions(

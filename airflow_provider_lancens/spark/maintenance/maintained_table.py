@@ -24,7 +24,7 @@ _CONFLICT = "commit conflict"
 
 @dataclass(frozen=True, slots=True)
 class MaintainedTable:
-    """A table, and its opened data set."""
+    """A table, and its opened dataset."""
 
     target: ResolvedTable
     dataset: LanceDataset
@@ -74,7 +74,7 @@ def maintained(namespace: NamespaceSpec | LanceNamespace, table: TableId | str) 
         table: its identifier, such as ``db$table``.
 
     Raises:
-        InvalidInputError: (13) `table` is no valid identifier.
+        InvalidInputError: (13) `table` isn't a valid identifier.
         TableNotFoundError: (4) it isn't declared.
         TableVersionNotFoundError: (11) nothing was written to it yet.
         InvalidTableStateError: (19) the metastore decides its versions, and a direct writer bypassed it.

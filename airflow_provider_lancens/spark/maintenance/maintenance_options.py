@@ -55,9 +55,9 @@ class CompactionOptions:
     materialize_deletions_threshold: float = 0.1
     """Share of deleted rows, 0 to 1, above which a fragment is rewritten without them."""
     max_source_fragments: int | None = None
-    """Maximum number of fragments that one compaction rewrites, oldest first; None is no limit."""
+    """Maximum number of fragments that one compaction rewrites, oldest first; None means no limit."""
     max_source_bytes: int | None = None
-    """Maximum number of bytes that one compaction rewrites, oldest first; None is no limit."""
+    """Maximum number of bytes that one compaction rewrites, oldest first; None means no limit."""
     batch_size: int | None = None
     """Rows that a task holds in memory at once; use fewer for very wide rows. None is Lance's default."""
     num_threads: int | None = None
@@ -174,7 +174,7 @@ _THRESHOLD_CHECKS: Mapping[str, Callable[[str, object], None]] = {
 
 
 def check_thresholds(given: Mapping[str, Any]) -> None:
-    """Check thresholds by name; None is no threshold.
+    """Check thresholds by name; None means no threshold.
 
     Raises:
         ValueError: one is out of its range; the message names it.

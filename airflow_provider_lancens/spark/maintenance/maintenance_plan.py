@@ -1,4 +1,4 @@
-"""What the maintenance of a table consists of, and when it pays."""
+"""What the maintenance of a table consists of, and when it is due."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from airflow_provider_lancens.spark.maintenance.maintenance_options import (
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """When maintenance pays. None sets no threshold; a step without any is done if there is work for it.
+    """When maintenance is due. None sets no threshold; a step without any is done if there is work for it.
 
     Raises:
         ValueError: a threshold is out of its range; the message names it.
@@ -35,7 +35,7 @@ class Thresholds:
     max_deleted_share: float | None = None
     """Compact when a greater share of the table's rows is marked as deleted, 0 to 1."""
     max_unindexed_share: float | None = None
-    """Index when a greater share of the rows isn't in the index, 0 to 1; a missing index always pays."""
+    """Index when a greater share of the rows isn't in the index, 0 to 1; a missing index is always built."""
     min_removable_versions: int | None = None
     """Clean up when at least as many versions can be removed."""
     max_removal_delay: timedelta | None = None
@@ -87,9 +87,9 @@ class MaintenancePlan:
     """Age at which an idempotency key expires, see `clean_up_versions`; None keeps all."""
     orphans_older_than: timedelta | None = None
     """Minimum age of files of failed writes to remove, see `remove_orphans`; None leaves them. Done where
-    a clean-up pays, since it lists all files of the table."""
+    a clean-up is due, since it lists all files of the table."""
     thresholds: Thresholds = DEFAULT_THRESHOLDS
-    """When each step pays."""
+    """When each step is due."""
 
     def __post_init__(self) -> None:
         check_positive("segments", self.segments)

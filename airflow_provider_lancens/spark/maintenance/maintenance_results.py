@@ -111,7 +111,7 @@ class FileCheck(Result):
     """Number of checked versions."""
     missing: Mapping[int, tuple[str, ...]]
     """By version, the missing paths, relative to the table's location."""
-    whole_version: int | None
+    complete_version: int | None
     """The newest version that lacks no file; None if there is none."""
 
 

@@ -161,7 +161,7 @@ class _Search:
         return Orphans(str(self.target.id), paths, size, removed=not dry_run, unfenced=unfenced)
 
     def _unfenced(self, leases: _Leases) -> int:
-        """How many writes seem dead and may still wake up: no barrier can be committed without columns."""
+        """How many writes seem dead and may still resume: no barrier can be committed without columns."""
         count = len(leases.dead)
         if count:
             _log.warning(
@@ -194,7 +194,7 @@ class _Search:
     def _written(self) -> Iterator[StoredFile]:
         for folder, endings in _FOLDERS.items():
             yield from (file for file in self.files.below(folder) if file.path.endswith(endings))
-        yield from PendingCommitFiles(self.files).on_the_way()
+        yield from PendingCommitFiles(self.files).unfinished()
 
     def _referred_to(self, staged: Iterable[StagedVersion]) -> set[str]:
         # Called first: it gives the newest version of a managed table its final name.
@@ -241,11 +241,11 @@ _NAME_OF_TRANSACTION = re.compile(rb"\d+-[0-9a-f-]{36}\.txn")
 
 @dataclass(frozen=True, slots=True)
 class PendingCommitFiles:
-    """The files of commits, made and tried, beside one data set."""
+    """Files of finished and unfinished commits of one dataset."""
 
     files: TableFiles
 
-    def on_the_way(self) -> Iterator[StoredFile]:
+    def unfinished(self) -> Iterator[StoredFile]:
         """Yield transactions, staged and recorded manifests, regardless of the outcome of their commits."""
         transactions = self.files.below(_TRANSACTIONS)
         yield from (file for file in transactions if file.path.endswith(_TRANSACTION_SUFFIX))

@@ -135,11 +135,11 @@ class Restoration(TableChange):
     version: int
 
     def apply_to(self, latest: LanceDataset | None) -> CommitStep:
-        """See `TableChange.apply_to`: what others commit meanwhile would be undone unseen."""
+        """See `TableChange.apply_to`: what others commit meanwhile would be undone."""
         from lance import LanceOperation
 
         if latest is None:
-            raise self._conflict("its data set was removed")
+            raise self._conflict("its dataset was removed")
         if latest.version != self.base:
             raise self._conflict(f"other writers committed up to version {latest.version}")
         return CommitStep(LanceOperation.Restore(self.version), latest.version)
@@ -169,7 +169,7 @@ def _restored(lookup: KeyLookup, wanted: WantedVersion) -> RestoreResult:
 def _version_to_restore(target: ResolvedTable, latest: LanceDataset, wanted: WantedVersion) -> int:
     version = wanted.find(target)
     if version is None:
-        return _newest_whole(target, latest)
+        return _newest_complete(target, latest)
     target.check_version(version)
     _check_whole(target, version)
     return version
@@ -189,7 +189,7 @@ def _earlier_result(lookup: KeyLookup, earlier: KeyedCommit) -> RestoreResult:
     return RestoreResult(str(lookup.target.id), earlier.version, version, (), seconds, restored=False)
 
 
-def _newest_whole(target: ResolvedTable, latest: LanceDataset) -> int:
+def _newest_complete(target: ResolvedTable, latest: LanceDataset) -> int:
     versions = sorted((v for v in target.dataset.manifests.all() if v <= latest.version), reverse=True)
     found = next((v for v in versions if not _missing(target, v)), None)
     if found is None:

@@ -23,7 +23,7 @@ def may_have_old_values(dataset: LanceDataset, column: str, segments: Iterable[A
     """Return whether a column may have been rewritten since the oldest segment of an index on it was built.
 
     Args:
-        dataset: the data set.
+        dataset: the dataset.
         column: the indexed column.
         segments: the segments, as Lance describes them.
     """

@@ -95,17 +95,17 @@ class TableState:
         return referenced_versions(self.dataset, {bookmark.name for bookmark in overdue})
 
     def decide_compaction(self, options: CompactionOptions, thresholds: Thresholds) -> Decision:
-        """Decide whether a compaction pays, and log it."""
+        """Decide whether a compaction is due, and log it."""
         return self._logged("compaction", self.fragmentation(options).decide(thresholds))
 
     def decide_index(
         self, spec: IndexSpec, thresholds: Thresholds, *, compacted: bool = False
     ) -> tuple[Coverage, Decision]:
-        """Decide whether it pays to build or extend an index, and log it.
+        """Decide whether an index is due to be built or extended, and log it.
 
         Args:
             spec: the index.
-            thresholds: when it pays.
+            thresholds: when it is due.
             compacted: whether Spark has just compacted the table.
         """
         coverage = self.coverage(spec)
@@ -113,11 +113,11 @@ class TableState:
         return coverage, self._logged(f"index {spec.name!r}", decide(thresholds))
 
     def decide_clean_up(self, older_than: timedelta, keep_versions: int, thresholds: Thresholds) -> Decision:
-        """Decide whether a clean-up of versions pays, and log it."""
+        """Decide whether a clean-up of versions is due, and log it."""
         return self._logged("clean-up", self.old_versions(older_than, keep_versions).decide(thresholds))
 
     def _logged(self, step: str, decision: Decision) -> Decision:
-        due = "is due" if decision.pays else "is not due"
+        due = "is due" if decision.is_due else "is not due"
         _log.info("table %s: %s %s at version %d: %s", self.table, step, due, self.version, decision.reason)
         return decision
 
@@ -157,7 +157,7 @@ def table_state(namespace: NamespaceSpec | LanceNamespace, table: TableId | str)
         table: its identifier, such as ``db$table``.
 
     Raises:
-        InvalidInputError: (13) `table` is no valid identifier.
+        InvalidInputError: (13) `table` isn't a valid identifier.
         TableNotFoundError: (4) it isn't declared.
         TableVersionNotFoundError: (11) nothing was written to it yet.
         InvalidTableStateError: (19) the metastore decides its versions, and a direct writer bypassed it.

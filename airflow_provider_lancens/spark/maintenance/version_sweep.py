@@ -31,7 +31,7 @@ def remove_versions(dataset: LanceDataset, files: TableFiles, limits: Mapping[st
     """Remove old versions, and the files that only they refer to.
 
     Args:
-        dataset: the data set, opened at its newest version.
+        dataset: the dataset, opened at its newest version.
         files: the files at its location.
         limits: which versions, as Lance's `cleanup_old_versions` takes it.
 

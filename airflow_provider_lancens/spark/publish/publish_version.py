@@ -92,7 +92,7 @@ def discard_version(namespace: NamespaceSpec | LanceNamespace, table: TableId | 
 
     Raises:
         TableNotFoundError: (4) the table isn't declared.
-        InvalidInputError: (13) it is no staged version.
+        InvalidInputError: (13) it isn't a staged version.
     """
     if not is_detached(version):
         raise spec_errors.InvalidInputError(
@@ -107,7 +107,7 @@ def discard_version(namespace: NamespaceSpec | LanceNamespace, table: TableId | 
         files.remove(staged.path, staged.tag)
         # Whoever publishes it has a lease already, or will miss the manifest.
         if leases_of(files):
-            _log.info("table %s: other writes run; a clean-up of orphans removes the files", target.id)
+            _log.info("table %s: other writes are running; removing orphans deletes the files", target.id)
         elif not _may_be_published(target.open_latest(), staged):
             files.remove(*staged.files)
     _log.info("table %s: discarded staged version %d", target.id, version)
@@ -120,7 +120,7 @@ def _may_be_published(latest: LanceDataset | None, staged: StagedVersion) -> boo
         return False
     return any(
         transaction is None or _is_publication(staged, version, transaction)
-        for version, transaction in transactions(latest, staged.recipe.base)
+        for version, transaction in transactions(latest, staged.spec.base)
     )
 
 
@@ -151,7 +151,7 @@ def _publish(lookup: KeyLookup, staged: StagedVersion, lease: WriteLease) -> Com
     _check_complete(target, staged)
     committer = Committer(target, staged.write, staged.commit.counts, lease=lease)
     outcome = committer.commit(StagedChange.of(target, staged), lookup.version)
-    if staged.recipe.replaces_all:
+    if staged.spec.replaces_all:
         describe_columns(target, staged.schema)
     return outcome
 
@@ -166,7 +166,7 @@ class StagedChange(TableChange):
     @classmethod
     def of(cls, target: ResolvedTable, staged: StagedVersion) -> Self:
         """Return the change of a staged version."""
-        table, base = str(target.id), staged.recipe.base
+        table, base = str(target.id), staged.spec.base
         return cls(table, base, staged.schema, staged.fragments, target, staged)
 
     def apply_to(self, latest: LanceDataset | None) -> CommitStep:
@@ -176,10 +176,10 @@ class StagedChange(TableChange):
             InvalidTableStateError: (19) it conflicts with a commit made since it was staged, whenever it is
                 tried again.
         """
-        if latest is not None and latest.version == self.base and self._is_whole():
+        if latest is not None and latest.version == self.base and self._is_complete():
             return CommitStep(self.staged.transaction.operation, latest.version)
         columns = self.target.open(self.staged.version).lance_schema
-        change = self.staged.recipe.change(self.target, self.schema, self.fragments, columns)
+        change = self.staged.spec.change(self.target, self.schema, self.fragments, columns)
         try:
             step = change.apply_to(latest)
         except spec_errors.ConcurrentModificationError as error:
@@ -194,7 +194,7 @@ class StagedChange(TableChange):
         # matter to new rows: their columns are still the same.
         return step._replace(read_version=latest.version)
 
-    def _is_whole(self) -> bool:
+    def _is_complete(self) -> bool:
         """Return whether what the staged version needs besides its data files is there: marks of deletion."""
         changed = getattr(self.staged.transaction.operation, "updated_fragments", ())
         deletions = [(one.id, one.deletion_file) for one in changed if one.deletion_file is not None]

@@ -10,7 +10,7 @@ from airflow_provider_lancens.spark.commit.committer import CommitOutcome
 from airflow_provider_lancens.spark.commit.table_changes import TableChange
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease
 from airflow_provider_lancens.spark.keys import Counts, KeyedCommit, KeyedWrite
-from airflow_provider_lancens.spark.publish.staged_versions import Recipe, tag_of
+from airflow_provider_lancens.spark.publish.staged_versions import ChangeSpec, tag_of
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
@@ -20,7 +20,7 @@ def stage(
     write: KeyedWrite,
     change: TableChange,
     counts: Counts,
-    recipe: Recipe,
+    spec: ChangeSpec,
     lease: WriteLease,
 ) -> CommitOutcome:
     """Stage a change: commit it as a detached version that follows the version onto which it was written.
@@ -32,7 +32,7 @@ def stage(
         write: what identifies the write.
         change: the fragments, and what they do.
         counts: what was written.
-        recipe: how the change is made again when it is published.
+        spec: how the change is made again when it is published.
         lease: the lease of the write.
 
     Raises:
@@ -40,22 +40,22 @@ def stage(
     """
     from lance import LanceDataset, Transaction
 
-    if (target.latest_version() or 0) < recipe.base:
-        raise _gone(target, recipe.base)
+    if (target.latest_version() or 0) < spec.base:
+        raise _gone(target, spec.base)
     # A detached version concerns no version authority: it is committed by path.
     try:
-        base = DatasetRef(target.dataset.location, target.dataset.storage_options).open(recipe.base)
+        base = DatasetRef(target.dataset.location, target.dataset.storage_options).open(spec.base)
     except ValueError as error:
-        if target.dataset.manifests.find(recipe.base) is not None:
+        if target.dataset.manifests.find(spec.base) is not None:
             raise
-        raise _gone(target, recipe.base) from error
+        raise _gone(target, spec.base) from error
     step = change.apply_to(base)
-    commit = KeyedCommit(recipe.base, str(uuid.uuid4()), step.counts or counts, write.fingerprint)
-    properties = {**commit.as_properties(write.key), **recipe.as_properties()}
-    transaction = Transaction(recipe.base, step.operation, commit.uuid, properties)
+    commit = KeyedCommit(spec.base, str(uuid.uuid4()), step.counts or counts, write.fingerprint)
+    properties = {**commit.as_properties(write.key), **spec.as_properties()}
+    transaction = Transaction(spec.base, step.operation, commit.uuid, properties)
     lease.check()
-    base.tags.create(tag_of(commit.uuid), recipe.base)
-    made = LanceDataset.commit(base, transaction, read_version=recipe.base, detached=True)
+    base.tags.create(tag_of(commit.uuid), spec.base)
+    made = LanceDataset.commit(base, transaction, read_version=spec.base, detached=True)
     return CommitOutcome(replace(commit, version=made.version), made_here=True)
 
 

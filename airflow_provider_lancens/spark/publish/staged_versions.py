@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.namespace.storage.table_files import StoredFile
 
 _STAGED = "lancens.staged"
-"""The property of a transaction that made a staged version: a `Recipe`."""
+"""The property of a transaction that made a staged version: a `ChangeSpec`."""
 
 
 TAGS = "_refs/tags"
@@ -53,7 +53,7 @@ def is_staged_tag(path: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class ChangeSpec:
     """How the change of a staged version is made again, when it is published."""
 
     mode: str
@@ -110,7 +110,7 @@ class StagedVersion:
     """Its manifest, relative to the table's location."""
     created: datetime
     """By the storage's clock."""
-    recipe: Recipe
+    spec: ChangeSpec
     schema: pa.Schema = field(repr=False)
     transaction: Transaction = field(repr=False)
 
@@ -190,7 +190,8 @@ def _staged(target: ResolvedTable, file: StoredFile) -> StagedVersion | None:
             raise
         return None
     transaction = dataset.read_transaction(version)
-    recipe = None if transaction is None else (transaction.transaction_properties or {}).get(_STAGED)
-    if transaction is None or recipe is None:
+    spec = None if transaction is None else (transaction.transaction_properties or {}).get(_STAGED)
+    if transaction is None or spec is None:
         return None
-    return StagedVersion(version, file.path, file.modified, Recipe.parse(recipe), dataset.schema, transaction)
+    parsed = ChangeSpec.parse(spec)
+    return StagedVersion(version, file.path, file.modified, parsed, dataset.schema, transaction)

@@ -181,7 +181,7 @@ def projected_columns(target: ResolvedTable, schema: pa.Schema, columns: Sequenc
 
     Raises:
         TableColumnNotFoundError: (12) there is no such column, or the list is empty.
-        InvalidInputError: (13) a column is listed twice, or it is no list.
+        InvalidInputError: (13) a column is listed twice, or it isn't a list.
     """
     if columns is None:
         return schema

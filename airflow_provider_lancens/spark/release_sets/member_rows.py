@@ -47,11 +47,11 @@ def read_members(dataset: LanceDataset, release_set: object) -> dict[str, int]:
     """Return the members of an opened version of a release set.
 
     Raises:
-        InvalidTableStateError: (19) the table is no release set.
+        InvalidTableStateError: (19) the table isn't a release set.
     """
     if dataset.schema.names != SCHEMA.names:
         raise spec_errors.InvalidTableStateError(
-            f"table {release_set} is no release set: expected the columns {SCHEMA.names}, got "
+            f"table {release_set} isn't a release set: expected the columns {SCHEMA.names}, got "
             f"{dataset.schema.names}; declare a table of its own for a release set"
         )
     rows = dataset.to_table().to_pylist()

@@ -61,7 +61,7 @@ def move_release_set(
             release, or other versions were released under the key.
         ConcurrentModificationError: (14) the release set isn't at `expected_version`, or it was moved
             meanwhile.
-        InvalidTableStateError: (19) the table is no release set.
+        InvalidTableStateError: (19) the table isn't a release set.
     """
     members = _parsed(tables, keep)
     fingerprint = json.dumps(members, sort_keys=True)
@@ -97,7 +97,7 @@ def find_release_set(
     Raises:
         TableNotFoundError: (4) it isn't declared.
         TableVersionNotFoundError: (11) it has no such version, or none at all yet.
-        InvalidTableStateError: (19) the table is no release set.
+        InvalidTableStateError: (19) the table isn't a release set.
     """
     with resolved_table(namespace, release_set) as target:
         dataset = open_version(target, version)

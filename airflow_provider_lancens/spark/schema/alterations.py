@@ -19,7 +19,7 @@ def alter(dataset: LanceDataset, types: Mapping[Path, pa.DataType]) -> None:
 
 
 def file_format(dataset: LanceDataset) -> tuple[int, int]:
-    """Return the version of a data set's file format."""
+    """Return the version of a dataset's file format."""
     major, _, minor = dataset.data_storage_version.partition(".")
     return (int(major), int(minor or 0)) if major.isdecimal() else (0, 1)
 

@@ -133,7 +133,7 @@ def _first(steps: Sequence[SchemaStep]) -> SchemaStep | None:
 
 def _report(result: SchemaResult, commits: SchemaCommits) -> None:
     if not commits.made:
-        _log.info("table %s: its columns are already so at version %d", result.table, result.version)
+        _log.info("table %s: nothing to change in its columns at version %d", result.table, result.version)
     for version, change in commits.made:
         _log.info("table %s: version %d changed the columns: %s", result.table, version, change)
     if result.dropped_indices:

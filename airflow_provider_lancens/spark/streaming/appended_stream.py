@@ -149,7 +149,7 @@ class AppendedStream:
             return list(operation.fragments)
         if not (kind in _COLUMN_CHANGES or is_maintenance(transaction) or self.skip_change_commits):
             raise spec_errors.InvalidInputError(
-                f"table {self.target.id}: version {version} is no append ({kind}), and a stream has only "
+                f"table {self.target.id}: version {version} isn't an append ({kind}), and a stream has only "
                 "appended rows; pass over other versions with the option skip_change_commits=true, or read "
                 "all changes with read_changes"
             )

@@ -60,7 +60,7 @@ def running_query(spark: SparkSession) -> str:
     found = None if context is None else context.getLocalProperty(QUERY_ID)
     if not found:
         raise spec_errors.InvalidInputError(
-            "query_id: Spark doesn't tell which streaming query this is; pass an id that no other query of "
+            "query_id: Spark doesn't provide the query's id; pass an id that no other query of "
             "the table has, such as query_id='orders'"
         )
     return str(found)

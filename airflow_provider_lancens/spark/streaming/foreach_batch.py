@@ -63,7 +63,7 @@ def foreach_batch(
         sequence_by: see `write_table`; without it, the keys of an epoch must be unique.
         delete_when: see `write_table`.
         update_columns: see `write_table`.
-        options: the storage layout of a new data set.
+        options: the storage layout of a new dataset.
         query_id: replaces the query's id; no other query that writes to the table may have it. Required on
             Spark Connect, where Spark doesn't tell the id. Its epochs must not start from 0 again.
 

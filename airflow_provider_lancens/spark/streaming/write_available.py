@@ -71,7 +71,7 @@ def write_available(
         checkpoint: the folder where Spark keeps the query's progress. It belongs to this query and table.
 
     Raises:
-        InvalidInputError: (13) the frame is no stream, or its checkpoint doesn't fit.
+        InvalidInputError: (13) the frame isn't a stream, or its checkpoint doesn't fit.
         UnsupportedOperationError: (0) the session is one of Spark Connect.
         LanceNamespaceError: see `write_table`.
     """

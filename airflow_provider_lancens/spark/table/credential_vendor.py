@@ -1,4 +1,4 @@
-"""Temporary credentials of a data set for Lance's core, which asks a namespace for them."""
+"""Temporary credentials of a dataset for Lance's core, which asks a namespace for them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CredentialVendor(LanceNamespace):
     options: VendedOptions
 
     def namespace_id(self) -> str:
-        """Return an id made of the data set's location."""
+        """Return an id made of the dataset's location."""
         return f"credentials:{self.location}"
 
     def describe_table(self, request: Any) -> models.DescribeTableResponse:  # noqa: ARG002 there is one table

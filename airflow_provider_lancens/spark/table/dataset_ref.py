@@ -1,4 +1,4 @@
-"""Picklable reference to a data set: all that an executor needs to know of a table."""
+"""Picklable reference to a dataset: all that an executor needs to know of a table."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class VersionAuthority:
 
 @dataclass(frozen=True, slots=True)
 class DatasetRef:
-    """Location of a data set, and the storage options to reach it with; no repr shows the options."""
+    """Location of a dataset, and the storage options to reach it with; no repr shows the options."""
 
     location: str
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -83,5 +83,5 @@ def vendor_arguments(location: str, options: Mapping[str, str]) -> dict[str, Any
 
 def small_manifest(dataset: LanceDataset) -> bytes | None:
     """Return the manifest of an opened version, by which executors open it too; None if it is large."""
-    manifest: bytes = dataset._ds.serialized_manifest()  # as Lance itself does to pickle a data set
+    manifest: bytes = dataset._ds.serialized_manifest()  # as Lance itself does to pickle a dataset
     return manifest if len(manifest) <= _SMALL else None

@@ -29,8 +29,8 @@ def describe_columns(target: ResolvedTable, schema: pa.Schema) -> None:
         describe(target.parts, schema)
     except spec_errors.LanceNamespaceError as error:
         _log.warning(
-            "Table %s is committed, but its catalog table does not describe its columns, so that DESCRIBE of "
-            "other clients shows others or none: %s",
+            "Table %s is committed, but its catalog table could not be updated with its columns, so "
+            "DESCRIBE in other clients shows outdated columns or none: %s",
             target.id,
             error,
         )

@@ -1,4 +1,4 @@
-"""The commit history of a data set: its transactions, newest first.
+"""The commit history of a dataset: its transactions, newest first.
 
 Which version an idempotency key committed isn't searched here, but in the key's records, see `spark.keys`.
 """
@@ -19,7 +19,7 @@ COMPUTED_FILES = "computed-"
 """How the names of files begin that only add computed columns to a fragment, see `spark.compute`."""
 _READ_AHEAD = 16
 _FEW = 64
-"""So many versions are tried one by one before the kept ones are listed."""
+"""Number of versions that are tried one by one before the kept ones are listed."""
 _MAINTENANCE = frozenset({"Rewrite", "CreateIndex", "UpdateConfig", "BaseOperation", "UpdateMemWalState"})
 _UNREADABLE = "RewrittenIndex"
 
@@ -70,7 +70,7 @@ def transactions(
     """Yield the transactions of all versions above `after`, newest first; None for one that isn't kept.
 
     Args:
-        dataset: the data set, opened at its latest version.
+        dataset: the dataset, opened at its latest version.
         after: the version to stop at.
         newest: the version to begin with; None is the latest one.
     """
@@ -127,7 +127,7 @@ class _History:
             return _compaction_at(version)
 
     def _at(self, version: int) -> LanceDataset:
-        # The newest one is read alone. Otherwise a Lance data set can't be read by two threads at once.
+        # The newest one is read alone. Otherwise a Lance dataset can't be read by two threads at once.
         return self._dataset if version == self._dataset.version else self._dataset.checkout_version(version)
 
     def _listed(self) -> frozenset[int]:

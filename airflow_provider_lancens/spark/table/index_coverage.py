@@ -14,7 +14,7 @@ def covers(dataset: LanceDataset, index: str, version: int) -> bool:
     """Return whether an index covers all rows of an earlier version that are still there.
 
     Args:
-        dataset: the data set, opened at the version of the index.
+        dataset: the dataset, opened at the version of the index.
         index: name of the index; False if there is none of that name.
         version: the version of the rows. If it isn't kept, all rows must be covered. A compaction that also
             rewrote fragments of this version counts as one that mixed all the rows it rewrote.
@@ -28,7 +28,7 @@ def covers(dataset: LanceDataset, index: str, version: int) -> bool:
 
 
 def _fragments_of(dataset: LanceDataset, version: int, missing: set[int]) -> set[int]:
-    """Return the fragments that may have rows of a version; all of `missing` if that can't be told."""
+    """Return the fragments that may have rows of a version; all of `missing` if that is unknown."""
     kept = {reference["version"] for reference in dataset.version_refs()}
     if not kept.issuperset(range(version, dataset.version + 1)):
         return missing

@@ -89,11 +89,11 @@ class ResolvedTable:
 
         Raises:
             TableVersionNotFoundError: (11) it doesn't.
-            InvalidInputError: (13) it is no version's number.
+            InvalidInputError: (13) it isn't a version's number.
         """
         if not is_whole_number(version, at_least=0):
             raise spec_errors.InvalidInputError(
-                f"table {self.id}: version={version!r} is no version; expected an int of at least 1"
+                f"table {self.id}: version={version!r} isn't a version; expected an int of at least 1"
             )
         if is_detached(version):
             if self.dataset.manifests.stat(f"{VERSIONS}/{detached_name(version)}") is None:
@@ -128,14 +128,14 @@ class ResolvedTable:
             raise unknown_versions_error(self.id, manifests, stored, decided)
 
     def open(self, version: int) -> LanceDataset:
-        """Open the data set at exactly this version."""
+        """Open the dataset at exactly this version."""
         return self.dataset.open(version)
 
     def open_latest(self, opened: LanceDataset | None = None) -> LanceDataset | None:
-        """Open the data set at its newest version; None if nothing was written yet.
+        """Open the dataset at its newest version; None if nothing was written yet.
 
         Args:
-            opened: the data set as opened before; a storage-managed one is moved to the newest version and
+            opened: the dataset as opened before; a storage-managed one is moved to the newest version and
                 returned, and its manifest only read if that is another one.
         """
         if self.dataset.decider is None:
@@ -160,7 +160,7 @@ def resolved_table(
         table: the table's identifier, such as ``db$table``.
 
     Raises:
-        InvalidInputError: (13) `table` is no valid identifier.
+        InvalidInputError: (13) `table` isn't a valid identifier.
         TableNotFoundError: (4) it isn't declared.
         LanceNamespaceError: an error of the block, converted by `storage_failures`.
     """

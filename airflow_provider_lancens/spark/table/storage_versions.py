@@ -1,4 +1,4 @@
-"""The versions of a storage-managed data set as a namespace.
+"""The versions of a storage-managed dataset as a namespace.
 
 It implements the calls by which Lance commits through a namespace, so that `SingleVersionCommit` need not
 know whether a metastore or the storage is the version authority.
@@ -34,14 +34,14 @@ class StorageVersions(LanceNamespace):
     """A private namespace of one table, over the manifests in its ``_versions`` folder."""
 
     dataset: DatasetRef
-    """The data set, which need not exist yet."""
+    """The dataset, which need not exist yet."""
 
     def namespace_id(self) -> str:
-        """Return an id made of the data set's location."""
+        """Return an id made of the dataset's location."""
         return f"manifests:{self.dataset.location}"
 
     def describe_table(self, request: AnyRequest) -> models.DescribeTableResponse:  # noqa: ARG002 one table
-        """Return the location, by which Lance opens the data set, and the current storage options."""
+        """Return the location, by which Lance opens the dataset, and the current storage options."""
         return models.DescribeTableResponse(
             location=self.dataset.location,
             storage_options=snapshot(self.dataset.storage_options),
@@ -50,13 +50,13 @@ class StorageVersions(LanceNamespace):
 
     def list_table_versions(self, request: AnyRequest) -> models.ListTableVersionsResponse:
         """Return the versions, newest first; Lance asks for the newest one."""
-        asked = as_model(models.ListTableVersionsRequest, request)
+        model = as_model(models.ListTableVersionsRequest, request)
         manifests = self.dataset.manifests
-        if asked.limit == 1:
+        if model.limit == 1:
             newest = manifests.newest_manifest()
             return models.ListTableVersionsResponse(versions=[_table_version(newest)] if newest else [])
         stored = manifests.all()
-        newest_first = sorted(stored.items(), reverse=True)[: asked.limit]
+        newest_first = sorted(stored.items(), reverse=True)[: model.limit]
         versions = [models.TableVersion(version=v, manifest_path=one.path) for v, one in newest_first]
         return models.ListTableVersionsResponse(versions=versions)
 
@@ -99,8 +99,8 @@ class StorageVersions(LanceNamespace):
 
 
 def _commit_of(request: AnyRequest) -> CommitRecord:
-    asked = as_model(models.CreateTableVersionRequest, request)
-    return CommitRecord(asked.version, staged_name(asked.manifest_path), asked.naming_scheme or V2_SCHEME)
+    model = as_model(models.CreateTableVersionRequest, request)
+    return CommitRecord(model.version, staged_name(model.manifest_path), model.naming_scheme or V2_SCHEME)
 
 
 def _table_version(manifest: Manifest) -> models.TableVersion:

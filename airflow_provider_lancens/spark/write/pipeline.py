@@ -55,7 +55,7 @@ def write_rows(rows: Rows, lookup: KeyLookup) -> WriteResult:
             rows, deleted = compared_rows(chosen, lookup)
         plan = WritePlan.of(lookup, rows)
         with (
-            KeyAttempts.begun(target, lookup.write, lookup.latest) as attempts,
+            KeyAttempts.started(target, lookup.write, lookup.latest) as attempts,
             acquire_lease(target.dataset).kept_alive(end=True) as lease,
         ):
             progress = WriteProgress(lease)
@@ -135,7 +135,7 @@ def staged_before(lookup: KeyLookup) -> WriteResult | None:
         return None
     result = staged.commit.result(lookup.target.id, lookup.started, committed=False)
     _log.info("table %s: an earlier run has staged this write as version %d", result.table, result.version)
-    return replace(result, previous_version=staged.recipe.base, published=False)
+    return replace(result, previous_version=staged.spec.base, published=False)
 
 
 def skipped_write(lookup: KeyLookup, earlier: KeyedCommit) -> WriteResult:

@@ -38,7 +38,7 @@ class Columns(Protocol):
         """Whether names that differ only in case are different ones where columns are merged."""
 
     def schema(self, storage: Mapping[str, str], vectors: Mapping[str, int] | None = None) -> pa.Schema:
-        """Return the columns as a data set stores them.
+        """Return the columns as a dataset stores them.
 
         Args:
             storage: the storage options of the table, for rows that are read with the same ones.

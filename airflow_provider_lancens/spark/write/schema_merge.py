@@ -63,7 +63,7 @@ def with_merged_columns(lookup: KeyLookup, columns: Columns) -> KeyLookup:
         plan = merged_columns(request, rows, latest, columns, table)
         check_keys(key_columns(request, plan), plan.schema, table)
         if plan.widenings and replaces_rows:
-            raise _not_widened(plan, table, "the rows to replace could not be told from others any more")
+            raise _not_widened(plan, table, "the rows to replace could no longer be identified")
         return _next_step(plan, latest, table)
 
     commits = SchemaCommits(lookup.target)

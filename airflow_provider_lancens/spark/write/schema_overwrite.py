@@ -25,7 +25,7 @@ def overwrite_mismatch(
     Args:
         table: the table's identifier, for the message.
         rows: the schema of the rows as Arrow.
-        base: the current data set.
+        base: the current dataset.
 
     Returns:
         An error that names the columns that would be dropped, added or changed, and the indices that would
@@ -44,7 +44,7 @@ def overwrite_mismatch(
 def report_overwrite(target: ResolvedTable, version: int) -> None:
     """Log which columns and indices of the previous version a committed overwrite changed or dropped.
 
-    Lance drops all indices of a data set that is overwritten, even if its columns stay.
+    Lance drops all indices of a dataset that is overwritten, even if its columns stay.
 
     Args:
         target: the table.

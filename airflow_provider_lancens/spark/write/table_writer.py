@@ -55,12 +55,12 @@ def write_table(
         df: the rows. It is computed once, and not at all if the key was already committed.
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
         table: its identifier, such as ``db$table``.
-        mode: ``append`` (creates the data set if there is none yet), ``overwrite`` (all rows), ``create``
-            (only if there is no data set) or ``upsert`` (replaces the rows that have the same key, adds the
+        mode: ``append`` (creates the dataset if there is none yet), ``overwrite`` (all rows), ``create``
+            (only if there is no dataset) or ``upsert`` (replaces the rows that have the same key, adds the
             others).
         idempotency_key: identifies this write, such as a DAG, a task and a data interval; None makes
             every call a new write.
-        options: the storage layout of the data set.
+        options: the storage layout of the dataset.
         fingerprint: identifies the data written under the key, such as the versions of its sources. A call
             without one matches any.
         on_existing_key: what to do if the key was committed before. ``skip`` writes nothing, and refuses
@@ -93,12 +93,12 @@ def write_table(
             until `publish_version` publishes or `discard_version` discards it.
 
     Returns:
-        The version with the rows, and their counts. An append of no rows to an existing data set commits
+        The version with the rows, and their counts. An append of no rows to an existing dataset commits
         nothing.
 
     Raises:
         TableNotFoundError: (4) the table isn't declared.
-        TableAlreadyExistsError: (5) `create`, and the data set exists.
+        TableAlreadyExistsError: (5) `create`, and the dataset exists.
         InvalidInputError: (13) an argument is invalid, or a column's type can't be stored; or the key was
             committed with another fingerprint, can't be replaced, or has expired.
         InvalidTableStateError: (19) it cannot be determined whether the key was committed.

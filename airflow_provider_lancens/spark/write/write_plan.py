@@ -28,7 +28,7 @@ from airflow_provider_lancens.spark.commit.upsert import Upsert, check_keys, rea
 from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedCommit, KeyedWrite, KeyLookup
 from airflow_provider_lancens.spark.options import WriteRequest
 from airflow_provider_lancens.spark.publish.stage import stage
-from airflow_provider_lancens.spark.publish.staged_versions import Recipe
+from airflow_provider_lancens.spark.publish.staged_versions import ChangeSpec
 from airflow_provider_lancens.spark.read.table_reader import check_filter
 from airflow_provider_lancens.spark.table.dataset_ref import small_manifest
 from airflow_provider_lancens.spark.table.described_columns import describe_columns
@@ -60,7 +60,7 @@ class WritePlan:
     """The version up to which the history doesn't contain the key."""
     kind: Callable[..., TableChange]
     base: int | None
-    """The newest version when it was planned; None if there was no data set."""
+    """The newest version when it was planned; None if there was no dataset."""
     task: WriteTask
     """The task for the executors."""
     written_for: LanceSchema | None = None
@@ -71,7 +71,7 @@ class WritePlan:
         """Plan a write that isn't committed yet.
 
         Raises:
-            TableAlreadyExistsError: (5) `create`, and the data set exists.
+            TableAlreadyExistsError: (5) `create`, and the dataset exists.
             InvalidInputError: (13) the rows can't be stored, or what they are to replace can't be replaced.
             TableSchemaValidationError: (20) the columns don't fit those of the table, and the write may not
                 replace them.
@@ -139,7 +139,7 @@ class WritePlan:
             written_for=self.written_for,
         )
         if not self.request.publish:
-            return stage(target, self.write, change, counts, self._recipe(change), lease)
+            return stage(target, self.write, change, counts, self._change_spec(change), lease)
         stable_row_ids = self.request.options.enable_stable_row_ids
         committer = Committer(target, self.write, counts, stable_row_ids, lease, attempts)
         outcome = committer.commit(change, self.looked_up_to)
@@ -149,10 +149,10 @@ class WritePlan:
             describe_columns(target, self.task.schema)
         return outcome
 
-    def _recipe(self, change: TableChange) -> Recipe:
+    def _change_spec(self, change: TableChange) -> ChangeSpec:
         condition = change.condition if isinstance(change, ReplaceWhere) else None
         on, compared = tuple(self.request.on or ()), self.request.compares_rows
-        return Recipe(self.request.mode, self.base or 0, on, compared, condition)
+        return ChangeSpec(self.request.mode, self.base or 0, on, compared, condition)
 
     @property
     def key_columns(self) -> pa.Schema:
@@ -171,7 +171,7 @@ class WritePlan:
 
 
 def _kind_onto(lookup: KeyLookup, base: LanceDataset) -> Callable[..., TableChange]:
-    """Return the kind of a change that replaces an earlier commit under its key, or creates the data set."""
+    """Return the kind of a change that replaces an earlier commit under its key, or creates the dataset."""
     request, table = lookup.request, str(lookup.target.id)
     if lookup.replaced is None:
         raise already_exists(table, base.version)
@@ -216,7 +216,7 @@ def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:
 
 
 def _format(schema: pa.Schema, request: WriteRequest, base: LanceDataset | None) -> str | None:
-    """Return the file format; a commit can't change that of a data set, so an overwrite keeps it too."""
+    """Return the file format; a commit can't change that of a dataset, so an overwrite keeps it too."""
     if base is None:
         return check_format(schema, request.options.data_storage_version, "data_storage_version")
     return check_format(schema, base.data_storage_version, "blob_columns: the table's file format")

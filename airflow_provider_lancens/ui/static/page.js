@@ -13,27 +13,27 @@ const header = document.getElementById("header");
 let shown = 0;
 
 async function show() {
-  const asked = parameters();
+  const params = parameters();
   const turn = ++shown;
-  replace(header, crumbs(asked));
-  document.title = [asked.table ?? asked.namespace ?? asked.conn, "Lance"].filter(Boolean).join(" · ");
+  replace(header, crumbs(params));
+  document.title = [params.table ?? params.namespace ?? params.conn, "Lance"].filter(Boolean).join(" · ");
   main.setAttribute("aria-busy", "true");
   const page = h("div");
   try {
     replace(main, h("p", { class: "quiet" }, "Reading…"));
-    await view(asked)(page, asked);
+    await view(params)(page, params);
   } catch (error) {
     replace(page, failure(error));
   }
-  if (turn !== shown) return; // another view was asked for meanwhile
+  if (turn !== shown) return; // another view was requested meanwhile
   replace(main, page);
   main.removeAttribute("aria-busy");
 }
 
-function view(asked) {
-  if (asked.run_id) return showRun;
-  if (!asked.conn) return showConnections;
-  return asked.table ? showTable : showNamespace;
+function view(params) {
+  if (params.run_id) return showRun;
+  if (!params.conn) return showConnections;
+  return params.table ? showTable : showNamespace;
 }
 
 function crumbs({ conn, namespace, table, run_id: run }) {

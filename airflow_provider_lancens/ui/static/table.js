@@ -21,14 +21,14 @@ const HEADINGS = [
 ];
 
 export async function showTable(page, { conn, table, version }) {
-  const asked = { conn, table };
-  const [details, history] = await Promise.all([read("table", asked), read("versions", asked)]);
+  const params = { conn, table };
+  const [details, history] = await Promise.all([read("table", params), read("versions", params)]);
   const panels = [
-    ["Versions", () => versionsPanel(asked, history, Number(version))],
-    ["Waiting", () => waitsPanel(asked)],
-    ["Health", () => healthPanel(asked)],
+    ["Versions", () => versionsPanel(params, history, Number(version))],
+    ["Waiting", () => waitsPanel(params)],
+    ["Health", () => healthPanel(params)],
     ["Schema", () => schemaPanel(details)],
-    ...(details.sample ? [["Rows", () => samplePanel(asked)]] : []),
+    ...(details.sample ? [["Rows", () => samplePanel(params)]] : []),
   ];
   replace(page, title(table, details), facts(details, history.versions[0]), tabs(`Of table ${table}`, panels));
 }
@@ -55,7 +55,7 @@ function facts(details, newest) {
   );
 }
 
-function versionsPanel(asked, first, selected) {
+function versionsPanel(params, first, selected) {
   const entries = [...first.versions];
   if (!entries.length) return empty("Nothing has been written to this table yet.");
   const picture = h("div");
@@ -71,7 +71,7 @@ function versionsPanel(asked, first, selected) {
   };
   draw();
   const older = async () => {
-    const page = await read("versions", { ...asked, before: first.next });
+    const page = await read("versions", { ...params, before: first.next });
     entries.push(...page.versions);
     first.next = page.next;
     draw();
@@ -119,8 +119,8 @@ function expiredBookmarks(expired) {
   return h("p", { class: "expired" }, "Expired bookmarks: ", chips);
 }
 
-async function waitsPanel(asked) {
-  const { waits, hidden, dags } = await read("waits", asked);
+async function waitsPanel(params) {
+  const { waits, hidden, dags } = await read("waits", params);
   const rows = waits.map((wait) => [taskLink(wait), sentence(wait.for), time(wait.since), time(wait.until), wait.state]);
   const found = waits.length
     ? grid("Waiting for this table", ["Task", "Waits for", "Since", "Times out", "State"], rows)
@@ -132,8 +132,8 @@ async function waitsPanel(asked) {
   return [found, others, scheduled];
 }
 
-async function healthPanel(asked) {
-  const { findings, indices } = await read("check", asked);
+async function healthPanel(params) {
+  const { findings, indices } = await read("check", params);
   const items = findings.map(({ level, text, advice }) =>
     h("li", { class: level }, chip(LEVELS[level], level), h("span", {}, text, advice ? h("strong", {}, advice) : null)),
   );
@@ -154,8 +154,8 @@ function schemaPanel({ fields }) {
   return grid("Columns", ["Column", "Type", ""], rows);
 }
 
-async function samplePanel(asked) {
-  const { columns, rows, version } = await read("sample", asked);
+async function samplePanel(params) {
+  const { columns, rows, version } = await read("sample", params);
   const cells = rows.map((row) => row.map((value) => (value === null ? h("em", {}, "null") : value)));
   return grid(`Some rows of version ${version}`, columns, cells);
 }

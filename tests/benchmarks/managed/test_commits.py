@@ -62,6 +62,6 @@ def declared(server: MetastoreServer, database: str, root: Path, how: str, table
             table = (database, f"{how.replace(' ', '_')}_{number}")
             answer = namespace.declare_table({"id": list(table), "properties": {"managed_by": managed_by}})
             made.append(Target(server.uri, str(root), table, answer.location, how))
-            # Each append without a data set would create one, so it must exist before the writers start.
+            # Each append without a dataset would create one, so it must exist before the writers start.
             made[-1].append(0)
     return made

@@ -183,7 +183,7 @@ def _resident_megabytes() -> float:
 
 
 def main(kind: str, properties: dict[str, str], tables: int, databases: int, steps: list[str]) -> None:
-    import boto3  # noqa: F401 - loading it is no cost of a step
+    import boto3  # noqa: F401 - loading it isn't a cost of a step
 
     import airflow_provider_lancens.namespace.storage.object_store  # noqa: F401 - the same
 

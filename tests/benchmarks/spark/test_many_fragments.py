@@ -1,4 +1,4 @@
-"""What a table of many fragments costs: appends, and the decision whether a compaction pays."""
+"""What a table of many fragments costs: appends, and the decision whether a compaction is due."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -52,7 +52,7 @@ def steps(root: Path, fragments: int) -> Mapping[str, Callable[[], object]]:
 
     def decide() -> None:
         with table_state(spec, "orders") as state:
-            assert not state.decide_compaction(CompactionOptions(), thresholds).pays
+            assert not state.decide_compaction(CompactionOptions(), thresholds).is_due
 
     def append_by_pylance() -> None:
         lance.write_dataset(ROW, location, mode="append")

@@ -40,7 +40,7 @@ def orders(request: pytest.FixtureRequest, table: Table, run: Run) -> Table:
     return table
 
 
-def test_a_consumer_that_is_too_late_fails_once_and_is_told_what_to_do(run: Run, orders: Table) -> None:
+def test_the_consumer_of_an_expired_bookmark_fails_once_with_advice(run: Run, orders: Table) -> None:
     find = {"table": str(orders), "bookmark": "revenue"}
     assert run(LanceFindChangesOperator, **find)["previous_version"] == 1  # its version is still there
 
@@ -62,7 +62,7 @@ def test_a_consumer_that_is_too_late_fails_once_and_is_told_what_to_do(run: Run,
     assert run(LanceCleanUpVersionsOperator, table=str(orders), older_than=NOW)["expired_bookmarks"] == []
 
 
-def test_an_expired_bookmark_is_as_if_new_once_it_is_deleted(run: Run, orders: Table) -> None:
+def test_deleting_an_expired_bookmark_resets_its_consumer(run: Run, orders: Table) -> None:
     run(LanceCleanUpVersionsOperator, table=str(orders), older_than=NOW)
     tag = {"table": str(orders), "tag": "revenue"}
 

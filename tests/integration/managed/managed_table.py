@@ -89,7 +89,7 @@ class ManagedTable:
         return rows_of(self.open_by_path())
 
     def files(self, folder: str) -> list[str]:
-        """The paths of all files in one of the data set's folders."""
+        """The paths of all files in one of the dataset's folders."""
         listed = obstore.list(self.store, prefix=folder).collect()
         return sorted(file["path"] for file in listed)
 

@@ -36,7 +36,7 @@ class Race:
 
     def __enter__(self) -> Self:
         self.folder.mkdir()
-        # Each append without a data set would create one, and with pylance the last one wins, even by path.
+        # Each append without a dataset would create one, and with pylance the last one wins, even by path.
         self.table.append(FIRST)
         return self
 

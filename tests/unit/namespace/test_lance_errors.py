@@ -59,11 +59,11 @@ def test_each_code_is_recognized_in_what_lance_raises(tmp_path: Path, code: Erro
     ],
     ids=str,
 )
-def test_any_other_error_is_none_of_a_namespace(error: Exception) -> None:
+def test_any_other_error_is_not_a_namespace_error(error: Exception) -> None:
     assert namespace_error(error) is None
 
 
-def test_an_error_in_a_namespace_itself_is_none_of_the_specification(tmp_path: Path) -> None:
+def test_an_error_inside_a_namespace_has_no_code(tmp_path: Path) -> None:
     assert namespace_error(error_of_lance(tmp_path / "orders", RuntimeError("a bug"))) is None
 
 

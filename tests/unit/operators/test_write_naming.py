@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_lancens.operators._spark.write_naming import asked_policy, execution_id_of
+from airflow_provider_lancens.operators._spark.write_naming import execution_id_of, existing_key_policy
 
 
 def context(conf: dict[str, Any] | None = None, **instance: Any) -> Any:
@@ -26,7 +26,7 @@ def context(conf: dict[str, Any] | None = None, **instance: Any) -> Any:
     ],
 )
 def test_the_runs_configuration_wins_over_the_argument(conf: Any, policy: str) -> None:
-    assert asked_policy("skip", context(conf)) == policy
+    assert existing_key_policy("skip", context(conf)) == policy
 
 
 @pytest.mark.parametrize("asked", ["again", 1, ["replace"], {"load": True}])
@@ -34,7 +34,7 @@ def test_an_invalid_run_configuration_fails_without_retry(asked: Any) -> None:
     with pytest.raises(
         AirflowFailException, match="lance_on_existing_key in the run's configuration: expect"
     ):
-        asked_policy("skip", context({"lance_on_existing_key": asked}))
+        existing_key_policy("skip", context({"lance_on_existing_key": asked}))
 
 
 def test_retries_of_a_task_are_one_execution_and_a_cleared_task_is_another() -> None:

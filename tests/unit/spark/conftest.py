@@ -1,4 +1,4 @@
-"""Data sets on local files, and commits as made by the driver, without Spark."""
+"""Datasets on local files, and commits as made by the driver, without Spark."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -52,11 +52,11 @@ def write_files(
         source: the files, with their projection.
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
         table: its identifier, such as ``db$table``.
-        mode: ``append`` (creates the data set if there is none yet), ``overwrite`` (all rows), ``create``
-            (only if there is no data set) or ``upsert`` (see `write_table`).
+        mode: ``append`` (creates the dataset if there is none yet), ``overwrite`` (all rows), ``create``
+            (only if there is no dataset) or ``upsert`` (see `write_table`).
         idempotency_key: identifies this write, such as a DAG, a task and a data interval; None makes
             every call a new write.
-        options: the storage layout of the data set.
+        options: the storage layout of the dataset.
         fingerprint: identifies the data written under the key; `fingerprint_files` computes that of files.
         on_existing_key: what to do if the key was committed before, see `write_table`.
         execution_id: the same for all tries of one repetition, see `write_table`.
@@ -70,7 +70,7 @@ def write_files(
 
     Raises:
         TableNotFoundError: (4) the table isn't declared.
-        TableAlreadyExistsError: (5) `create`, and the data set exists.
+        TableAlreadyExistsError: (5) `create`, and the dataset exists.
         TableColumnNotFoundError: (12) the source names a column that the files don't have.
         InvalidInputError: (13) an argument is invalid, there is no file, or one can't be read; or the key was
             committed with another fingerprint, can't be replaced, or has expired.

@@ -159,7 +159,7 @@ def test_files_of_values_of_a_failed_write_are_removed_as_orphans(
 
 
 def age(location: Path) -> None:
-    """Make all files of a data set two hours older."""
+    """Make all files of a dataset two hours older."""
     then = time.time() - 7200
     for file in location.rglob("*"):
         if file.is_file():

@@ -6,7 +6,7 @@ import pytest
 from lance_namespace.errors import InvalidInputError
 
 from airflow_provider_lancens.spark import WriteOptions, delete_rows, read_changes
-from airflow_provider_lancens.spark.changes.touched_values import touched_values
+from airflow_provider_lancens.spark.changes.changed_values import changed_values
 from tests.integration.spark.changes.conftest import Changes
 from tests.integration.spark.maintenance.conftest import Maintained, by_path_alone, rows
 
@@ -30,7 +30,7 @@ def test_rows_before_a_cast_have_their_values_in_the_new_type(
 
     found = changes(1, 3, columns=["id", "number"])
     assert [row[:3] for row in found if row[0] == 2] == [(2, 20, "delete")]
-    assert touched_values(table.spec, table.id, "number", after_version=1, version=3) == ["0", "10", "20"]
+    assert changed_values(table.spec, table.id, "number", after_version=1, version=3) == ["0", "10", "20"]
 
 
 @by_path_alone

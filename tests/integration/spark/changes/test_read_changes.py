@@ -51,7 +51,7 @@ def test_rows_of_appends_are_inserts_of_their_versions(table: Maintained, change
 
 
 @on("on_glue")
-def test_an_upsert_and_a_delete_are_told_through_a_compaction(table: Maintained, changes: Changes) -> None:
+def test_upserts_and_deletes_are_reported_through_a_compaction(table: Maintained, changes: Changes) -> None:
     start(table)
     upsert(table, {1: "one", 9: "nine"})
     delete_rows(table.spec, table.id, "id = 4")
@@ -81,7 +81,7 @@ def test_updates_by_another_client_have_values_before_and_after(table: Maintaine
 
 
 @by_path_alone
-def test_a_restore_is_told_as_the_changes_back(table: Maintained, changes: Changes) -> None:
+def test_a_restore_is_reported_as_the_reverse_changes(table: Maintained, changes: Changes) -> None:
     start(table)
     upsert(table, {1: "one"})
     delete_rows(table.spec, table.id, "id = 3")
@@ -162,7 +162,7 @@ def test_rows_are_read_under_the_names_and_types_of_the_newer_version(
 
 
 @on("hive")
-def test_appends_are_told_without_stable_row_ids(table: Maintained, changes: Changes) -> None:
+def test_appends_are_reported_without_stable_row_ids(table: Maintained, changes: Changes) -> None:
     start(table, None)
     table.write(rows(table.spark, 6, 8))
     compact_table(table.spark, table.spec, table.id)
@@ -173,7 +173,7 @@ def test_appends_are_told_without_stable_row_ids(table: Maintained, changes: Cha
     assert changes(1, last, columns=["id"], filter="id > 6") == [(7, "insert", 2), (8, "insert", last)]
 
     delete_rows(table.spec, table.id, "id = 0")
-    with pytest.raises(InvalidInputError, match=r"is no append .* enable_stable_row_ids=True"):
+    with pytest.raises(InvalidInputError, match=r"isn't an append .* enable_stable_row_ids=True"):
         changes(1, last + 1)
     everything = changes(1, last + 1, columns=["id"], if_unavailable="read_all")
     assert everything == [(number, "snapshot", last + 1) for number in range(1, 9)]
@@ -226,7 +226,7 @@ def test_wrong_arguments_are_refused(table: Maintained, changes: Changes) -> Non
     with pytest.raises(InvalidInputError, match="after_version=2 is newer than version=1"):
         changes(2, 1)
     for after, version in [(-1, 2), ("1", 2), (True, 2), (1, "2"), (1, -2), (1, None), (1, True)]:
-        with pytest.raises(InvalidInputError, match=r"version=.* is no version; expected an int"):
+        with pytest.raises(InvalidInputError, match=r"version=.* isn't a version; expected an int"):
             changes(after, version)  # type: ignore[arg-type]
     for columns in (["id", "id"], "id"):
         with pytest.raises(InvalidInputError, match="columns: expected a list of names, each once"):

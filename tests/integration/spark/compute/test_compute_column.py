@@ -140,7 +140,7 @@ def test_all_rows_are_computed_again_once_per_execution(stored: Maintained) -> N
     assert file is None, "a file whose column was replaced is still referred to"
 
 
-def test_changed_rows_of_stable_ids_are_told(stored: Maintained) -> None:
+def test_changed_rows_are_reported_with_stable_row_ids(stored: Maintained) -> None:
     stored.write(
         rows(stored.spark, 0, 20, 2).selectExpr("*", "if(id < 15, id, NULL) AS n"),
         options=WriteOptions(enable_stable_row_ids=True),

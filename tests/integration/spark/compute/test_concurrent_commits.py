@@ -160,7 +160,7 @@ def test_rows_of_an_append_can_be_replaced_with_their_values(stored: Maintained)
     assert values(stored) == expected(range(10)) | dict.fromkeys(range(100, 105))
 
 
-def test_an_index_serves_no_value_of_before(stored: Maintained, stable: WriteOptions) -> None:
+def test_an_index_returns_no_old_value(stored: Maintained, stable: WriteOptions) -> None:
     fill(stored, options=stable)
     compute(stored)
     build_index(stored.spark, stored.spec, stored.id, "n", "BTREE")

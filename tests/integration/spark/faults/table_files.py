@@ -60,7 +60,7 @@ def clean_up(spec: NamespaceSpec, table: str) -> None:
 
 
 def files_needed(folder: Path) -> set[Path]:
-    """The files that the versions of a data set refer to."""
+    """The files that the versions of a dataset refer to."""
     newest = lance.dataset(str(folder))
     needed = {"_versions/latest_version_hint.json"}
     for version in (reference["version"] for reference in newest.version_refs()):

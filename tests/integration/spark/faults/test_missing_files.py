@@ -46,7 +46,7 @@ def test_a_table_with_missing_files_is_restored_and_its_writes_are_repeated(orde
     found = check_files(orders.spec, orders.table)
     repaired = restore_version(orders.spec, orders.table)
 
-    assert (found.version, found.checked, found.whole_version) == (5, 5, 3)
+    assert (found.version, found.checked, found.complete_version) == (5, 5, 3)
     assert found.missing == {5: (lost,), 4: (lost,)}
     assert (repaired.version, repaired.restored_version, repaired.restored) == (6, 3, True)
     undone = [(one.version, one.operation, one.idempotency_key, one.rows) for one in repaired.undone]
@@ -65,7 +65,7 @@ def test_a_comparison_reports_missing_files(orders: Orders) -> None:
 
     found = namespace.compare_table(table)  # type: ignore[attr-defined]
 
-    assert (found.verdict, found.missing_files, found.whole_version) == ("files_missing", (lost,), 3)
+    assert (found.verdict, found.missing_files, found.complete_version) == ("files_missing", (lost,), 3)
     assert "restore version 3, then repeat the later writes" in found.explanation
     restore_version(orders.spec, orders.table)
     assert namespace.compare_table(table).verdict == "consistent"  # type: ignore[attr-defined]
@@ -76,7 +76,7 @@ def test_a_complete_table_is_not_changed(orders: Orders) -> None:
     found = check_files(orders.spec, orders.table)
     left = restore_version(orders.spec, orders.table)
 
-    assert (found.missing, found.whole_version) == ({}, 3)
+    assert (found.missing, found.complete_version) == ({}, 3)
     assert (left.version, left.restored, left.undone) == (3, False, ())
 
 

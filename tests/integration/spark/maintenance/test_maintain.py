@@ -1,4 +1,4 @@
-"""All maintenance of a table by one task: what pays is done, once and in order, and Spark started for it."""
+"""All maintenance of a table by one task: what is due is done, once and in order."""
 
 import subprocess
 import sys
@@ -42,7 +42,7 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return opened
 
 
-def test_a_task_does_what_pays_in_one_session_and_nothing_when_run_again(
+def test_a_task_does_what_is_due_in_one_session_and_nothing_when_run_again(
     hive: Maintained, run: Run, sessions: list[str]
 ) -> None:
     write(hive, 0, 100, 10)

@@ -60,7 +60,7 @@ def test_an_index_that_loses_rows_in_a_compaction_covers_them_again(stored: Main
 
 
 @pytest.mark.long
-def test_a_vector_index_is_rebuilt_over_the_threshold_alone(stored: Maintained) -> None:
+def test_a_vector_index_is_extended_only_above_the_threshold(stored: Maintained) -> None:
     plan: Any = {"indices": (IndexSpec("v", "IVF_FLAT", options={"num_partitions": 2}),)}
     write(stored, 0, 100)
     first = maintained(stored, **plan).indices[0]

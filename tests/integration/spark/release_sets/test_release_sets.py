@@ -240,7 +240,7 @@ def test_what_cannot_be_released_is_refused_and_nothing_is_written(shop: Shop) -
         move_release_set(shop.spec, shop.daily, {"orders$": 1})
     with pytest.raises(InvalidInputError, match="keep: expected a whole number of at least 1"):
         shop.release(1, keep=0)
-    with pytest.raises(InvalidTableStateError, match="is no release set"):
+    with pytest.raises(InvalidTableStateError, match="isn't a release set"):
         move_release_set(shop.spec, shop.tables[0], {shop.tables[1]: 1})
     with pytest.raises(TableVersionNotFoundError):
         shop.found()

@@ -114,7 +114,7 @@ def test_a_version_that_changed_rows_is_refused_or_passed_over(spec: NamespaceSp
     history.append(10)
     with resolved_table(spec, "orders") as target:
         with pytest.raises(
-            InvalidInputError, match=r"version 2 is no append \(Delete\).*skip_change_commits=true"
+            InvalidInputError, match=r"version 2 isn't an append \(Delete\).*skip_change_commits=true"
         ):
             AppendedStream(target).advance(StreamOffset(1), 3)
         stream = AppendedStream(target, skip_change_commits=True)

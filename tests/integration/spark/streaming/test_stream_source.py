@@ -109,7 +109,7 @@ def test_changes_that_are_no_appends_fail_the_stream_or_are_passed_over(consumer
     delete_rows(consumer.spec, consumer.table, "id = 1")
     consumer.write(3, 6)
 
-    with pytest.raises(PySparkException, match=r"version 2 is no append .*skip_change_commits=true"):
+    with pytest.raises(PySparkException, match=r"version 2 isn't an append .*skip_change_commits=true"):
         consumer.read()
     assert consumer.read(skip_change_commits="true") == [[3, 4, 5]]
 

@@ -38,7 +38,7 @@ def wide(spark: SparkSession, spec: NamespaceSpec, table: str) -> lance.LanceDat
 
 
 def widened(data: lance.LanceDataset, **other: Any) -> dict[str, Any]:
-    """The row written from the narrow one, in a data set with unchanged columns."""
+    """The row written from the narrow one, in a dataset with unchanged columns."""
     newest = lance.dataset(data.uri)
     assert newest.schema == data.schema
     [row] = newest.to_table(filter="id = 1").to_pylist()

@@ -17,7 +17,7 @@ Files = dict[str, bytes]
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A data set of one version."""
+    """A dataset of one version."""
     folder = tmp_path / "orders.lance"
     lance.write_dataset(ROWS, str(folder))
     return folder
@@ -25,7 +25,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Path:
-    """Another data set, which must not be affected."""
+    """Another dataset, which must not be affected."""
     folder = tmp_path / "elsewhere.lance"
     lance.write_dataset(ROWS, str(folder))
     return folder

@@ -112,7 +112,7 @@ def test_compacted_rows_are_replaced_if_row_ids_are_stable(stable: ResolvedTable
     assert lance.dataset(stable.dataset.location).to_table(filter="n < 10")["n"].to_pylist() == [0, 3]
 
 
-def test_rows_are_told_by_the_version_that_created_them_after_it_was_cleaned_up(
+def test_rows_are_found_by_the_version_that_created_them_after_it_was_cleaned_up(
     stable: ResolvedTable,
 ) -> None:
     compact(stable)

@@ -55,7 +55,7 @@ def test_the_catalog_tables_old_write_log_is_migrated(target: ResolvedTable) -> 
 
     logged = replace(target, write_log=json.dumps(log))
 
-    # One above the newest version belongs to a data set that no longer exists.
+    # One above the newest version belongs to a dataset that no longer exists.
     assert [find(logged, key) for key in ("january", "february", "march", "later")] == [1, None, 3, None]
 
 

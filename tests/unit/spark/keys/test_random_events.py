@@ -30,11 +30,11 @@ def check_in_any_order(folder: Path, examples: int, steps: int) -> None:
     )
 
 
-def test_each_key_brings_its_row_once_after_random_events(tmp_path: Path) -> None:
+def test_each_key_writes_its_row_once_after_random_events(tmp_path: Path) -> None:
     check_in_any_order(tmp_path, examples=5, steps=15)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_each_key_brings_its_row_once_after_many_random_events(tmp_path: Path) -> None:
+def test_each_key_writes_its_row_once_after_many_random_events(tmp_path: Path) -> None:
     check_in_any_order(tmp_path, examples=200, steps=50)

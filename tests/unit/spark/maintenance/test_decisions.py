@@ -1,4 +1,4 @@
-"""When a step of maintenance pays, by numbers."""
+"""When a maintenance step is due, by numbers."""
 
 from datetime import timedelta
 from typing import Any
@@ -36,7 +36,7 @@ def test_an_invalid_threshold_is_named(given: dict[str, Any], message: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("found", "thresholds", "pays"),
+    ("found", "thresholds", "due"),
     [
         (fragmented(), {}, False),
         (fragmented(small=2), {}, True),
@@ -51,9 +51,9 @@ def test_an_invalid_threshold_is_named(given: dict[str, Any], message: str) -> N
     ],
 )
 def test_small_fragments_or_deleted_rows_make_a_compaction_pay(
-    found: Fragmentation, thresholds: dict[str, Any], pays: bool
+    found: Fragmentation, thresholds: dict[str, Any], due: bool
 ) -> None:
-    assert found.decide(Thresholds(**thresholds)).pays is pays
+    assert found.decide(Thresholds(**thresholds)).is_due is due
 
 
 def test_a_decision_names_what_was_found_and_its_thresholds() -> None:
@@ -66,7 +66,7 @@ def test_a_decision_names_what_was_found_and_its_thresholds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "share", "pays", "reason"),
+    ("found", "share", "due", "reason"),
     [
         (Coverage(BITMAP, rows=0), 0.1, False, "the table has no rows"),
         (Coverage(BITMAP, rows=9), 1, True, "the index does not exist"),
@@ -83,24 +83,24 @@ def test_a_decision_names_what_was_found_and_its_thresholds() -> None:
         ),
     ],
 )
-def test_an_index_pays_if_it_is_missing_or_lacks_too_many_rows(
-    found: Coverage, share: float | None, pays: bool, reason: str
+def test_an_index_is_due_if_it_is_missing_or_lacks_too_many_rows(
+    found: Coverage, share: float | None, due: bool, reason: str
 ) -> None:
     decision = found.decide(Thresholds(max_unindexed_share=share))
 
-    assert (decision.pays, decision.reason) == (pays, reason)
+    assert (decision.is_due, decision.reason) == (due, reason)
 
 
 @pytest.mark.parametrize("spec", [BITMAP, VECTORS])
-def test_after_a_compaction_an_index_shall_cover_all_rows(spec: IndexSpec) -> None:
+def test_after_a_compaction_an_index_covers_all_rows(spec: IndexSpec) -> None:
     found = Coverage(spec, 1000, spec.index_type, indexed=999)
 
-    assert found.decide_after_compaction(DEFAULT_THRESHOLDS).pays is True
-    assert found.decide(DEFAULT_THRESHOLDS).pays is False
+    assert found.decide_after_compaction(DEFAULT_THRESHOLDS).is_due is True
+    assert found.decide(DEFAULT_THRESHOLDS).is_due is False
 
 
 @pytest.mark.parametrize(
-    ("found", "thresholds", "pays"),
+    ("found", "thresholds", "due"),
     [
         (OldVersions(0), {}, False),
         (OldVersions(1), {}, True),
@@ -112,6 +112,6 @@ def test_after_a_compaction_an_index_shall_cover_all_rows(spec: IndexSpec) -> No
     ],
 )
 def test_many_old_versions_or_a_very_old_one_make_a_clean_up_pay(
-    found: OldVersions, thresholds: dict[str, Any], pays: bool
+    found: OldVersions, thresholds: dict[str, Any], due: bool
 ) -> None:
-    assert found.decide(Thresholds(**thresholds)).pays is pays
+    assert found.decide(Thresholds(**thresholds)).is_due is due

@@ -1,4 +1,4 @@
-"""Which rows an index covers, by the metadata of real data sets."""
+"""Which rows an index covers, by the metadata of real datasets."""
 
 from datetime import timedelta
 from pathlib import Path

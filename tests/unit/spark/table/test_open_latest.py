@@ -1,4 +1,4 @@
-"""A data set that stays open while other clients change it."""
+"""A dataset that stays open while other clients change it."""
 
 import shutil
 from collections.abc import Callable

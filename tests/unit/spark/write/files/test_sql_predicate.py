@@ -28,7 +28,7 @@ ROWS = pa.table(
 
 @pytest.fixture(scope="module")
 def rows_in_lance(tmp_path_factory: pytest.TempPathFactory) -> LanceDataset:
-    # With a backtick in a column's name, Lance can't filter a data set at all.
+    # With a backtick in a column's name, Lance can't filter a dataset at all.
     return lance.write_dataset(ROWS.drop_columns("back`tick"), tmp_path_factory.mktemp("rows"))
 
 

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
 
 _MOST = 1_000
-"""A column with more values is no partition of anything."""
+"""Maximum number of partition values of a commit."""
 _ADDRESS = "_rowaddr"
 
 
-def touched_values(
+def changed_values(
     namespace: NamespaceSpec | LanceNamespace,
     table: TableId | str,
     column: str,

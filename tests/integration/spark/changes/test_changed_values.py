@@ -14,7 +14,7 @@ from airflow_provider_lancens.assets import lance_table
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.operators import LanceSparkIngestOperator
 from airflow_provider_lancens.spark import delete_rows
-from airflow_provider_lancens.spark.changes.touched_values import touched_values
+from airflow_provider_lancens.spark.changes.changed_values import changed_values
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
 from tests.integration.airflow.lifecycle import Attempt
 from tests.integration.spark.changes.conftest import Maintained
@@ -23,7 +23,7 @@ from tests.integration.spark.maintenance.conftest import on
 
 def days(table: Maintained, version: int) -> list[str]:
     after = version - 1 or None
-    return touched_values(table.spec, table.id, "day", after_version=after, version=version)
+    return changed_values(table.spec, table.id, "day", after_version=after, version=version)
 
 
 def frame(table: Maintained, *rows: tuple[int, str | None]) -> DataFrame:
@@ -54,9 +54,9 @@ def test_days_that_rows_are_written_to_moved_from_and_deleted_of(table: Maintain
 def test_a_column_that_is_no_partition_is_refused(table: Maintained) -> None:
     table.write(table.spark.range(1001))
     with pytest.raises(InvalidInputError, match="column 'id' has more than 1000 values"):
-        touched_values(table.spec, table.id, "id", after_version=None, version=1)
+        changed_values(table.spec, table.id, "id", after_version=None, version=1)
     with pytest.raises(TableColumnNotFoundError):
-        touched_values(table.spec, table.id, "day", after_version=None, version=1)
+        changed_values(table.spec, table.id, "day", after_version=None, version=1)
 
 
 def test_an_asset_event_has_the_days_as_partition_keys(hive: Maintained, connect: Callable[..., str]) -> None:
