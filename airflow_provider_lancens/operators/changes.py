@@ -67,8 +67,10 @@ class LanceFindChangesOperator(LanceOperator):
             newest = self.hook.table_status(table).version
             bookmark = find_bookmark(namespace, table, name) if newest else None
         previous = None if bookmark is None else self._previous(table, bookmark)
-        if newest == (previous or 0):
-            raise AirflowSkipException(f"table {str(table)!r} has no version after {previous}")
+        # The bookmark may have been moved past it meanwhile.
+        if not newest or newest <= (previous or 0):
+            after = f"after {previous}, its bookmark's" if previous else "yet"
+            raise AirflowSkipException(f"table {str(table)!r} has no version {after}")
         self.log.info("Table %s: versions after %s, up to %d", table, previous, newest)
         return {"table": str(table), "previous_version": previous, "version": newest}
 

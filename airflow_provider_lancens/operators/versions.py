@@ -75,8 +75,8 @@ class LanceTagVersionOperator(LanceOperator):
         version: an existing version. Templated.
         tag: name of the tag: letters, digits, ``.``, ``-`` and ``_``. Templated.
         expires_after: how long the version is kept, if the tag isn't moved again, after this task or, if
-            later, after the commit of the next version; then a clean-up makes the tag expire, and logs a
-            warning. By default it doesn't expire.
+            later, after the commit of the next version, unless that was cleaned up; then a clean-up makes
+            the tag expire, and logs a warning. By default it doesn't expire.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 

@@ -85,13 +85,16 @@ class TableFiles:
         """Return a file's attributes; None if it doesn't exist."""
         return self._found(lambda store: _stored(obstore.head(store, path)))
 
-    def missing(self, paths: Collection[str]) -> list[str]:
-        """Return those of some files that don't exist; each is asked for, several at a time."""
+    def stats(self, paths: Collection[str]) -> dict[str, StoredFile | None]:
+        """Return the attributes of files by path, None for one that doesn't exist; by one request each."""
         if not paths:
-            return []
+            return {}
         with ThreadPoolExecutor(min(_THREADS, len(paths)), thread_name_prefix="lance-files") as pool:
-            found = pool.map(self.stat, paths)
-            return [path for path, file in zip(paths, found, strict=True) if file is None]
+            return dict(zip(paths, pool.map(self.stat, paths), strict=True))
+
+    def missing(self, paths: Collection[str]) -> list[str]:
+        """Return those of some files that don't exist, by one request each."""
+        return [path for path, file in self.stats(paths).items() if file is None]
 
     def read(self, path: str) -> bytes | None:
         """Return the content of a file; None if it doesn't exist."""

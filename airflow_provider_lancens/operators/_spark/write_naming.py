@@ -62,7 +62,8 @@ def existing_key_policy(given: OnExistingKey, context: Context) -> OnExistingKey
 def execution_id_of(context: Context) -> str:
     """Return an id of a repetition: the same for all its retries, another one once the task is cleared."""
     instance = context["ti"]
-    return f"{context['run_id']}/{instance.map_index}/{instance.max_tries}"
+    names = (instance.dag_id, instance.task_id, context["run_id"], instance.map_index, instance.max_tries)
+    return "/".join(map(str, names))
 
 
 def fingerprint_of(*parts: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.namespace.storage.version_tags import (
     delete_tag,
     list_tags,
@@ -15,6 +16,7 @@ from airflow_provider_lancens.namespace.storage.version_tags import (
 )
 from airflow_provider_lancens.spark.bookmarks.bookmark import as_metadata, check_expires_after
 from airflow_provider_lancens.spark.bookmarks.expiry_records import remove_expiry
+from airflow_provider_lancens.spark.options import is_whole_number
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 
 if TYPE_CHECKING:
@@ -47,14 +49,19 @@ def move_bookmark(
     Raises:
         TableNotFoundError: (4) the table isn't declared.
         TableVersionNotFoundError: (11) there is no such version.
-        InvalidInputError: (13) an argument is invalid.
-        ConcurrentModificationError: (14) others set and delete the tag all the time.
+        InvalidInputError: (13) an argument is invalid, or the version is staged.
+        ConcurrentModificationError: (14) others kept changing the tag meanwhile.
         ServiceUnavailableError: (17) the storage or the metastore failed.
     """
     try:
         check_expires_after(expires_after)
     except ValueError as error:
         raise spec_errors.InvalidInputError(str(error)) from error
+    if is_whole_number(version, at_least=0) and is_detached(version):
+        raise spec_errors.InvalidInputError(
+            f"version={version}: is staged, so that no other version follows it; publish it first, and pass "
+            "the version that it was published as"
+        )
     with resolved_table(namespace, table) as target:
         target.check_version(version)
         _move(target.open(version), name, version, expires_after)
@@ -79,8 +86,9 @@ def delete_bookmark(namespace: NamespaceSpec | LanceNamespace, table: TableId | 
         latest = target.open_latest()
         if latest is None:
             return False
-        had_expired = remove_expiry(target.dataset.manifests, name)
-        return delete_tag(latest, name) or had_expired
+        # First the tag: a clean-up that still finds it may record that it expired.
+        deleted = delete_tag(latest, name)
+        return remove_expiry(target.dataset.manifests, name) or deleted
 
 
 def _move(dataset: LanceDataset, name: str, version: int, expires_after: timedelta | None) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
-from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt, column_ids
+from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt
 from airflow_provider_lancens.spark.changes.row_images import LABELS, labeled
 from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
@@ -30,6 +30,8 @@ class VersionRows:
 
     version: int
     paths: frozenset[str]
+    names: Mapping[str, str] | None = None
+    """The name in this version of each column to read that it has; None if all have their own names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,31 +39,16 @@ class VersionReader:
     """Reads rows on executors, each at the version that appended it, where no later compaction hides it."""
 
     dataset: DatasetRef
-    ids: Mapping[str, int]
-    """The field ids of the columns of the newest version, by which others have them under any name."""
     schema: pa.Schema
     """The columns to return."""
     filter: str | None
-
-    @classmethod
-    def of(
-        cls, target: ResolvedTable, newest: LanceDataset, schema: pa.Schema, condition: str | None
-    ) -> Self:
-        """Make a reader of the columns that the newest version of a range has.
-
-        Args:
-            target: the table.
-            newest: the version whose columns are wanted.
-            schema: those columns, as Spark gets them.
-            condition: the condition on the rows, in Lance's SQL; None reads all.
-        """
-        return cls(target.dataset, column_ids(newest), schema, condition)
 
     def read(self, part: VersionRows) -> Iterator[pa.RecordBatch]:
         """Yield the rows."""
         with storage_failures(self.dataset.location, self.dataset.storage_options):
             dataset = self.dataset.open(part.version)
-            columns = ColumnsAt.matching(dataset, self.ids, self.schema)
+            own = {name: name for name in self.schema.names}
+            columns = ColumnsAt(part.version, self.schema, own if part.names is None else part.names)
             fragments = [
                 fragment
                 for fragment in dataset.get_fragments()
@@ -93,7 +80,7 @@ class AppendedTask:
             yield pa.RecordBatch.from_arrays([*batch.columns, *labels], schema=labeled(batch.schema))
 
 
-def appended_fragments(target: ResolvedTable, newest: LanceDataset, after: int) -> list[VersionRows]:
+def appended_rows(target: ResolvedTable, newest: LanceDataset, after: int) -> list[VersionRows]:
     """Return what the versions above `after` appended.
 
     Args:
@@ -103,7 +90,7 @@ def appended_fragments(target: ResolvedTable, newest: LanceDataset, after: int) 
 
     Raises:
         TableVersionNotFoundError: (11) a version was cleaned up.
-        InvalidInputError: (13) a version changed rows in another way than by an append.
+        InvalidInputError: (13) a version changed rows or columns in another way than by an append.
     """
     return [
         VersionRows(version, file_paths(transaction))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
-from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt
 from airflow_provider_lancens.spark.changes.row_images import LABELS
 from airflow_provider_lancens.spark.options import is_whole_number
 from airflow_provider_lancens.spark.read.table_reader import check_filter
@@ -27,7 +27,7 @@ def check_range(target: ResolvedTable, after_version: int, version: int) -> None
         InvalidInputError: (13) it isn't, or it is staged.
     """
     if not is_whole_number(after_version, at_least=0):
-        problem = "isn't a version; expected an int of at least 0, or None"
+        problem = "isn't a version; expected a whole number of at least 0, or None"
     elif is_detached(after_version) and after_version != version:
         problem = "is a staged version, which no version follows; pass the one that it was published as"
     elif after_version > version:
@@ -66,42 +66,48 @@ def check_labels(target: ResolvedTable, schema: pa.Schema) -> None:
         )
 
 
-def check_filter_before(
-    target: ResolvedTable, before: LanceDataset, newest: LanceDataset, condition: str
+def check_filter_at(
+    target: ResolvedTable,
+    read: LanceDataset,
+    wanted: LanceDataset,
+    names: Mapping[str, str],
+    condition: str,
 ) -> None:
-    """Check that a filter means the same for the rows before a change: that its columns have their names.
+    """Check that a filter means the same for the rows of another version: that its columns have their names.
 
     Args:
         target: the table.
-        before: the version with these rows.
-        newest: the last version of the range, for which the filter is valid.
+        read: the version with these rows.
+        wanted: the version for which the filter is valid.
+        names: the name of its columns in the version to read, of those that this has.
         condition: the filter.
 
     Raises:
-        InvalidInputError: (13) a column of the filter was added, renamed or replaced since.
+        InvalidInputError: (13) a column of the filter was added, renamed or replaced between the versions.
     """
-    kept = [before.schema.field(name) for name in _kept_columns(before, newest)]
+    kept = [read.schema.field(name) for name in _same_columns(read, wanted, names)]
     try:
-        check_filter(target, _without_rows(kept, before.data_storage_version), condition)
+        check_filter(target, _without_rows(kept, read.data_storage_version), condition)
     except spec_errors.InvalidInputError as error:
         raise spec_errors.InvalidInputError(
             f"table {target.id}: filter {condition!r}: a column that it uses was added, renamed or replaced "
-            f"after after_version={before.version}, so that it can't select the rows of that version; select "
-            "rows of the returned DataFrame instead"
+            f"between versions {read.version} and {wanted.version}, so that it can't select rows of both; "
+            "select rows of the DataFrame instead"
         ) from error
 
 
-def _kept_columns(before: LanceDataset, newest: LanceDataset) -> list[str]:
+def _same_columns(read: LanceDataset, wanted: LanceDataset, names: Mapping[str, str]) -> list[str]:
     """Return the columns that have the same name, and nested fields of the same names, in both versions."""
-    matched = ColumnsAt.of(before, newest, newest.schema).names
-    fields = [{field.name(): field for field in one.lance_schema.fields()} for one in (before, newest)]
-    return [name for name, old in matched.items() if name == old and _is_kept(*(one[name] for one in fields))]
+    fields = [{field.name(): field for field in one.lance_schema.fields()} for one in (read, wanted)]
+    return [
+        name for name, there in names.items() if name == there and _is_same(*(one[name] for one in fields))
+    ]
 
 
-def _is_kept(before: Any, newest: Any) -> bool:
-    if before.id() == newest.id():
-        return described_fields([before]) == described_fields([newest])
-    return not before.children() or bool(before.to_arrow().type == newest.to_arrow().type)
+def _is_same(read: Any, wanted: Any) -> bool:
+    if read.id() == wanted.id():
+        return described_fields([read]) == described_fields([wanted])
+    return not read.children() or bool(read.to_arrow().type == wanted.to_arrow().type)
 
 
 def _without_rows(fields: list[pa.Field], data_storage_version: Any) -> LanceDataset:

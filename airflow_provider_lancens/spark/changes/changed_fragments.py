@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
     from lance.fragment import DataFile, FragmentMetadata, LanceFragment
 
-_COLUMN_REWRITES = frozenset({"Merge", "DataReplacement"})
-
 
 @dataclass(frozen=True, slots=True)
 class ChangedFragment:
@@ -61,7 +59,10 @@ def changed_fragments(
     kept = {number for number in old.keys() & new.keys() if _is_same(old[number], new[number])}
     pairs = [_pair(old[number], new[number], fields) for number in sorted(kept)]
     # Compaction moves rows to other fragments, after which their files don't show what was computed before.
-    rewritten = any(_rewrites(one, fields) for one in _known_transactions(after, before.version))
+    rewritten = any(
+        transaction is not None and _rewrites(after, version, transaction, fields)
+        for version, transaction in transactions_of(after, before.version)
+    )
     return [
         *(pair for pair in pairs if pair is not None),
         *(ChangedFragment.of(old[number], None) for number in sorted(old.keys() - kept)),
@@ -105,12 +106,24 @@ def _files(files: list[DataFile], fields: frozenset[int]) -> dict[int, str]:
     return {number: file.path for file in files for number in file.fields if number in fields}
 
 
-def _known_transactions(dataset: LanceDataset, after: int) -> Iterator[Transaction]:
-    return (one for _, one in transactions_of(dataset, after) if one is not None)
-
-
-def _rewrites(transaction: Transaction, fields: frozenset[int]) -> bool:
+def _rewrites(dataset: LanceDataset, version: int, transaction: Transaction, fields: frozenset[int]) -> bool:
     """Return whether a transaction wrote columns of rows that exist, which updates no row to Lance."""
     operation: Any = transaction.operation
-    modified = getattr(operation, "fields_modified", None) or []
-    return type(operation).__name__ in _COLUMN_REWRITES or not fields.isdisjoint(modified)
+    written = set(getattr(operation, "fields_modified", None) or [])
+    kind = type(operation).__name__
+    if kind == "DataReplacement":
+        written |= {number for one in operation.replacements for number in one.new_file.fields}
+    elif kind == "Merge":  # it also adds columns without values
+        files = [file for fragment in operation.fragments for file in fragment.files]
+        known = _paths_at(dataset, version - 1)
+        written |= {number for file in files if file.path not in known for number in file.fields}
+    return not fields.isdisjoint(written)
+
+
+def _paths_at(dataset: LanceDataset, version: int) -> set[str]:
+    """Return the paths of a version's data files; none if it was cleaned up."""
+    try:
+        found = dataset.checkout_version(version)
+    except (OSError, ValueError):
+        return set()
+    return {file.path for fragment in _metadata(found) for file in fragment.files}

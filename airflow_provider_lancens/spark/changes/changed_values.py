@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,7 +54,7 @@ def changed_values(
         schema = projected_columns(target, after.schema, [column])
         before = None if after_version is None else _opened(target, after_version)
         found: set[object] = set()
-        for values in _changed(before, after, schema):
+        for values in _Changed(str(target.id), after, schema).values(before):
             found.update(values.unique().to_pylist())
             if len(found) > _MOST:
                 raise spec_errors.InvalidInputError(
@@ -73,39 +74,48 @@ def _opened(target: ResolvedTable, version: int) -> LanceDataset:
         ) from error
 
 
-def _changed(before: LanceDataset | None, after: LanceDataset, schema: pa.Schema) -> Iterator[pa.Array]:
-    if before is None:
-        yield from _values(after, [fragment.fragment_id for fragment in after.get_fragments()], schema, after)
-        return
-    for one in changed_fragments(before, after, ids_of(after, schema.names)):
-        if one.same_values:
-            yield _deleted(before, after, one, schema)
-        else:
-            yield from _values(before, [one.before], schema, after)
-            yield from _values(after, [one.after], schema, after)
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """Reads a column of the rows that a version changed."""
 
+    table: str
+    after: LanceDataset
+    schema: pa.Schema
+    """The column."""
 
-def _values(
-    dataset: LanceDataset, fragments: list[int | None], schema: pa.Schema, newest: LanceDataset
-) -> Iterator[pa.Array]:
-    columns = ColumnsAt.of(dataset, newest, schema)
-    for batch in _scanned(dataset, fragments, columns):
-        yield from next(iter(columns.batches([batch]))).columns
+    def values(self, before: LanceDataset | None) -> Iterator[pa.Array]:
+        """Yield the values since an older version; None for all."""
+        if before is None:
+            yield from self._all(self.after, [one.fragment_id for one in self.after.get_fragments()])
+            return
+        for one in changed_fragments(before, self.after, ids_of(self.after, self.schema.names)):
+            if one.same_values:
+                yield self._deleted(before, one)
+            else:
+                yield from self._all(before, [one.before])
+                yield from self._all(self.after, [one.after])
 
+    def _columns(self, dataset: LanceDataset) -> ColumnsAt:
+        return ColumnsAt.of(self.table, dataset, self.after, self.schema)
 
-def _deleted(before: LanceDataset, after: LanceDataset, one: ChangedFragment, schema: pa.Schema) -> pa.Array:
-    """Return the values of rows that only the older version of a fragment has."""
-    import pyarrow as pa
+    def _all(self, dataset: LanceDataset, fragments: list[int | None]) -> Iterator[pa.Array]:
+        columns = self._columns(dataset)
+        for batch in _scanned(dataset, fragments, columns):
+            yield from next(iter(columns.batches([batch]))).columns
 
-    columns = ColumnsAt.of(before, after, schema)
-    scanned = list(_scanned(before, [one.before], columns))
-    if not scanned:
-        return pa.nulls(0)
-    rows = pa.Table.from_batches(scanned)
-    kept = [batch[_ADDRESS] for batch in _scanned(after, [one.after], columns)]
-    there = np.concatenate([np.empty(0, np.uint64), *(part.to_numpy() for part in kept)])
-    gone = ~np.isin(rows[_ADDRESS].to_numpy(), there)
-    return rows.column(0).filter(pa.array(gone)).combine_chunks()
+    def _deleted(self, before: LanceDataset, one: ChangedFragment) -> pa.Array:
+        """Return the values of rows that only the older version of a fragment has."""
+        import pyarrow as pa
+
+        columns = self._columns(before)
+        scanned = list(_scanned(before, [one.before], columns))
+        if not scanned:
+            return pa.nulls(0)
+        rows = pa.Table.from_batches(scanned)
+        kept = [batch[_ADDRESS] for batch in _scanned(self.after, [one.after], self._columns(self.after))]
+        there = np.concatenate([np.empty(0, np.uint64), *(part.to_numpy() for part in kept)])
+        gone = ~np.isin(rows[_ADDRESS].to_numpy(), there)
+        return rows.column(0).filter(pa.array(gone)).combine_chunks()
 
 
 def _scanned(

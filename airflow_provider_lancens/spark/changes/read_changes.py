@@ -12,10 +12,10 @@ from airflow_provider_lancens.spark.changes.appended_rows import (
     INSERT,
     AppendedTask,
     VersionReader,
-    appended_fragments,
+    appended_rows,
 )
 from airflow_provider_lancens.spark.changes.change_arguments import (
-    check_filter_before,
+    check_filter_at,
     check_labels,
     check_precedes,
     check_range,
@@ -39,6 +39,7 @@ from airflow_provider_lancens.spark.changes.row_images import (
     labeled,
 )
 from airflow_provider_lancens.spark.read.table_reader import check_filter, read_opened
+from airflow_provider_lancens.spark.table.column_history import match_columns
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.types import spark_schema
 
@@ -80,7 +81,7 @@ def read_changes(
       if the version is staged, or if another client replaced a column's values without saying in which rows.
 
     A table whose first write had ``enable_stable_row_ids`` has these changes whatever was committed, also if
-    versions in between were cleaned up. Without, only appends can be told.
+    versions in between were cleaned up. Without, only appends are known.
 
     Args:
         spark: the session.
@@ -170,14 +171,15 @@ class _Read:
         if not fragments:
             return self._none()
         if self.filter is not None:
-            check_filter_before(self.target, before, self.newest, self.filter)
+            names = match_columns(before, self.newest).names
+            check_filter_at(self.target, before, self.newest, names, self.filter)
         return self._images(before, fragments)
 
     def _appended(self, after: int) -> DataFrame:
-        appended = appended_fragments(self.target, self.newest, after)
+        appended = appended_rows(self.target, self.newest, after)
         if not appended:
             return self._none()
-        reader = VersionReader.of(self.target, self.newest, self.schema, self.filter)
+        reader = VersionReader(self.target.dataset, self.schema, self.filter)
         task = AppendedTask(reader, appended)
         return _numbers(self.spark, len(appended)).mapInArrow(task.run, spark_schema(labeled(self.schema)))
 
@@ -185,8 +187,8 @@ class _Read:
         dataset, newest = self.target.dataset, self.newest.version
         images = ImageTask(
             dataset,
-            ColumnsAt.of(before, self.newest, self.schema),
-            ColumnsAt.of(self.newest, self.newest, self.schema),
+            ColumnsAt.of(str(self.target.id), before, self.newest, self.schema),
+            ColumnsAt.of(str(self.target.id), self.newest, self.newest, self.schema),
             self.filter,
         )
         steps = _Steps(

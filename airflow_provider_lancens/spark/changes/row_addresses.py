@@ -33,7 +33,7 @@ ADDRESSES = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class AddressTask:
-    """List the rows of changed fragments in both versions, but those that certainly are the same."""
+    """List the rows of changed fragments in both versions, except those that are certainly the same."""
 
     dataset: DatasetRef
     before: int

@@ -8,12 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.keys import Counts
-from airflow_provider_lancens.spark.table.field_ids import (
-    IdStability,
-    described_fields,
-    field_ids,
-    id_stability,
-)
+from airflow_provider_lancens.spark.table.column_history import VersionSchema, match_columns
+from airflow_provider_lancens.spark.table.field_ids import described_fields, field_ids
 from airflow_provider_lancens.spark.table.history import data_changed
 
 if TYPE_CHECKING:
@@ -81,7 +77,7 @@ class TableChange:
         required = [field.name for field in latest.schema if not field.nullable]
         if not self._has_columns(latest) or not set(required) <= set(self.schema.names):
             raise self._conflict(f"version {latest.version} changed its columns")
-        if self._changed_fields(latest) and id_stability(latest, self.base or 0) is not IdStability.STABLE:
+        if self._changed_fields(latest) and not self._ids_are_kept(latest):
             raise self._conflict(f"version {latest.version} gave other columns the ids of its columns")
 
     def _has_columns(self, latest: LanceDataset) -> bool:
@@ -93,6 +89,16 @@ class TableChange:
             return []
         before, after = (described_fields(one.fields()) for one in (self.written_for, latest.lance_schema))
         return [before[one] for one in self._written_ids & before.keys() if before[one] != after.get(one)]
+
+    def _ids_are_kept(self, latest: LanceDataset) -> bool:
+        """Return whether each column with a field id of `base` is the same column, maybe renamed."""
+        try:
+            before = latest.checkout_version(self.base or 0)
+        except (OSError, ValueError):
+            return False  # it was cleaned up
+        names, by_id = match_columns(before, latest).names, VersionSchema.of(before).by_id
+        ids = VersionSchema.of(latest).ids.items()
+        return all(names.get(name) == by_id[number] for name, number in ids if number in by_id)
 
     @property
     def _written_ids(self) -> set[int]:

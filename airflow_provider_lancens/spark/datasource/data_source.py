@@ -101,14 +101,14 @@ class LanceDataSource(DataSource):
         table, request = write_request(self.options, overwrite)
         return LanceWriter.plan(namespace_of(self.options, self.namespace), table, request, schema)
 
-    def streamReader(self, schema: StructType) -> LanceStreamReader:  # noqa: ARG002 Spark's signature
+    def streamReader(self, schema: StructType) -> LanceStreamReader:
         """Return a reader of the rows that the table gains.
 
         Raises:
             InvalidInputError: (13) an option is invalid, or needs a newer PySpark.
         """
         config = StreamReadConfig.of(self.options)
-        return stream_reader(namespace_of(self.options, self.namespace), config)
+        return stream_reader(namespace_of(self.options, self.namespace), config, schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> LanceStreamWriter:
         """Return a writer of epochs; each is planned when Spark sends it to the executors.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -14,11 +14,12 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.changes.appended_rows import VersionReader, VersionRows
 from airflow_provider_lancens.spark.changes.columns_at import readable_columns
+from airflow_provider_lancens.spark.changes.version_columns import VersionColumns
 from airflow_provider_lancens.spark.read.table_reader import check_filter, open_version
-from airflow_provider_lancens.spark.streaming.appended_stream import AppendedStream
+from airflow_provider_lancens.spark.streaming.appended_stream import AppendedStream, MicroBatch
 from airflow_provider_lancens.spark.streaming.stream_offset import StreamOffset
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
-from airflow_provider_lancens.spark.types import spark_schema
+from airflow_provider_lancens.spark.types import arrow_schema, spark_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,15 +39,23 @@ class _Opened:
 
     stream: AppendedStream
     reader: VersionReader
+    columns: VersionColumns
 
 
 class LanceStreamReader(DataSourceStreamReader):
     """Reads the rows that a table gains. Spark keeps one for a query, and pickles others for its tasks."""
 
-    def __init__(self, namespace: NamespaceSpec, config: StreamReadConfig) -> None:
-        """Take the namespace and the options; the table is opened when the driver asks for an offset."""
+    def __init__(self, namespace: NamespaceSpec, config: StreamReadConfig, schema: StructType) -> None:
+        """Take what the DataFrame was created with; the table is opened when the driver asks for an offset.
+
+        Args:
+            namespace: the namespace of the table.
+            config: the options.
+            schema: the columns, also if the table has got others since.
+        """
         self.namespace = namespace
         self.config = config
+        self.schema = schema
         self._resources = ExitStack()
         self._opened: _Opened | None = None
         self._newest = (-_POLL_SECONDS, 0)
@@ -59,7 +68,9 @@ class LanceStreamReader(DataSourceStreamReader):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return what each task of a micro-batch reads."""
         opened = self._open()
-        groups = opened.stream.groups(StreamOffset.parse(start), StreamOffset.parse(end))
+        batch = opened.stream.batch(StreamOffset.parse(start), StreamOffset.parse(end))
+        names = _names_in(batch, opened.columns)
+        groups = [[replace(part, names=names.get(part.version)) for part in one] for one in batch.groups]
         return [InputPartition((opened.reader, group)) for group in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -76,11 +87,11 @@ class LanceStreamReader(DataSourceStreamReader):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the configuration alone: what is open belongs to the driver."""
-        return type(self), (self.namespace, self.config)
+        return type(self), (self.namespace, self.config, self.schema)
 
     def _advanced(self, start: StreamOffset, max_rows: int | None) -> StreamOffset:
         newest = self._newest_version() if self._last is None else self._last
-        if newest <= start.version and not start.snapshot:
+        if newest == start.version and not start.snapshot:
             return start
         return self._open().stream.advance(start, newest, max_rows)
 
@@ -95,23 +106,37 @@ class LanceStreamReader(DataSourceStreamReader):
         if self._opened is None:
             target = self._resources.enter_context(resolved_table(self.namespace, self.config.table))
             newest = open_version(target, None)
-            schema = readable_columns(target, newest, self.config.columns)
+            readable_columns(target, newest, self.schema.names)
+            schema = arrow_schema(self.schema)
             if self.config.filter is not None:
                 check_filter(target, newest, self.config.filter)
             self._opened = _Opened(
                 AppendedStream(target, self.config.skip_change_commits),
-                VersionReader.of(target, newest, schema, self.config.filter),
+                VersionReader(target.dataset, schema, self.config.filter),
+                VersionColumns(target, newest, schema, self.config.filter),
             )
         return self._opened
+
+
+def _names_in(batch: MicroBatch, columns: VersionColumns) -> Mapping[int, Mapping[str, str] | None]:
+    """Return the names of the stream's columns in the versions of a micro-batch where they have others."""
+    versions = batch.versions
+    if not versions or (not batch.changes_schema and columns.are_same_at(max(versions))):
+        return {}
+    return columns.names_in(versions)
 
 
 class UnlimitedStreamReader(LanceStreamReader):
     """For PySpark 4.1, which doesn't say where a micro-batch starts when it asks where it ends."""
 
+    _end: StreamOffset | None = None
+
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override] # as it was before 4.2
         """Return the end of the next micro-batch: the newest version."""
-        self._open()
-        return StreamOffset(self._newest_version()).as_dict()
+        stream, newest = self._open().stream, self._newest_version()
+        if self._end is None or self._end.version != newest:
+            self._end = stream.end_at(newest)
+        return self._end.as_dict()
 
 
 def stream_schema(namespace: NamespaceSpec, config: StreamReadConfig) -> StructType:
@@ -124,8 +149,15 @@ def stream_schema(namespace: NamespaceSpec, config: StreamReadConfig) -> StructT
         return spark_schema(readable_columns(target, open_version(target, None), config.columns))
 
 
-def stream_reader(namespace: NamespaceSpec, config: StreamReadConfig) -> LanceStreamReader:
+def stream_reader(
+    namespace: NamespaceSpec, config: StreamReadConfig, schema: StructType
+) -> LanceStreamReader:
     """Return the reader that this PySpark can use.
+
+    Args:
+        namespace: the namespace of the table.
+        config: the options.
+        schema: the columns of the DataFrame.
 
     Raises:
         InvalidInputError: (13) a limit is given, and PySpark can't have one.
@@ -133,7 +165,7 @@ def stream_reader(namespace: NamespaceSpec, config: StreamReadConfig) -> LanceSt
     if importlib.util.find_spec(_LIMITS) is not None:
         from airflow_provider_lancens.spark.datasource.limited_stream_reader import LimitedStreamReader
 
-        return LimitedStreamReader(namespace, config)
+        return LimitedStreamReader(namespace, config, schema)
     if config.max_rows is not None:
         raise spec_errors.InvalidInputError("max_rows_per_batch: requires PySpark 4.2 or newer; leave it out")
-    return UnlimitedStreamReader(namespace, config)
+    return UnlimitedStreamReader(namespace, config, schema)

@@ -218,15 +218,21 @@ class _Search:
     def _staged(self) -> list[StagedVersion]:
         """Return the staged versions, if the table has no other ones that only its own manifest shows."""
         manifests = self.files.below(VERSIONS)
-        detached = sum(detached_version_of(file.path) is not None for file in manifests)
+        detached = {file.path for file in manifests if detached_version_of(file.path) is not None}
         staged = list(staged_versions(self.target)) if detached else []
-        if len(staged) < detached or self.files.folders(_BRANCHES):
-            what = "detached versions" if len(staged) < detached else "branches"
-            raise spec_errors.UnsupportedOperationError(
-                f"table {self.target.id}: it has {what}, which may refer to files that no version "
-                f"refers to; remove the {what} first"
-            )
+        others = sorted(detached - {one.path for one in staged})
+        # One that was discarded since the listing isn't there any more.
+        if len(self.files.missing(others)) < len(others):
+            raise self._unsupported(f"detached versions that this package didn't stage, such as {others[0]}")
+        if self.files.folders(_BRANCHES):
+            raise self._unsupported("branches")
         return staged
+
+    def _unsupported(self, what: str) -> spec_errors.UnsupportedOperationError:
+        return spec_errors.UnsupportedOperationError(
+            f"table {self.target.id}: it has {what}; only they may refer to some files, so no orphans can be "
+            "determined. Remove them first, with the client that made them"
+        )
 
 
 def _is_final(path: str) -> bool:

@@ -234,8 +234,8 @@ def _sentence(result: RestoreResult) -> str:
     if not result.restored:
         return f"table {result.table}: nothing to restore, at version {result.version}"
     keys = ", ".join(one.idempotency_key for one in result.undone if one.idempotency_key)
+    again = f"run these writes again: {keys}" if keys else "none of them has an idempotency key"
     return (
         f"table {result.table}: restored version {result.restored_version} as version "
-        f"{result.version}; {len(result.undone)} commits were undone, run these writes again: "
-        f"{keys or 'none of them has a key'}"
+        f"{result.version}; {len(result.undone)} commits were undone, {again}"
     )

@@ -29,6 +29,7 @@ from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, R
 
 if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
+    from lance.schema import LanceSchema
     from lance_namespace import LanceNamespace
 
 _log = logging.getLogger(__name__)
@@ -175,11 +176,11 @@ class StagedChange(TableChange):
         Raises:
             InvalidTableStateError: (19) it conflicts with a commit made since it was staged, whenever it is
                 tried again.
+            TableVersionNotFoundError: (11) it was discarded meanwhile.
         """
         if latest is not None and latest.version == self.base and self._is_complete():
             return CommitStep(self.staged.transaction.operation, latest.version)
-        columns = self.target.open(self.staged.version).lance_schema
-        change = self.staged.spec.change(self.target, self.schema, self.fragments, columns)
+        change = self.staged.spec.change(self.target, self.schema, self.fragments, self._columns())
         try:
             step = change.apply_to(latest)
         except spec_errors.ConcurrentModificationError as error:
@@ -194,6 +195,13 @@ class StagedChange(TableChange):
         # matter to new rows: their columns are still the same.
         return step._replace(read_version=latest.version)
 
+    def _columns(self) -> LanceSchema:
+        try:
+            return self.target.open(self.staged.version).lance_schema
+        except ValueError:
+            self.target.check_version(self.staged.version)
+            raise
+
     def _is_complete(self) -> bool:
         """Return whether what the staged version needs besides its data files is there: marks of deletion."""
         changed = getattr(self.staged.transaction.operation, "updated_fragments", ())
@@ -203,13 +211,17 @@ class StagedChange(TableChange):
 
 
 def _check_complete(target: ResolvedTable, staged: StagedVersion) -> None:
-    age = datetime.now(UTC) - staged.created
+    files = target.dataset.manifests.stats(staged.files)
+    # A clean-up goes by the age of each file, and a long write made the first ones long before it was staged.
+    oldest = min([staged.created, *(file.modified for file in files.values() if file is not None)])
+    age = datetime.now(UTC) - oldest
     if age > EXPIRES_AFTER:
         raise spec_errors.InvalidTableStateError(
-            f"table {target.id}: version {staged.version} was staged {age.days} days ago; after "
-            f"{EXPIRES_AFTER.days} days any clean-up may remove its files; discard it, and write it again"
+            f"table {target.id}: the oldest file of staged version {staged.version} was written {age.days} "
+            f"days ago; after {EXPIRES_AFTER.days} days any clean-up may remove it; discard the version, and "
+            "write it again"
         )
-    if missing := target.dataset.manifests.missing(staged.files):
+    if missing := [path for path, file in files.items() if file is None]:
         raise spec_errors.InvalidTableStateError(
             f"table {target.id}: files of staged version {staged.version} were removed: "
             f"{example_of(missing)}; discard it, and write it again"

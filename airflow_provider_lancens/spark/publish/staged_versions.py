@@ -8,6 +8,7 @@ change, it is to be published.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -49,7 +50,7 @@ def tag_of(uuid: str) -> str:
 
 def is_staged_tag(path: str) -> bool:
     """Return whether a file is that of such a tag."""
-    return path.startswith(f"{TAGS}/{_TAG}")
+    return re.fullmatch(rf"{TAGS}/{_TAG}[0-9a-f-]{{36}}\.json", path) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
 from airflow_provider_lancens.spark.keys import KeyLookup, look_up
-from airflow_provider_lancens.spark.options import WriteRequest
+from airflow_provider_lancens.spark.options import WriteRequest, is_whole_number
 from airflow_provider_lancens.spark.read.table_reader import open_version
 from airflow_provider_lancens.spark.release_sets.member_rows import MemberRows, read_members
 from airflow_provider_lancens.spark.release_sets.release_tags import ReleaseTags
@@ -105,15 +105,31 @@ def find_release_set(
 
 
 def _parsed(tables: Mapping[str, int], keep: int) -> dict[str, int]:
-    if not isinstance(keep, int) or keep < 1:
+    if not is_whole_number(keep, at_least=1):
         raise spec_errors.InvalidInputError(f"keep: expected a whole number of at least 1, got {keep!r}")
     if not tables:
         raise spec_errors.InvalidInputError("tables: expected at least one table with its version, got none")
+    members: dict[str, int] = {}
+    for name, version in tables.items():
+        table = _parsed_table(name)
+        if not is_whole_number(version, at_least=1):
+            raise spec_errors.InvalidInputError(
+                f"tables[{name!r}]: expected a version, a whole number of at least 1, got {version!r}"
+            )
+        if table in members:
+            raise spec_errors.InvalidInputError(
+                f"tables: {table} is listed twice; expected one version of it"
+            )
+        members[table] = version
+    return members
+
+
+def _parsed_table(name: str) -> str:
     try:
-        return {str(TableId.parse(table)): int(version) for table, version in tables.items()}
+        return str(TableId.parse(name))
     except InvalidIdentifierError as error:
         raise spec_errors.InvalidInputError(
-            f"tables: expected identifiers such as 'db$table', {error}"
+            f"tables: expected identifiers such as 'db$table'; {error}"
         ) from error
 
 

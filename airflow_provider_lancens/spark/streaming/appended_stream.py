@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.changes.appended_rows import VersionRows
 from airflow_provider_lancens.spark.streaming.stream_offset import StreamOffset
-from airflow_provider_lancens.spark.table.history import is_maintenance, transactions
+from airflow_provider_lancens.spark.table.column_history import changes_schema
+from airflow_provider_lancens.spark.table.history import is_maintenance, read_transaction, transactions
 
 if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
@@ -34,12 +35,40 @@ class _Step:
     version: int
     is_snapshot: bool
     fragments: Sequence[FragmentMetadata]
+    transaction: str | None
+    """UUID of the transaction that made the version."""
+    changes_schema: bool = False
 
-    def after(self, count: int) -> StreamOffset:
-        """Return the offset when this many of the fragments were read."""
+    def after(self, count: int, previous: str | None) -> StreamOffset:
+        """Return the offset when this many of the fragments were read.
+
+        Args:
+            count: the number of fragments.
+            previous: UUID of the transaction of the version before.
+        """
         if self.is_snapshot:
-            return StreamOffset(self.version, count, snapshot=True)
-        return StreamOffset(self.version - 1, count)
+            return StreamOffset(self.version, count, snapshot=True, transaction=self.transaction)
+        return StreamOffset(self.version - 1, count, transaction=previous)
+
+    @property
+    def end(self) -> StreamOffset:
+        """The offset when all fragments were read."""
+        return StreamOffset(self.version, transaction=self.transaction)
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBatch:
+    """What a micro-batch reads."""
+
+    groups: Sequence[Sequence[VersionRows]]
+    """By task."""
+    changes_schema: bool
+    """Whether a commit in it may have changed the columns."""
+
+    @property
+    def versions(self) -> set[int]:
+        """The versions with rows to read."""
+        return {part.version for group in self.groups for part in group}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +90,17 @@ class AppendedStream:
         """
         newest = self.target.latest_version() or 0
         if after_version is None:
-            return StreamOffset(newest, snapshot=newest > 0)
+            return StreamOffset(newest, snapshot=newest > 0, transaction=self._transaction(newest))
         if after_version > newest:
             raise spec_errors.InvalidInputError(
                 f"table {self.target.id}: after_version: expected at most {newest}, which is the newest "
                 f"version, got {after_version}"
             )
-        return StreamOffset(after_version)
+        return StreamOffset(after_version, transaction=self._transaction(after_version))
+
+    def end_at(self, version: int) -> StreamOffset:
+        """Return the offset when all rows up to a version were read."""
+        return StreamOffset(version, transaction=self._transaction(version))
 
     def advance(self, start: StreamOffset, newest: int, max_rows: int | None = None) -> StreamOffset:
         """Return the end of a micro-batch.
@@ -80,19 +113,21 @@ class AppendedStream:
         Raises:
             TableVersionNotFoundError: (11) a version that was not read yet was cleaned up.
             InvalidInputError: (13) a version changed rows in another way than by an append.
+            InvalidTableStateError: (19) the table was replaced by another one of the same name.
         """
         end, rows, first = start, 0, start.fragments
+        previous = start.transaction
         for step in self._steps(start, newest):
             for count, fragment in enumerate(step.fragments[first:], first + 1):
                 added = fragment.physical_rows or 0
                 if max_rows is not None and rows and rows + added > max_rows:
                     return end
-                end, rows = step.after(count), rows + added
-            end, first = StreamOffset(step.version), 0
+                end, rows = step.after(count, previous), rows + added
+            end, first, previous = step.end, 0, step.transaction
         return end
 
-    def groups(self, start: StreamOffset, end: StreamOffset) -> list[list[VersionRows]]:
-        """Return what each task of a micro-batch reads.
+    def batch(self, start: StreamOffset, end: StreamOffset) -> MicroBatch:
+        """Return what a micro-batch reads.
 
         Args:
             start: where it begins.
@@ -100,39 +135,77 @@ class AppendedStream:
 
         Raises:
             TableVersionNotFoundError: (11) a version was cleaned up.
+            InvalidTableStateError: (19) the table was replaced by another one of the same name.
         """
         groups: list[dict[int, set[str]]] = []
-        room = 0
-        for version, fragment in self._between(start, end):
-            size = _OPENING_BYTES + sum(file.file_size_bytes or _GROUP_BYTES for file in fragment.files)
-            if not groups or size > room:
-                groups.append({})
-                room = _GROUP_BYTES
-            groups[-1].setdefault(version, set()).update(file.path for file in fragment.files)
-            room -= size
-        return [[VersionRows(one, frozenset(paths)) for one, paths in group.items()] for group in groups]
+        room, changes_schema = 0, False
+        for step, fragments in self._between(start, end):
+            changes_schema |= step.changes_schema
+            for fragment in fragments:
+                size = _OPENING_BYTES + sum(file.file_size_bytes or _GROUP_BYTES for file in fragment.files)
+                if not groups or size > room:
+                    groups.append({})
+                    room = _GROUP_BYTES
+                groups[-1].setdefault(step.version, set()).update(file.path for file in fragment.files)
+                room -= size
+        parts = [[VersionRows(one, frozenset(paths)) for one, paths in group.items()] for group in groups]
+        return MicroBatch(parts, changes_schema)
 
-    def _between(self, start: StreamOffset, end: StreamOffset) -> Iterator[tuple[int, FragmentMetadata]]:
+    def _between(
+        self, start: StreamOffset, end: StreamOffset
+    ) -> Iterator[tuple[_Step, Sequence[FragmentMetadata]]]:
         first = start.fragments
         for step in self._steps(start, end.last_version):
-            is_part = end.fragments and step.after(0) == StreamOffset(end.version, 0, end.snapshot)
-            for fragment in step.fragments[first : end.fragments if is_part else None]:
-                yield step.version, fragment
+            is_part = end.fragments and step.after(0, None) == StreamOffset(end.version, 0, end.snapshot)
+            yield step, step.fragments[first : end.fragments if is_part else None]
             if is_part:
                 return
             first = 0
 
     def _steps(self, start: StreamOffset, newest: int) -> Iterator[_Step]:
+        if newest < start.version:
+            raise self._replaced(
+                f"its newest version is {newest}, but the query has read version {start.version}"
+            )
         if start.snapshot:
             self._check_kept(start.version)
-            yield _Step(start.version, True, _metadata(self.target.open(start.version)))
-        if newest <= start.version:
+            self._check_transaction(start, self._transaction(start.version))
+            fragments = _metadata(self.target.open(start.version))
+            yield _Step(start.version, True, fragments, start.transaction)
+        elif newest > start.version > 0 and start.transaction is not None:
+            self._check_transaction(start, self._transaction(start.version))
+        yield from self._commits(start.version, newest)
+
+    def _commits(self, first: int, newest: int) -> Iterator[_Step]:
+        if newest <= first:
             return
         latest = self.target.open(newest)
-        for after in range(start.version, newest, _BLOCK):
+        for after in range(first, newest, _BLOCK):
             block = transactions(latest, after, min(after + _BLOCK, newest))
             for version, transaction in reversed(list(block)):
-                yield _Step(version, False, self._appended(version, transaction))
+                yield self._step(version, transaction)
+
+    def _step(self, version: int, transaction: Transaction | None) -> _Step:
+        if transaction is None:
+            raise self._cleaned_up(version)
+        fragments = self._appended(version, transaction)
+        return _Step(version, False, fragments, transaction.uuid or None, changes_schema(transaction))
+
+    def _transaction(self, version: int) -> str | None:
+        """Return the UUID of the transaction that made a version; None if it isn't known."""
+        latest = self.target.open_latest()
+        found = None if latest is None or not version else read_transaction(latest, version)
+        return None if found is None else found.uuid or None
+
+    def _check_transaction(self, start: StreamOffset, found: str | None) -> None:
+        if None not in (start.transaction, found) and start.transaction != found:
+            raise self._replaced(f"its version {start.version} isn't the one that the query has read")
+
+    def _replaced(self, difference: str) -> spec_errors.InvalidTableStateError:
+        return spec_errors.InvalidTableStateError(
+            f"table {self.target.id}: {difference}: the table was dropped and created again, or its versions "
+            "were reset; start the query with another checkpointLocation"
+        )
 
     def _check_kept(self, version: int) -> None:
         try:
@@ -140,9 +213,7 @@ class AppendedStream:
         except spec_errors.TableVersionNotFoundError as error:
             raise self._cleaned_up(version) from error
 
-    def _appended(self, version: int, transaction: Transaction | None) -> Sequence[FragmentMetadata]:
-        if transaction is None:
-            raise self._cleaned_up(version)
+    def _appended(self, version: int, transaction: Transaction) -> Sequence[FragmentMetadata]:
         operation: Any = transaction.operation
         kind = type(operation).__name__
         if kind == "Append" or (kind == "Overwrite" and version == 1):
@@ -157,7 +228,7 @@ class AppendedStream:
 
     def _cleaned_up(self, version: int) -> spec_errors.TableVersionNotFoundError:
         return spec_errors.TableVersionNotFoundError(
-            f"table {self.target.id}: version {version} was cleaned up before the stream had read it; keep "
+            f"table {self.target.id}: version {version} was cleaned up before the query had read it; keep "
             "versions for longer than the stream is behind. To go on, start a query with another checkpoint "
             "and the option after_version"
         )

@@ -86,5 +86,5 @@ def check_same_rows(table: object, key: str, earlier: KeyedCommit, rows: int) ->
             f"table {table}: version {earlier.version} was committed as epoch {key!r} with "
             f"{earlier.counts.rows} rows, but the epoch has {rows} now: the checkpoint is older than the "
             "table, and its next epochs contain other rows. Nothing was written; start a query with a new "
-            "checkpoint from where the table is"
+            "checkpoint from the table's current position"
         )

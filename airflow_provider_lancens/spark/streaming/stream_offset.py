@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from airflow_provider_lancens import spec_errors
@@ -19,6 +19,9 @@ class StreamOffset:
     """How many fragments of the next version were read too; with `snapshot`, of `version` itself."""
     snapshot: bool = False
     """Whether all rows of `version` are being read, with which a stream without a start begins."""
+    transaction: str | None = field(default=None, compare=False)
+    """UUID of the transaction that made `version`, by which another table of the same name is recognized;
+    None if it isn't known."""
 
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> Self:
@@ -31,8 +34,8 @@ class StreamOffset:
             return cls(**given)
         except TypeError as error:
             raise spec_errors.InvalidInputError(
-                f"checkpointLocation: expected offsets of a Lance table, got {dict(given)!r}; use another "
-                "checkpoint for this query"
+                f"expected the offset of a stream of a Lance table in the query's checkpoint, got "
+                f"{dict(given)!r}; use another checkpointLocation for this query"
             ) from error
 
     def as_dict(self) -> dict[str, Any]:

@@ -135,7 +135,8 @@ class _History:
 
 
 def _compaction_at(version: int) -> Transaction:
-    # It lists the indices it rewrote, which pylance 14 fails to read; it never has an idempotency key.
+    # It lists the indices it rewrote, which pylance 14 fails to read; it never has an idempotency key. Its
+    # UUID is unknown.
     from lance import LanceOperation, Transaction
 
-    return Transaction(version - 1, LanceOperation.Rewrite([], []))
+    return Transaction(version - 1, LanceOperation.Rewrite([], []), "")

@@ -93,7 +93,7 @@ class ResolvedTable:
         """
         if not is_whole_number(version, at_least=0):
             raise spec_errors.InvalidInputError(
-                f"table {self.id}: version={version!r} isn't a version; expected an int of at least 1"
+                f"table {self.id}: version={version!r} isn't a version; expected a whole number of at least 1"
             )
         if is_detached(version):
             if self.dataset.manifests.stat(f"{VERSIONS}/{detached_name(version)}") is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from airflow.providers.openlineage.utils.selective_enable import enable_lineage
 from airflow.sdk import DAG, AssetAlias
 
 from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
@@ -24,3 +25,4 @@ with DAG(dag_id="ingested", schedule=None, params={"table": ""}) as dag:
         spark_conf=SMALL,
         outlets=[AssetAlias("ingested")],
     )
+enable_lineage(dag)

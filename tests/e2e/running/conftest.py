@@ -83,8 +83,14 @@ def hadoop_conf_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="package")
+def lineage_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file to which Airflow writes its OpenLineage events."""
+    return tmp_path_factory.mktemp("lineage") / "events"
+
+
+@pytest.fixture(scope="package")
 def airflow(
-    lake: Lake, hadoop_conf_dir: Path, tmp_path_factory: pytest.TempPathFactory
+    lake: Lake, hadoop_conf_dir: Path, lineage_log: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningAirflow]:
     """Started, but maybe not ready yet: its users wait for the first response."""
     home = Home(tmp_path_factory.mktemp("running"))
@@ -102,6 +108,11 @@ def airflow(
         "PYTHONPATH": os.pathsep.join([str(TREE), *filter(None, [os.environ.get("PYTHONPATH")])]),
         "NO_PROXY": "127.0.0.1,localhost",
         "no_proxy": "127.0.0.1,localhost",
+        # Of the DAGs that enable it: each event costs a process.
+        "AIRFLOW__OPENLINEAGE__SELECTIVE_ENABLE": "True",
+        "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(
+            {"type": "file", "log_file_path": str(lineage_log), "append": True}
+        ),
         **lake.settings,
     }
     with pytest.MonkeyPatch.context() as patch:

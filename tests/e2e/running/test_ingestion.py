@@ -1,11 +1,16 @@
 """A manually triggered ingestion by Spark in a running Airflow, and a deferred wait for it."""
 
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from tests.e2e.running.conftest import Lake
 from tests.e2e.servers import RunningAirflow
+from tests.integration.airflow.tables import Table
 
 INGESTION, WAIT = "ingested", "overlapping"
 
@@ -16,26 +21,63 @@ def test_the_quickstart_servers_are_healthy_and_list_its_dag(airflow: RunningAir
     airflow.wait_until_ready()
 
 
-def test_ingested_rows_resume_a_deferred_sensor(airflow: RunningAirflow, lake: Lake) -> None:
+@dataclass(frozen=True)
+class Ingestion:
+    """A run that ingested rows, and one that waited for them."""
+
+    table: Table
+    run_id: str
+    waiting: str
+    """The id of the run that waited."""
+
+
+@pytest.fixture(scope="module")
+def ingestion(airflow: RunningAirflow, lake: Lake) -> Ingestion:
     table = lake.table("ingested")
     table.declare()
     waiting = airflow.trigger_run(WAIT, table=str(table))
     airflow.until(lambda: airflow.task(WAIT, waiting, "wait").get("state") == "deferred")
     airflow.until(lambda: airflow.task(WAIT, waiting, "wait")["triggerer_job"] is not None)
-
     run_id = airflow.trigger_run(INGESTION, table=str(table))
-
     assert airflow.until(lambda: airflow.ended(INGESTION, run_id)) == "success"
-    assert airflow.until(lambda: airflow.ended(WAIT, waiting)) == "success"
-    ingested = airflow.xcom(INGESTION, run_id, "ingest")
+    return Ingestion(table, run_id, waiting)
+
+
+def test_ingested_rows_resume_a_deferred_sensor(airflow: RunningAirflow, ingestion: Ingestion) -> None:
+    assert airflow.until(lambda: airflow.ended(WAIT, ingestion.waiting)) == "success"
+    ingested = airflow.xcom(INGESTION, ingestion.run_id, "ingest")
     assert (ingested["rows"], ingested["version"], ingested["committed"]) == (10, 1, True)
-    seen = airflow.xcom(WAIT, waiting, "wait")
-    assert (seen["version"], seen["previous_version"]) == (1, None)
-    # The last line of its log links to the version.
-    last = [line for line in airflow.task_log(INGESTION, run_id, "ingest") if str(table) in line][-1]
-    page = f"{airflow.url}/lance/?conn=lake&table={quote(str(table), safe='')}&version=1"
+    found = airflow.xcom(WAIT, ingestion.waiting, "wait")
+    assert (found["version"], found["previous_version"]) == (1, None)
+
+
+def test_the_last_line_of_the_log_links_to_the_version(airflow: RunningAirflow, ingestion: Ingestion) -> None:
+    table = str(ingestion.table)
+    log = airflow.task_log(INGESTION, ingestion.run_id, "ingest")
+
+    last = [line for line in log if table in line][-1]
+
     assert f"table {table}: committed version 1 with 10 rows, 1 files, " in last
-    assert last.endswith(f"; see {page}")
+    assert last.endswith(f"; see {airflow.url}/lance/?conn=lake&table={quote(table, safe='')}&version=1")
+
+
+def test_airflow_emits_the_lineage(airflow: RunningAirflow, ingestion: Ingestion, lineage_log: Path) -> None:
+    [output] = airflow.until(lambda: outputs_in(lineage_log, f"{INGESTION}.ingest", ingestion.run_id))
+
+    assert output["name"] == ".".join(ingestion.table.id)
+    assert output["facets"]["version"]["datasetVersion"] == "1"
+    assert [(field["name"], field["type"]) for field in output["facets"]["schema"]["fields"]] == [
+        ("id", "int64")
+    ]
+    assert output["outputFacets"]["outputStatistics"]["rowCount"] == 10
+
+
+def outputs_in(log: Path, job: str, run_id: str) -> list[dict[str, Any]]:
+    """The outputs of a task in Airflow's lineage events; none before the event of its success."""
+    lines = log.read_text().split("\n")[:-1] if log.exists() else []  # the last one may be incomplete
+    events = [json.loads(line) for line in lines]
+    of_task = [one for one in events if one["job"]["name"] == job and run_id in str(one["run"])]
+    return [output for one in of_task if one["eventType"] == "COMPLETE" for output in one["outputs"]]
 
 
 def test_a_deferral_asks_for_no_result(airflow: RunningAirflow, lake: Lake) -> None:

@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import lance
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException
 from lance_namespace import LanceNamespace
 
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
@@ -70,6 +71,24 @@ def test_deleting_an_expired_bookmark_resets_its_consumer(run: Run, orders: Tabl
     assert run(LanceDeleteTagOperator, **tag)["deleted"] is False
     found = run(LanceFindChangesOperator, table=str(orders), bookmark="revenue")
     assert found["previous_version"] is None
+
+
+def test_a_bookmark_that_was_moved_meanwhile_leaves_nothing_to_read(
+    run: Run, orders: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status = LanceHook.table_status
+    monkeypatch.setattr(
+        LanceHook, "table_status", lambda hook, table: replace(status(hook, table), version=2)
+    )
+    run(LanceTagVersionOperator, table=str(orders), version=3, tag="revenue")
+
+    with pytest.raises(AirflowSkipException, match="has no version after 3, its bookmark's"):
+        run(LanceFindChangesOperator, table=str(orders), bookmark="revenue")
+
+
+def test_a_staged_version_is_no_bookmark(run: Run, orders: Table) -> None:
+    with pytest.raises(AirflowFailException, match=r"is staged.*pass the version that it was published as"):
+        run(LanceTagVersionOperator, table=str(orders), version=2**63 + 5, tag="revenue")
 
 
 def test_maintenance_expires_bookmarks_when_it_cleans_up(run: Run, orders: Table) -> None:

@@ -32,8 +32,8 @@ FIELDS = [{"name": "n", "type": "int32", "fields": []}, {"name": "price", "type"
 
 @pytest.fixture
 def enabled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As with Airflow's OpenLineage provider."""
-    monkeypatch.setattr(task_lineage, "is_enabled", lambda: True)
+    """A transport is configured for Airflow's OpenLineage provider."""
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__TRANSPORT", json.dumps({"type": "console"}))
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """What tasks on Spark report to OpenLineage, after they ran on tables of a real metastore."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
-from airflow_provider_lancens.lineage import task_lineage
 from airflow_provider_lancens.operators import (
     LanceComputeColumnOperator,
     LancePublishOperator,
@@ -43,7 +43,7 @@ def tables(
 @pytest.fixture
 def run(tables: list[str], spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run an operator as with Airflow's OpenLineage provider; return its XCom, its inputs and its outputs."""
-    monkeypatch.setattr(task_lineage, "is_enabled", lambda: True)
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__TRANSPORT", json.dumps({"type": "console"}))
 
     def execute(operator: type[LanceOperator], run_id: str = "manual__1", **arguments: Any) -> Any:
         task = operator(task_id="task", lance_conn_id="lake", **arguments)

@@ -1,4 +1,4 @@
-"""OpenLineage's data sets and facets of what a task read and wrote, without servers."""
+"""OpenLineage's datasets and facets of what a task read and wrote, without servers."""
 
 import json
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from airflow.sdk import Asset
 from openlineage.client.serde import Serde
 
 from airflow_provider_lancens.assets.lineage import name_of_table
@@ -158,9 +159,6 @@ def test_no_secret_of_the_connection_is_reported(lineage: Lineage) -> None:
 
 
 def test_inlets_and_outlets_that_are_no_lance_tables_are_reported_too(lineage: Lineage) -> None:
-    pytest.importorskip("airflow.providers.openlineage")
-    from airflow.sdk import Asset
-
     given = lineage(TableWrite.of(result()), FileRead("s3://in/a"))
     facets = operator_facets(given, [Asset("s3://in/a"), Asset("s3://in/b")], [Asset("s3://out/c")])
 

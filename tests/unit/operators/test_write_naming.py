@@ -43,3 +43,4 @@ def test_retries_of_a_task_are_one_execution_and_a_cleared_task_is_another() -> 
     assert execution_id_of(context(try_number=2)) == first
     assert execution_id_of(context(try_number=3, max_tries=4)) != first
     assert execution_id_of(context(map_index=1)) != first
+    assert execution_id_of(context(task_id="load_more")) != first

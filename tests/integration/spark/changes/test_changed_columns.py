@@ -1,5 +1,7 @@
 """Changes of rows between versions whose columns differ."""
 
+from datetime import timedelta
+
 import lance
 import pyarrow as pa
 import pytest
@@ -70,7 +72,7 @@ def test_a_filter_is_refused_on_columns_that_had_other_names(
 
     assert [row[:2] for row in changes(1, 5, columns=["id", "word"], filter="id = 2")] == [(2, 20)]
     for condition in ("word = 20", "word IS NOT NULL AND id = 2"):
-        with pytest.raises(InvalidInputError, match=r"renamed or replaced after after_version=1.*DataFrame"):
+        with pytest.raises(InvalidInputError, match=r"replaced between versions 1 and 5.*DataFrame"):
             changes(1, 5, columns=["id"], filter=condition)
     assert changes(1, 5, columns=["id"], filter="word = 20", if_unavailable="read_all") == []
 
@@ -124,3 +126,38 @@ def test_a_staged_version_has_no_changes_since_a_version_that_it_does_not_follow
         InvalidInputError, match="was staged onto version 1; expected that version or an older"
     ):
         read_changes(table.spark, table.spec, table.id, after_version=2, version=staged)
+
+
+@by_path_alone
+def test_a_renamed_column_keeps_its_values_through_a_compaction_and_a_new_column(
+    table: Maintained, dataset: lance.LanceDataset, changes: Changes
+) -> None:
+    table.write(rows(table.spark, 3, 6).selectExpr("id", "word", "cast(id * 10 as int) as number"))
+    table.by_path.alter_columns({"path": "number", "name": "amount"})
+    table.by_path.optimize.compact_files()
+    table.by_path.add_columns(pa.schema([("number", pa.int32())]))
+    table.by_path.update({"amount": "amount + 1"}, where="id = 4")
+
+    found = changes(2, table.by_path.version, columns=["id", "amount", "number"])
+    assert [row[:4] for row in found] == [
+        (4, 40, None, "update_preimage"),
+        (4, 41, None, "update_postimage"),
+    ]
+
+
+@by_path_alone
+def test_columns_that_cannot_be_identified_after_a_clean_up_are_refused_unless_left_out(
+    table: Maintained, dataset: lance.LanceDataset, changes: Changes
+) -> None:
+    dataset.tags.create("bookmark", 1)
+    for name, new in [("number", "kept"), ("word", "number"), ("kept", "word")]:
+        table.by_path.alter_columns({"path": name, "name": new})
+    table.by_path.delete("id = 2")
+    table.by_path.optimize.compact_files()
+    table.by_path.cleanup_old_versions(older_than=timedelta(0), error_if_tagged_old_versions=False)
+    newest = table.by_path.version
+
+    with pytest.raises(InvalidInputError, match=r"columns of version 1 were \['number', 'word'\]"):
+        changes(1, newest)
+    assert [row[:2] for row in changes(1, newest, columns=["id"])] == [(2, "delete")]
+    assert {row[3] for row in changes(1, newest, if_unavailable="read_all")} == {"snapshot"}

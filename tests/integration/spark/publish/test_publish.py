@@ -20,8 +20,9 @@ from airflow_provider_lancens.spark import (
     remove_orphans,
     write_table,
 )
-from airflow_provider_lancens.spark.maintenance import clean_up_versions, compact_table
+from airflow_provider_lancens.spark.maintenance import clean_up_versions, compact_table, orphans
 from airflow_provider_lancens.spark.publish import publish_version as publishing
+from airflow_provider_lancens.spark.publish.staged_versions import staged_versions
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from tests.integration.spark.maintenance.conftest import Maintained, on, rows
 from tests.integration.spark.publish.staging import publish, stage
@@ -170,7 +171,8 @@ def test_the_files_of_an_expired_version_are_removed(
     written = {f"data/{file.path}" for one in lance_fragments(table, staged.version) for file in one.files}
     manifest = location / "_versions" / f"d{staged.version}.manifest"
     eight_days_ago = time.time() - 8 * 86400
-    for file in [manifest, *(location / "data").iterdir(), *(location / "_refs" / "tags").iterdir()]:
+    tags = (location / "_refs" / "tags").iterdir()
+    for file in [manifest, *tags, *(location / path for path in written)]:
         os.utime(file, (eight_days_ago, eight_days_ago))
 
     removed = remove_orphans(table.spec, table.id, older_than=timedelta(minutes=10))
@@ -192,8 +194,36 @@ def test_a_version_that_was_staged_too_long_ago_is_not_published(
     staged = stage(table, 3, 5)
     monkeypatch.setattr(publishing, "EXPIRES_AFTER", timedelta(0))
 
-    with pytest.raises(InvalidTableStateError, match="was staged 0 days ago"):
+    with pytest.raises(InvalidTableStateError, match="was written 0 days ago"):
         publish(table, staged)
+
+
+@on("stored")
+def test_a_version_of_a_long_write_expires_by_its_oldest_file(table: Maintained) -> None:
+    table.write(rows(table.spark, 0, 3))
+    staged = stage(table, 3, 5)
+    [file] = [file for one in lance_fragments(table, staged.version)[1:] for file in one.files]
+    eight_days_ago = time.time() - 8 * 86400
+    os.utime(Path(table.described.location) / "data" / file.path, (eight_days_ago, eight_days_ago))
+
+    with pytest.raises(InvalidTableStateError, match=r"was written 8 days ago.*discard the version"):
+        publish(table, staged)
+
+
+@on("stored")
+def test_orphans_are_removed_while_a_staged_version_is_discarded(
+    table: Maintained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.write(rows(table.spark, 0, 3))
+    staged, kept = stage(table, 3, 5), stage(table, 5, 7)
+
+    def discard_then_list(target: Any) -> Any:
+        discard_version(table.spec, table.id, staged.version)
+        return list(staged_versions(target))
+
+    monkeypatch.setattr(orphans, "staged_versions", discard_then_list)
+    remove_orphans(table.spec, table.id, older_than=timedelta(minutes=10))
+    assert publish(table, kept).version == 2
 
 
 @pytest.mark.parametrize(

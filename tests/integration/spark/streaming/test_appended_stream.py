@@ -1,16 +1,21 @@
 """Where micro-batches end, and what they read: each appended row once, for any limit and any history."""
 
+import pickle
 import random
+import shutil
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
 import pytest
 from lance_namespace import DeclareTableRequest
-from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
+from lance_namespace.errors import InvalidInputError, InvalidTableStateError, TableVersionNotFoundError
 
 from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.changes.appended_rows import VersionReader
+from airflow_provider_lancens.spark.datasource.source_options import StreamReadConfig
+from airflow_provider_lancens.spark.datasource.stream_reader import stream_reader, stream_schema
 from airflow_provider_lancens.spark.streaming.appended_stream import AppendedStream
 from airflow_provider_lancens.spark.streaming.stream_offset import StreamOffset
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
@@ -34,14 +39,14 @@ class History:
         lance.write_dataset(numbers, self.location, mode="append", max_rows_per_file=per_file)
         self.rows += rows
 
+    def write(self, **columns: list[object]) -> None:
+        lance.write_dataset(pa.table(columns), self.location, mode="append")
+
+    def alter(self, change: dict[str, str]) -> None:
+        lance.dataset(self.location).alter_columns(change)
+
     def compact(self) -> None:
         lance.dataset(self.location).optimize.compact_files()
-
-    def rename(self) -> None:
-        dataset = lance.dataset(self.location)
-        name = dataset.schema.names[0]
-        dataset.alter_columns({"path": name, "name": name + "_"})
-        dataset.alter_columns({"path": name + "_", "name": name})
 
     def widen(self) -> None:
         dataset = lance.dataset(self.location)
@@ -51,11 +56,27 @@ class History:
         lance.dataset(self.location).create_scalar_index("id", "BTREE", replace=True)
 
 
+class Reader:
+    """Reads a table as Spark would, with the columns that it had when the DataFrame was created."""
+
+    def __init__(self, spec: NamespaceSpec, **options: str) -> None:
+        config = StreamReadConfig.of({"table": "orders", **options})
+        self.opened: Any = stream_reader(spec, config, stream_schema(spec, config))
+        self.start = self.opened.initialOffset()
+
+    def read(self, end: int) -> list[tuple[Any, ...]]:
+        """Read up to a version."""
+        offset = StreamOffset(end).as_dict()
+        partitions = self.opened.partitions(self.start, offset)
+        self.start = offset
+        executor = pickle.loads(pickle.dumps(self.opened))
+        batches = [batch for one in partitions for batch in executor.read(pickle.loads(pickle.dumps(one)))]
+        return sorted((tuple(row.values()) for batch in batches for row in batch.to_pylist()), key=repr)
+
+
 def read(target: ResolvedTable, stream: AppendedStream, start: StreamOffset, end: StreamOffset) -> list[int]:
-    newest = target.open_latest()
-    assert newest is not None
-    reader = VersionReader.of(target, newest, pa.schema([("id", pa.int64())]), None)
-    groups = stream.groups(start, end)
+    reader = VersionReader(target.dataset, pa.schema([("id", pa.int64())]), None)
+    groups = stream.batch(start, end).groups
     return [
         one
         for group in groups
@@ -77,7 +98,7 @@ def test_every_row_is_read_once_through_any_history(spec: NamespaceSpec, start: 
         offset = stream.start(None if start == "snapshot" else 0)
         for _ in range(25):
             change = chance.choice(
-                [history.append, history.append, history.compact, history.rename, history.widen]
+                [history.append, history.append, history.compact, history.index, history.widen]
             )
             change(chance.randrange(1, 60)) if change == history.append else change()  # type: ignore[call-arg]
             newest = target.latest_version() or 0
@@ -146,7 +167,7 @@ def test_a_start_after_the_newest_version_and_a_foreign_offset_are_refused(spec:
         pytest.raises(InvalidInputError, match="after_version: expected at most 1"),
     ):
         AppendedStream(target).start(2)
-    with pytest.raises(InvalidInputError, match="checkpointLocation"):
+    with pytest.raises(InvalidInputError, match="use another checkpointLocation"):
         StreamOffset.parse({"partition": 3})
 
 
@@ -155,5 +176,79 @@ def test_small_versions_are_read_together(spec: NamespaceSpec) -> None:
     for _ in range(40):
         history.append(1)
     with resolved_table(spec, "orders") as target:
-        groups = AppendedStream(target).groups(StreamOffset(0), StreamOffset(40))
+        groups = AppendedStream(target).batch(StreamOffset(0), StreamOffset(40)).groups
         assert [len(group) for group in groups] == [31, 9]
+
+
+def test_a_table_that_was_created_again_is_not_read_on(spec: NamespaceSpec) -> None:
+    history = History(spec)
+    for _ in range(4):
+        history.append(5)
+    with resolved_table(spec, "orders") as target:
+        stream = AppendedStream(target)
+        read_before = stream.advance(stream.start(0), 4)
+    shutil.rmtree(history.location.removeprefix("file://"))
+    for version in range(1, 7):
+        history.append(5)
+        with resolved_table(spec, "orders") as target:
+            stream = AppendedStream(target)
+            if version == 4:  # nothing new is read yet
+                assert stream.advance(read_before, version) == read_before
+                continue
+            with pytest.raises(InvalidTableStateError, match=r"created again.*checkpointLocation"):
+                stream.advance(read_before, version)
+            with pytest.raises(InvalidTableStateError, match="dropped and created again"):
+                stream.batch(read_before, StreamOffset(version))
+
+
+def test_an_offset_without_a_transaction_is_read_on(spec: NamespaceSpec) -> None:
+    history = History(spec)
+    history.append(5)
+    history.append(5)
+    with resolved_table(spec, "orders") as target:
+        stream = AppendedStream(target)
+        offset = StreamOffset.parse({"version": 1, "fragments": 0, "snapshot": False})
+        assert len(read(target, stream, offset, stream.advance(offset, 2))) == 5
+
+
+def test_rows_have_the_columns_of_the_data_frame_through_changes_of_the_table(spec: NamespaceSpec) -> None:
+    history = History(spec)
+    history.write(id=[1], amount=[1.5])
+    reader = Reader(spec, after_version="0")
+    assert reader.read(1) == [(1, 1.5)]
+
+    history.alter({"path": "amount", "name": "euros"})
+    lance.dataset(history.location).add_columns(pa.schema([("amount", pa.float64())]))
+    history.write(id=[2], euros=[2.5], amount=[0.0])
+
+    assert reader.read(4) == [(2, 2.5)]
+    history.write(id=[3], euros=[3.5], amount=[0.0])
+    assert reader.read(5) == [(3, 3.5)]
+    assert Reader(spec, after_version="0").read(5) == [(1, 1.5, None), (2, 2.5, 0.0), (3, 3.5, 0.0)]
+    assert Reader(spec, after_version="0", columns="amount").read(5) == [(0.0,), (0.0,), (None,)]
+
+
+def test_swapped_columns_keep_their_values(spec: NamespaceSpec) -> None:
+    history = History(spec)
+    history.write(a=[1], b=[10])
+    for name, new in [("a", "c"), ("b", "a"), ("c", "b")]:
+        history.alter({"path": name, "name": new})
+    history.write(a=[20], b=[2])
+
+    reader = Reader(spec, after_version="0", columns="a,b")
+    assert reader.read(5) == [(10, 1), (20, 2)]
+
+
+def test_a_filter_is_refused_if_its_column_is_not_the_same_in_all_versions(spec: NamespaceSpec) -> None:
+    history = History(spec)
+    history.write(id=[1], n=[10])
+    lance.dataset(history.location).add_columns(pa.schema([("country", pa.string())]))
+    history.alter({"path": "n", "name": "m"})
+    history.write(id=[2], m=[20], country=["DE"])
+
+    assert Reader(spec, after_version="0", filter="id > 0").read(4) == [(1, 10, None), (2, 20, "DE")]
+    for condition in ("country IS NULL", "m = 10"):
+        reader = Reader(spec, after_version="0", filter=condition)
+        with pytest.raises(InvalidInputError, match=r"replaced between versions 1 and 4.*of the DataFrame"):
+            reader.read(4)
+        assert len(Reader(spec, after_version="3", filter="m = 20").read(4)) == 1

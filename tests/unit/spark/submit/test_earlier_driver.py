@@ -109,7 +109,7 @@ def test_a_cluster_that_does_not_answer_is_logged_and_another_driver_may_be_subm
 ) -> None:
     assert not wait_for_earlier(cluster(FAILS), log)
 
-    assert "can't be asked for the driver of an earlier try, so another one is submitted. " in caplog.text
+    assert "The search for the driver of an earlier try failed, so another one is submitted. " in caplog.text
     assert FAILS in caplog.text
 
 
