@@ -44,8 +44,10 @@ class VersionColumns:
         self._found: dict[tuple[int, int], Mapping[str, str]] = {}
 
     def are_same_at(self, version: int) -> bool:
-        """Return whether a version has the wanted columns by their names."""
+        """Return whether a version has the wanted columns, and those of the condition, by their names."""
         here, wanted = (VersionSchema.of(one).ids for one in (self._target.open(version), self._opened))
+        if self._condition is not None:  # on any columns
+            return here == wanted
         return all(here.get(name) == wanted[name] for name in self.schema.names)
 
     def names_in(self, versions: Collection[int]) -> dict[int, Mapping[str, str] | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens import spec_errors
@@ -90,17 +90,18 @@ class AppendedStream:
         """
         newest = self.target.latest_version() or 0
         if after_version is None:
-            return StreamOffset(newest, snapshot=newest > 0, transaction=self._transaction(newest))
+            return replace(self.end_at(newest), snapshot=newest > 0)
         if after_version > newest:
             raise spec_errors.InvalidInputError(
                 f"table {self.target.id}: after_version: expected at most {newest}, which is the newest "
                 f"version, got {after_version}"
             )
-        return StreamOffset(after_version, transaction=self._transaction(after_version))
+        return self.end_at(after_version)
 
     def end_at(self, version: int) -> StreamOffset:
         """Return the offset when all rows up to a version were read."""
-        return StreamOffset(version, transaction=self._transaction(version))
+        latest = self.target.open_latest() if version else None
+        return StreamOffset(version, transaction=None if latest is None else _uuid(latest, version))
 
     def advance(self, start: StreamOffset, newest: int, max_rows: int | None = None) -> StreamOffset:
         """Return the end of a micro-batch.
@@ -169,18 +170,17 @@ class AppendedStream:
             )
         if start.snapshot:
             self._check_kept(start.version)
-            self._check_transaction(start, self._transaction(start.version))
-            fragments = _metadata(self.target.open(start.version))
-            yield _Step(start.version, True, fragments, start.transaction)
-        elif newest > start.version > 0 and start.transaction is not None:
-            self._check_transaction(start, self._transaction(start.version))
-        yield from self._commits(start.version, newest)
+            dataset = self.target.open(start.version)
+            self._check_transaction(start, dataset)
+            yield _Step(start.version, True, _metadata(dataset), start.transaction)
+        if newest > start.version:
+            yield from self._commits(start, self.target.open(newest))
 
-    def _commits(self, first: int, newest: int) -> Iterator[_Step]:
-        if newest <= first:
-            return
-        latest = self.target.open(newest)
-        for after in range(first, newest, _BLOCK):
+    def _commits(self, start: StreamOffset, latest: LanceDataset) -> Iterator[_Step]:
+        if not start.snapshot:
+            self._check_transaction(start, latest)
+        newest = latest.version
+        for after in range(start.version, newest, _BLOCK):
             block = transactions(latest, after, min(after + _BLOCK, newest))
             for version, transaction in reversed(list(block)):
                 yield self._step(version, transaction)
@@ -191,14 +191,8 @@ class AppendedStream:
         fragments = self._appended(version, transaction)
         return _Step(version, False, fragments, transaction.uuid or None, changes_schema(transaction))
 
-    def _transaction(self, version: int) -> str | None:
-        """Return the UUID of the transaction that made a version; None if it isn't known."""
-        latest = self.target.open_latest()
-        found = None if latest is None or not version else read_transaction(latest, version)
-        return None if found is None else found.uuid or None
-
-    def _check_transaction(self, start: StreamOffset, found: str | None) -> None:
-        if None not in (start.transaction, found) and start.transaction != found:
+    def _check_transaction(self, start: StreamOffset, dataset: LanceDataset) -> None:
+        if start.transaction is not None and _uuid(dataset, start.version) not in (None, start.transaction):
             raise self._replaced(f"its version {start.version} isn't the one that the query has read")
 
     def _replaced(self, difference: str) -> spec_errors.InvalidTableStateError:
@@ -232,6 +226,12 @@ class AppendedStream:
             "versions for longer than the stream is behind. To go on, start a query with another checkpoint "
             "and the option after_version"
         )
+
+
+def _uuid(dataset: LanceDataset, version: int) -> str | None:
+    """Return the UUID of the transaction that made a version; None if it isn't known."""
+    found = read_transaction(dataset, version)
+    return None if found is None else found.uuid or None
 
 
 def _metadata(dataset: LanceDataset) -> list[FragmentMetadata]:

@@ -252,3 +252,6 @@ def test_a_filter_is_refused_if_its_column_is_not_the_same_in_all_versions(spec:
         with pytest.raises(InvalidInputError, match=r"replaced between versions 1 and 4.*of the DataFrame"):
             reader.read(4)
         assert len(Reader(spec, after_version="3", filter="m = 20").read(4)) == 1
+        reader = Reader(spec, after_version="0", columns="id", filter=condition)
+        with pytest.raises(InvalidInputError, match="replaced between versions 1 and 4"):
+            reader.read(1)  # whose own columns are those of the table
