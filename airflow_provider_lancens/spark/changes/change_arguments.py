@@ -92,7 +92,7 @@ def check_filter_at(
         raise spec_errors.InvalidInputError(
             f"table {target.id}: filter {condition!r}: a column that it uses was added, renamed or replaced "
             f"between versions {read.version} and {wanted.version}, so that it can't select rows of both; "
-            "select rows of the DataFrame instead"
+            "filter the DataFrame instead"
         ) from error
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from airflow_provider_lancens.spark.table.column_history import Commits
 from airflow_provider_lancens.spark.table.history import transactions_of
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class ChangedFragment:
 
 
 def changed_fragments(
-    before: LanceDataset, after: LanceDataset, fields: frozenset[int]
+    before: LanceDataset, after: LanceDataset, fields: frozenset[int], commits: Commits | None = None
 ) -> list[ChangedFragment]:
     """Compare the fragments of two versions, by their metadata.
 
@@ -53,6 +54,7 @@ def changed_fragments(
         before: the older version.
         after: the newer version.
         fields: the ids of the fields whose values matter.
+        commits: the commits between the two; None reads them.
     """
     old = {fragment.id: fragment for fragment in _metadata(before)}
     new = {fragment.id: fragment for fragment in _metadata(after)}
@@ -61,7 +63,7 @@ def changed_fragments(
     # Compaction moves rows to other fragments, after which their files don't show what was computed before.
     rewritten = any(
         transaction is not None and _rewrites(after, version, transaction, fields)
-        for version, transaction in transactions_of(after, before.version)
+        for version, transaction in commits or transactions_of(after, before.version)
     )
     return [
         *(pair for pair in pairs if pair is not None),

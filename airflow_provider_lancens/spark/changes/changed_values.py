@@ -13,6 +13,8 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.changes.changed_fragments import ChangedFragment, changed_fragments
 from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt, ids_of
 from airflow_provider_lancens.spark.read.table_reader import projected_columns
+from airflow_provider_lancens.spark.table.column_history import match_columns
+from airflow_provider_lancens.spark.table.history import transactions_of
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 
 if TYPE_CHECKING:
@@ -46,7 +48,8 @@ def changed_values(
 
     Raises:
         TableColumnNotFoundError: (12) there is no such column.
-        TableVersionNotFoundError: (11) a version was cleaned up.
+        TableVersionNotFoundError: (11) a version was cleaned up, also one in between by which columns that
+            were renamed or replaced would be known.
         InvalidInputError: (13) the column has more than 1,000 values.
     """
     with resolved_table(namespace, table) as target:
@@ -86,33 +89,39 @@ class _Changed:
     def values(self, before: LanceDataset | None) -> Iterator[pa.Array]:
         """Yield the values since an older version; None for all."""
         if before is None:
-            yield from self._all(self.after, [one.fragment_id for one in self.after.get_fragments()])
+            fragments: list[int | None] = [one.fragment_id for one in self.after.get_fragments()]
+            yield from self._all(self.after, fragments, self._own)
             return
-        for one in changed_fragments(before, self.after, ids_of(self.after, self.schema.names)):
+        commits = list(transactions_of(self.after, before.version))
+        fields = ids_of(self.after, self.schema.names)
+        match = match_columns(before, self.after, commits)
+        columns = ColumnsAt.of(self.table, before.version, self.schema, match)
+        for one in changed_fragments(before, self.after, fields, commits):
             if one.same_values:
-                yield self._deleted(before, one)
+                yield self._deleted(before, columns, one)
             else:
-                yield from self._all(before, [one.before])
-                yield from self._all(self.after, [one.after])
+                yield from self._all(before, [one.before], columns)
+                yield from self._all(self.after, [one.after], self._own)
 
-    def _columns(self, dataset: LanceDataset) -> ColumnsAt:
-        return ColumnsAt.of(self.table, dataset, self.after, self.schema)
+    @property
+    def _own(self) -> ColumnsAt:
+        return ColumnsAt.of(self.table, self.after.version, self.schema)
 
-    def _all(self, dataset: LanceDataset, fragments: list[int | None]) -> Iterator[pa.Array]:
-        columns = self._columns(dataset)
+    def _all(
+        self, dataset: LanceDataset, fragments: list[int | None], columns: ColumnsAt
+    ) -> Iterator[pa.Array]:
         for batch in _scanned(dataset, fragments, columns):
             yield from next(iter(columns.batches([batch]))).columns
 
-    def _deleted(self, before: LanceDataset, one: ChangedFragment) -> pa.Array:
+    def _deleted(self, before: LanceDataset, columns: ColumnsAt, one: ChangedFragment) -> pa.Array:
         """Return the values of rows that only the older version of a fragment has."""
         import pyarrow as pa
 
-        columns = self._columns(before)
         scanned = list(_scanned(before, [one.before], columns))
         if not scanned:
             return pa.nulls(0)
         rows = pa.Table.from_batches(scanned)
-        kept = [batch[_ADDRESS] for batch in _scanned(self.after, [one.after], self._columns(self.after))]
+        kept = [batch[_ADDRESS] for batch in _scanned(self.after, [one.after], self._own)]
         there = np.concatenate([np.empty(0, np.uint64), *(part.to_numpy() for part in kept)])
         gone = ~np.isin(rows[_ADDRESS].to_numpy(), there)
         return rows.column(0).filter(pa.array(gone)).combine_chunks()

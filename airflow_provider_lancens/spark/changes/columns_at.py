@@ -11,7 +11,7 @@ import pyarrow as pa
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.blobs.blob_columns import is_blob
 from airflow_provider_lancens.spark.read.table_reader import projected_columns
-from airflow_provider_lancens.spark.table.column_history import MatchedColumns, VersionSchema, match_columns
+from airflow_provider_lancens.spark.table.column_history import MatchedColumns
 from airflow_provider_lancens.spark.table.field_ids import field_ids
 from airflow_provider_lancens.spark.types import arrow_schema, spark_schema
 from airflow_provider_lancens.spark.write.record_batches import conform
@@ -33,35 +33,25 @@ class ColumnsAt:
     """The name in this version of each column that it has; the others are null."""
 
     @classmethod
-    def of(cls, table: str, dataset: LanceDataset, newest: LanceDataset, schema: pa.Schema) -> Self:
-        """Match columns.
+    def of(cls, table: str, version: int, schema: pa.Schema, match: MatchedColumns | None = None) -> Self:
+        """Take columns that were matched.
 
         Args:
             table: identifier of the table, for messages.
-            dataset: the opened version.
-            newest: the version with the columns that are wanted.
-            schema: those columns, as Spark gets them.
+            version: the version to read.
+            schema: the columns to return, as Spark gets them.
+            match: where they are in this version; None if all have their own names.
 
         Raises:
-            InvalidInputError: (13) it is unknown which columns of the version they are.
+            TableVersionNotFoundError: (11) it is unknown which columns of this version they are.
         """
-        here, wanted = VersionSchema.of(dataset).ids, VersionSchema.of(newest).ids
-        if all(here.get(name) == wanted[name] for name in schema.names):
-            return cls(dataset.version, schema, {name: name for name in schema.names})
-        return cls.matched(table, dataset.version, schema, match_columns(dataset, newest))
-
-    @classmethod
-    def matched(cls, table: str, version: int, schema: pa.Schema, match: MatchedColumns) -> Self:
-        """Take columns that were matched.
-
-        Raises:
-            InvalidInputError: (13) one of them is unknown.
-        """
+        if match is None:
+            return cls(version, schema, {name: name for name in schema.names})
         if unknown := sorted(match.unknown & set(schema.names)):
-            raise spec_errors.InvalidInputError(
+            raise spec_errors.TableVersionNotFoundError(
                 f"table {table}: it is unknown which columns of version {version} were {unknown}: columns "
-                "were renamed, replaced or dropped since, and a version in between was cleaned up; read "
-                "other columns, or the whole table"
+                "were renamed, replaced or dropped since, and a version in between was cleaned up; leave "
+                "them out, or read the whole table"
             )
         return cls(version, schema, {one: match.names[one] for one in schema.names if one in match.names})
 

@@ -40,6 +40,7 @@ from airflow_provider_lancens.spark.changes.row_images import (
 )
 from airflow_provider_lancens.spark.read.table_reader import check_filter, read_opened
 from airflow_provider_lancens.spark.table.column_history import match_columns
+from airflow_provider_lancens.spark.table.history import transactions_of
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.types import spark_schema
 
@@ -167,13 +168,15 @@ class _Read:
         if not (before.has_stable_row_ids and self.newest.has_stable_row_ids):
             return self._appended(before.version)
         fields = ids_of(self.newest, self.schema.names)
-        fragments = changed_fragments(before, self.newest, fields)
+        commits = list(transactions_of(self.newest, before.version))
+        fragments = changed_fragments(before, self.newest, fields, commits)
         if not fragments:
             return self._none()
+        match = match_columns(before, self.newest, commits)
         if self.filter is not None:
-            names = match_columns(before, self.newest).names
-            check_filter_at(self.target, before, self.newest, names, self.filter)
-        return self._images(before, fragments)
+            check_filter_at(self.target, before, self.newest, match.names, self.filter)
+        columns = ColumnsAt.of(str(self.target.id), before.version, self.schema, match)
+        return self._images(before, columns, fragments)
 
     def _appended(self, after: int) -> DataFrame:
         appended = appended_rows(self.target, self.newest, after)
@@ -183,13 +186,12 @@ class _Read:
         task = AppendedTask(reader, appended)
         return _numbers(self.spark, len(appended)).mapInArrow(task.run, spark_schema(labeled(self.schema)))
 
-    def _images(self, before: LanceDataset, fragments: Sequence[ChangedFragment]) -> DataFrame:
+    def _images(
+        self, before: LanceDataset, columns: ColumnsAt, fragments: Sequence[ChangedFragment]
+    ) -> DataFrame:
         dataset, newest = self.target.dataset, self.newest.version
         images = ImageTask(
-            dataset,
-            ColumnsAt.of(str(self.target.id), before, self.newest, self.schema),
-            ColumnsAt.of(str(self.target.id), self.newest, self.newest, self.schema),
-            self.filter,
+            dataset, columns, ColumnsAt.of(str(self.target.id), newest, self.schema), self.filter
         )
         steps = _Steps(
             AddressTask(dataset, before.version, newest, fragments),

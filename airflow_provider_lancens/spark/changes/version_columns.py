@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens.spark.changes.change_arguments import check_filter_at
 from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt
 from airflow_provider_lancens.spark.table.column_history import (
+    MatchedColumns,
     SchemaChange,
     VersionSchema,
-    match_columns,
+    column_history,
+    match_by_files,
     schema_changes,
 )
+from airflow_provider_lancens.spark.table.history import transactions_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,68 +31,83 @@ class VersionColumns:
         target: the table.
         opened: the version whose columns are wanted.
         schema: those columns, as Spark gets them.
-        condition: the condition on the rows, which must mean the same in each version; None reads all.
+        condition: the condition on the rows, refused for a version in which it means something else; None
+            reads all.
     """
 
     def __init__(
         self, target: ResolvedTable, opened: LanceDataset, schema: pa.Schema, condition: str | None
     ) -> None:
-        self.schema = schema
         self._target = target
         self._opened = opened
+        self._schema = schema
         self._condition = condition
         self._first = self._last = opened.version
+        self._columns = VersionSchema.of(opened)
+        """Those of `_first`, kept since a clean-up may remove that version."""
         self._changes: list[SchemaChange] | None = []
-        """Those between these two versions; None if one of them was cleaned up."""
-        self._found: dict[tuple[int, int], Mapping[str, str]] = {}
+        """Those after `_first`, up to `_last`; None if a version was cleaned up."""
+        self._found: dict[tuple[int, ...], Mapping[str, str]] = {}
 
-    def are_same_at(self, version: int) -> bool:
-        """Return whether a version has the wanted columns, and those of the condition, by their names."""
-        here, wanted = (VersionSchema.of(one).ids for one in (self._target.open(version), self._opened))
-        if self._condition is not None:  # on any columns
-            return here == wanted
-        return all(here.get(name) == wanted[name] for name in self.schema.names)
+    def add(self, after: int, last: int, changes: Sequence[SchemaChange] | None) -> None:
+        """Take the changes of columns in a range of versions, each of which follows or contains the last one.
 
-    def names_in(self, versions: Collection[int]) -> dict[int, Mapping[str, str] | None]:
-        """Return the name of each wanted column in each version; None where all have their own names.
-
-        Raises:
-            InvalidInputError: (13) it is unknown which columns they are, or the condition is on one that was
-                added, renamed or replaced.
+        Args:
+            after: the version before the range.
+            last: the last version of the range.
+            changes: the changes, oldest first; None if a version was cleaned up.
         """
-        self._extend(min(versions), max(versions))
-        return {version: self._names(version) for version in versions}
-
-    def _extend(self, first: int, last: int) -> None:
+        # The columns before a range aren't needed, and that version may have been cleaned up.
+        first = after + 1
         if first < self._first:
-            self._add(schema_changes(self._target.open(self._first), first), 0)
-            self._first = first
+            earlier = self._read(last, self._first) if last < self._first else []
+            self._insert(0, changes, earlier, after=first, last=self._first)
+            self._first, self._columns = first, VersionSchema.of(self._target.open(first))
         if last > self._last:
-            self._add(schema_changes(self._target.open(last), self._last), len(self._changes or ()))
+            missing = self._read(self._last, after) if after > self._last else []
+            self._insert(len(self._changes or ()), missing, changes, after=self._last, last=last)
             self._last = last
 
-    def _add(self, changes: Sequence[SchemaChange] | None, position: int) -> None:
-        if changes is None:
-            self._changes = None
-        elif self._changes is not None:
-            self._changes[position:position] = changes
+    def names_in(self, version: int) -> Mapping[str, str] | None:
+        """Return the name of each wanted column in a version; None if all have their own names.
 
-    def _names(self, version: int) -> Mapping[str, str] | None:
-        lower, upper = sorted((version, self._opened.version))
-        between = None
-        if self._changes is not None:
-            between = [one for one in self._changes if lower < one.version <= upper]
-            if not between:
+        Raises:
+            TableVersionNotFoundError: (11) it is unknown which columns they are.
+            InvalidInputError: (13) the condition is on a column that was added, renamed or replaced.
+        """
+        if self._changes is None:
+            key: tuple[int, ...] = (version,)
+        else:
+            lower, upper = sorted((version, self._opened.version))
+            key = tuple(one.version for one in self._changes if lower < one.version <= upper)
+            if not key:
                 return None
         # Versions without a change in between have the same columns.
-        key = (version, 0) if between is None else (between[0].version, between[-1].version)
         if key not in self._found:
-            self._found[key] = self._matched(version, between)
+            self._found[key] = self._matched(version)
         return self._found[key]
 
-    def _matched(self, version: int, changes: Sequence[SchemaChange] | None) -> Mapping[str, str]:
+    def _read(self, after: int, last: int) -> list[SchemaChange] | None:
+        newest = self._target.open(last)
+        return schema_changes(newest, transactions_of(newest, after))
+
+    def _insert(self, position: int, *parts: Sequence[SchemaChange] | None, after: int, last: int) -> None:
+        for part in reversed(parts):
+            if part is None or self._changes is None:
+                self._changes = None
+                return
+            self._changes[position:position] = [one for one in part if after < one.version <= last]
+
+    def _matched(self, version: int) -> Mapping[str, str]:
         read = self._target.open(version)
-        match = match_columns(read, self._opened, changes)
+        match = self._match(read)
         if self._condition is not None:
             check_filter_at(self._target, read, self._opened, match.names, self._condition)
-        return ColumnsAt.matched(str(self._target.id), version, self.schema, match).names
+        return ColumnsAt.of(str(self._target.id), version, self._schema, match).names
+
+    def _match(self, read: LanceDataset) -> MatchedColumns:
+        if self._changes is not None:
+            history = column_history(self._opened, self._first, self._columns, self._changes)
+            if history is not None:
+                return MatchedColumns(history.match(read.version, self._opened.version))
+        return match_by_files(read, self._opened)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.keys import Counts
-from airflow_provider_lancens.spark.table.column_history import VersionSchema, match_columns
-from airflow_provider_lancens.spark.table.field_ids import described_fields, field_ids
+from airflow_provider_lancens.spark.table.column_history import match_columns
+from airflow_provider_lancens.spark.table.field_ids import FieldDescription, described_fields, field_ids
 from airflow_provider_lancens.spark.table.history import data_changed
 
 if TYPE_CHECKING:
@@ -77,28 +77,34 @@ class TableChange:
         required = [field.name for field in latest.schema if not field.nullable]
         if not self._has_columns(latest) or not set(required) <= set(self.schema.names):
             raise self._conflict(f"version {latest.version} changed its columns")
-        if self._changed_fields(latest) and not self._ids_are_kept(latest):
+        if not self._are_renamed(latest, self._changed_fields(latest)):
             raise self._conflict(f"version {latest.version} gave other columns the ids of its columns")
 
     def _has_columns(self, latest: LanceDataset) -> bool:
         return self._written_ids <= field_ids(latest.lance_schema.fields())
 
-    def _changed_fields(self, latest: LanceDataset) -> list[str]:
-        """Return the written fields of `base` whose ids are those of fields with other names or types."""
+    def _changed_fields(self, latest: LanceDataset) -> list[tuple[FieldDescription, FieldDescription]]:
+        """Return the written fields whose ids have another name or type now, each as it was and as it is."""
         if self.written_for is None or self.written_for == latest.lance_schema:
             return []
         before, after = (described_fields(one.fields()) for one in (self.written_for, latest.lance_schema))
-        return [before[one] for one in self._written_ids & before.keys() if before[one] != after.get(one)]
+        shared = self._written_ids & before.keys() & after.keys()
+        return [(before[one], after[one]) for one in shared if before[one] != after[one]]
 
-    def _ids_are_kept(self, latest: LanceDataset) -> bool:
-        """Return whether each column with a field id of `base` is the same column, maybe renamed."""
+    def _are_renamed(
+        self, latest: LanceDataset, fields: Sequence[tuple[FieldDescription, FieldDescription]]
+    ) -> bool:
+        """Return whether fields are unchanged but for the name of their column."""
+        if not fields:
+            return True
+        if any((old.path[1:], old.type) != (new.path[1:], new.type) for old, new in fields):
+            return False
         try:
             before = latest.checkout_version(self.base or 0)
         except (OSError, ValueError):
             return False  # it was cleaned up
-        names, by_id = match_columns(before, latest).names, VersionSchema.of(before).by_id
-        ids = VersionSchema.of(latest).ids.items()
-        return all(names.get(name) == by_id[number] for name, number in ids if number in by_id)
+        names = match_columns(before, latest).names
+        return all(names.get(new.path[0]) == old.path[0] for old, new in fields)
 
     @property
     def _written_ids(self) -> set[int]:

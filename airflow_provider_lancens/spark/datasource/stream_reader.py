@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from airflow_provider_lancens.spark.changes.appended_rows import VersionReader, 
 from airflow_provider_lancens.spark.changes.columns_at import readable_columns
 from airflow_provider_lancens.spark.changes.version_columns import VersionColumns
 from airflow_provider_lancens.spark.read.table_reader import check_filter, open_version
-from airflow_provider_lancens.spark.streaming.appended_stream import AppendedStream, MicroBatch
+from airflow_provider_lancens.spark.streaming.appended_stream import AppendedStream
 from airflow_provider_lancens.spark.streaming.stream_offset import StreamOffset
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 from airflow_provider_lancens.spark.types import arrow_schema, spark_schema
@@ -69,8 +69,9 @@ class LanceStreamReader(DataSourceStreamReader):
         """Return what each task of a micro-batch reads."""
         opened = self._open()
         batch = opened.stream.batch(StreamOffset.parse(start), StreamOffset.parse(end))
-        names = _names_in(batch, opened.columns)
-        groups = [[replace(part, names=names.get(part.version)) for part in one] for one in batch.groups]
+        opened.columns.add(batch.after, batch.last, batch.changes)
+        names = {version: opened.columns.names_in(version) for version in batch.versions}
+        groups = [[replace(part, names=names[part.version]) for part in one] for one in batch.groups]
         return [InputPartition((opened.reader, group)) for group in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -116,14 +117,6 @@ class LanceStreamReader(DataSourceStreamReader):
                 VersionColumns(target, newest, schema, self.config.filter),
             )
         return self._opened
-
-
-def _names_in(batch: MicroBatch, columns: VersionColumns) -> Mapping[int, Mapping[str, str] | None]:
-    """Return the names of the stream's columns in the versions of a micro-batch where they have others."""
-    versions = batch.versions
-    if not versions or (not batch.changes_schema and columns.are_same_at(max(versions))):
-        return {}
-    return columns.names_in(versions)
 
 
 class UnlimitedStreamReader(LanceStreamReader):

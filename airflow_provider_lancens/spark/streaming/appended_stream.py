@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.changes.appended_rows import VersionRows
 from airflow_provider_lancens.spark.streaming.stream_offset import StreamOffset
-from airflow_provider_lancens.spark.table.column_history import changes_schema
+from airflow_provider_lancens.spark.table.column_history import SchemaChange, changes_schema, schema_changes
 from airflow_provider_lancens.spark.table.history import is_maintenance, read_transaction, transactions
 
 if TYPE_CHECKING:
@@ -35,25 +35,21 @@ class _Step:
     version: int
     is_snapshot: bool
     fragments: Sequence[FragmentMetadata]
-    transaction: str | None
-    """UUID of the transaction that made the version."""
-    changes_schema: bool = False
+    uuid: str | None
+    """That of the transaction that made the version."""
+    transaction: Transaction | None = None
+    """Of a version that isn't a snapshot."""
 
-    def after(self, count: int, previous: str | None) -> StreamOffset:
-        """Return the offset when this many of the fragments were read.
-
-        Args:
-            count: the number of fragments.
-            previous: UUID of the transaction of the version before.
-        """
+    def after(self, count: int) -> StreamOffset:
+        """Return the offset when this many of the fragments were read."""
         if self.is_snapshot:
-            return StreamOffset(self.version, count, snapshot=True, transaction=self.transaction)
-        return StreamOffset(self.version - 1, count, transaction=previous)
+            return StreamOffset(self.version, count, snapshot=True, transaction=self.uuid)
+        return StreamOffset(self.version - 1, count, transaction=self.uuid)
 
     @property
     def end(self) -> StreamOffset:
         """The offset when all fragments were read."""
-        return StreamOffset(self.version, transaction=self.transaction)
+        return StreamOffset(self.version, transaction=self.uuid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +58,11 @@ class MicroBatch:
 
     groups: Sequence[Sequence[VersionRows]]
     """By task."""
-    changes_schema: bool
-    """Whether a commit in it may have changed the columns."""
+    after: int
+    last: int
+    """The last version whose transaction was read; all after `after` were."""
+    changes: Sequence[SchemaChange] | None
+    """The changes of columns in these versions; None if one was cleaned up meanwhile."""
 
     @property
     def versions(self) -> set[int]:
@@ -71,13 +70,20 @@ class MicroBatch:
         return {part.version for group in self.groups for part in group}
 
 
-@dataclass(frozen=True, slots=True)
 class AppendedStream:
-    """The appended rows of a table, from an offset on."""
+    """The appended rows of a table, from an offset on.
 
-    target: ResolvedTable
-    skip_change_commits: bool = False
-    """Whether versions that changed rows in another way are passed over, rather than refused."""
+    Args:
+        target: the table.
+        skip_change_commits: whether versions that changed rows in another way are passed over, rather than
+            refused.
+    """
+
+    def __init__(self, target: ResolvedTable, skip_change_commits: bool = False) -> None:
+        self.target = target
+        self.skip_change_commits = skip_change_commits
+        self._verified: StreamOffset | None = None
+        """The start of the micro-batch that was planned last."""
 
     def start(self, after_version: int | None) -> StreamOffset:
         """Return the offset to begin at.
@@ -117,14 +123,13 @@ class AppendedStream:
             InvalidTableStateError: (19) the table was replaced by another one of the same name.
         """
         end, rows, first = start, 0, start.fragments
-        previous = start.transaction
         for step in self._steps(start, newest):
             for count, fragment in enumerate(step.fragments[first:], first + 1):
                 added = fragment.physical_rows or 0
                 if max_rows is not None and rows and rows + added > max_rows:
                     return end
-                end, rows = step.after(count, previous), rows + added
-            end, first, previous = step.end, 0, step.transaction
+                end, rows = step.after(count), rows + added
+            end, first = step.end, 0
         return end
 
     def batch(self, start: StreamOffset, end: StreamOffset) -> MicroBatch:
@@ -138,47 +143,54 @@ class AppendedStream:
             TableVersionNotFoundError: (11) a version was cleaned up.
             InvalidTableStateError: (19) the table was replaced by another one of the same name.
         """
-        groups: list[dict[int, set[str]]] = []
-        room, changes_schema = 0, False
-        for step, fragments in self._between(start, end):
-            changes_schema |= step.changes_schema
-            for fragment in fragments:
-                size = _OPENING_BYTES + sum(file.file_size_bytes or _GROUP_BYTES for file in fragment.files)
-                if not groups or size > room:
-                    groups.append({})
-                    room = _GROUP_BYTES
-                groups[-1].setdefault(step.version, set()).update(file.path for file in fragment.files)
-                room -= size
-        parts = [[VersionRows(one, frozenset(paths)) for one, paths in group.items()] for group in groups]
-        return MicroBatch(parts, changes_schema)
+        steps = list(self._between(start, end))
+        changing = [
+            (step.version, step.transaction)
+            for step, _ in steps
+            if step.transaction is not None and changes_schema(step.version, step.transaction)
+        ]
+        last = max([start.version, *(step.version for step, _ in steps)])
+        changes = schema_changes(self.target.open(last), changing[::-1]) if changing else []
+        # The version of a snapshot is read itself.
+        return MicroBatch(_grouped(steps), start.version - start.snapshot, last, changes)
 
     def _between(
         self, start: StreamOffset, end: StreamOffset
     ) -> Iterator[tuple[_Step, Sequence[FragmentMetadata]]]:
+        if start.last_version == end.last_version and start.transaction is not None:
+            self._check_same(start, end.transaction)
         first = start.fragments
         for step in self._steps(start, end.last_version):
-            is_part = end.fragments and step.after(0, None) == StreamOffset(end.version, 0, end.snapshot)
+            is_part = end.fragments and step.after(0) == StreamOffset(end.version, 0, end.snapshot)
             yield step, step.fragments[first : end.fragments if is_part else None]
             if is_part:
                 return
             first = 0
 
     def _steps(self, start: StreamOffset, newest: int) -> Iterator[_Step]:
-        if newest < start.version:
-            raise self._replaced(
-                f"its newest version is {newest}, but the query has read version {start.version}"
-            )
+        if newest < start.last_version:
+            raise self._replaced(f"its newest version is {newest}, not {start.last_version}")
         if start.snapshot:
             self._check_kept(start.version)
             dataset = self.target.open(start.version)
-            self._check_transaction(start, dataset)
+            self._verify(start, dataset)
             yield _Step(start.version, True, _metadata(dataset), start.transaction)
         if newest > start.version:
-            yield from self._commits(start, self.target.open(newest))
+            yield from self._commits(start, self._opened(newest))
+
+    def _opened(self, version: int) -> LanceDataset:
+        try:
+            return self.target.open(version)
+        except ValueError:
+            newest = self.target.latest_version() or 0
+            if newest < version:
+                raise self._replaced(f"its newest version is {newest}, not {version}") from None
+            self._check_kept(version)
+            raise
 
     def _commits(self, start: StreamOffset, latest: LanceDataset) -> Iterator[_Step]:
         if not start.snapshot:
-            self._check_transaction(start, latest)
+            self._verify(start, latest)
         newest = latest.version
         for after in range(start.version, newest, _BLOCK):
             block = transactions(latest, after, min(after + _BLOCK, newest))
@@ -189,16 +201,24 @@ class AppendedStream:
         if transaction is None:
             raise self._cleaned_up(version)
         fragments = self._appended(version, transaction)
-        return _Step(version, False, fragments, transaction.uuid or None, changes_schema(transaction))
+        return _Step(version, False, fragments, transaction.uuid or None, transaction)
 
-    def _check_transaction(self, start: StreamOffset, dataset: LanceDataset) -> None:
-        if start.transaction is not None and _uuid(dataset, start.version) not in (None, start.transaction):
-            raise self._replaced(f"its version {start.version} isn't the one that the query has read")
+    def _verify(self, start: StreamOffset, dataset: LanceDataset) -> None:
+        """Check that the table is still the one that was read, once for the micro-batch that starts there."""
+        verified = self._verified
+        if start.transaction is None or (start == verified and start.transaction == verified.transaction):
+            return
+        self._check_same(start, _uuid(dataset, start.last_version))
+        self._verified = start
+
+    def _check_same(self, start: StreamOffset, found: str | None) -> None:
+        if found not in (None, start.transaction):
+            raise self._replaced(f"its version {start.last_version} isn't the one that was read")
 
     def _replaced(self, difference: str) -> spec_errors.InvalidTableStateError:
         return spec_errors.InvalidTableStateError(
-            f"table {self.target.id}: {difference}: the table was dropped and created again, or its versions "
-            "were reset; start the query with another checkpointLocation"
+            f"table {self.target.id}: {difference}: the table was dropped and created again, "
+            "or set back by another client; start the query with another checkpointLocation"
         )
 
     def _check_kept(self, version: int) -> None:
@@ -226,6 +246,20 @@ class AppendedStream:
             "versions for longer than the stream is behind. To go on, start a query with another checkpoint "
             "and the option after_version"
         )
+
+
+def _grouped(steps: Iterable[tuple[_Step, Sequence[FragmentMetadata]]]) -> list[list[VersionRows]]:
+    groups: list[dict[int, set[str]]] = []
+    room = 0
+    for step, fragments in steps:
+        for fragment in fragments:
+            size = _OPENING_BYTES + sum(file.file_size_bytes or _GROUP_BYTES for file in fragment.files)
+            if not groups or size > room:
+                groups.append({})
+                room = _GROUP_BYTES
+            groups[-1].setdefault(step.version, set()).update(file.path for file in fragment.files)
+            room -= size
+    return [[VersionRows(one, frozenset(paths)) for one, paths in group.items()] for group in groups]
 
 
 def _uuid(dataset: LanceDataset, version: int) -> str | None:

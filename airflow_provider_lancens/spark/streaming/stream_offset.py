@@ -20,8 +20,8 @@ class StreamOffset:
     snapshot: bool = False
     """Whether all rows of `version` are being read, with which a stream without a start begins."""
     transaction: str | None = field(default=None, compare=False)
-    """UUID of the transaction that made `version`, by which another table of the same name is recognized;
-    None if it isn't known."""
+    """UUID of the transaction that made `last_version`, by which another table of the same name is
+    recognized; None if it isn't known."""
 
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> Self:

@@ -1,14 +1,15 @@
 """Which columns of two versions of a table are the same column.
 
 Lance identifies columns by field ids, but an id can change its meaning: an overwrite numbers all columns
-again, and a new column gets the id of a dropped one once no data file has that id any more. So columns are
-followed through the commits between the versions.
+again, and a new column gets the id of a dropped one after a restore, or once no data file has that id any
+more. So columns are followed through the commits between the versions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import pyarrow as pa
@@ -19,6 +20,9 @@ from airflow_provider_lancens.spark.table.history import restored_version, trans
 if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
 
+Commits = Iterable[tuple[int, "Transaction | None"]]
+"""Versions with their transactions, newest first; None for one that was cleaned up."""
+
 _SCHEMA_CHANGES = frozenset({"Project", "Merge", "Overwrite", "Restore"})
 
 
@@ -27,7 +31,7 @@ class VersionSchema:
     """The columns of a version."""
 
     ids: Mapping[str, int]
-    """The field id of each column."""
+    """The field id of each column, in their order."""
     schema: pa.Schema
 
     @classmethod
@@ -46,9 +50,9 @@ class MatchedColumns(NamedTuple):
     """The columns of one version in another."""
 
     names: Mapping[str, str]
-    """The other name of each column that both versions have."""
+    """The name in the other version of each column that both have."""
     unknown: frozenset[str] = frozenset()
-    """The columns of which it is unknown, since a version in between was cleaned up."""
+    """The columns that the other version may have, but a version in between was cleaned up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,133 +67,135 @@ class SchemaChange:
     """The version whose columns and rows it restored, if it did."""
 
 
-def match_columns(
-    read: LanceDataset, wanted: LanceDataset, changes: Sequence[SchemaChange] | None = None
-) -> MatchedColumns:
+class ColumnHistory:
+    """The columns of a range of versions, each followed through its changes.
+
+    Args:
+        first: the first version.
+        columns: its columns.
+        changes: the changes after it, oldest first, including those after each version that was restored.
+    """
+
+    def __init__(self, first: int, columns: VersionSchema, changes: Sequence[SchemaChange]) -> None:
+        self._numbers = count()
+        before = columns
+        self._states = [(first, {name: next(self._numbers) for name in columns.ids})]
+        """The columns from a version on, by their name: an equal number is the same column."""
+        for change in changes:
+            self._states.append((change.version, self._after(before, change)))
+            before = change.columns
+
+    def match(self, read: int, wanted: int) -> dict[str, str]:
+        """Return the name in one version of each column of another that both have."""
+        names = {number: name for name, number in self._at(read).items()}
+        return {name: names[number] for name, number in self._at(wanted).items() if number in names}
+
+    def _at(self, version: int) -> dict[str, int]:
+        return next(columns for since, columns in reversed(self._states) if since <= version)
+
+    def _after(self, before: VersionSchema, change: SchemaChange) -> dict[str, int]:
+        if change.restored is not None:
+            return self._at(change.restored)
+        _, numbers = self._states[-1]
+        kept = _kept_columns(before, change)
+        return {
+            name: numbers[kept[name]] if name in kept else next(self._numbers) for name in change.columns.ids
+        }
+
+
+def match_columns(read: LanceDataset, wanted: LanceDataset, commits: Commits | None = None) -> MatchedColumns:
     """Find the columns of one version in another, which may be older or newer.
 
     Args:
         read: the version in which they are searched.
         wanted: the version whose columns they are.
-        changes: the changes of columns between the two, if they were read already.
+        commits: the commits between the two; None reads them.
     """
-    if VersionSchema.of(read).ids == VersionSchema.of(wanted).ids:
-        return MatchedColumns({name: name for name in wanted.schema.names})
     older, newer = sorted((read, wanted), key=lambda one: one.version)
-    if changes is None:
-        changes = schema_changes(newer, older.version)
-    names = None if changes is None else names_before(older, VersionSchema.of(older), older.version, changes)
-    if names is None:
-        return _match_by_files(read, wanted)
-    return MatchedColumns(names if newer is wanted else {old: new for new, old in names.items()})
+    if commits is None:
+        commits = transactions_of(newer, older.version)
+    changes = schema_changes(newer, commits)
+    if changes is not None and not changes:
+        return MatchedColumns({name: name for name in wanted.schema.names})
+    history = None
+    if changes is not None:
+        history = column_history(older, older.version, VersionSchema.of(older), changes)
+    if history is None:
+        return match_by_files(read, wanted)
+    return MatchedColumns(history.match(read.version, wanted.version))
 
 
-def changes_schema(transaction: Transaction) -> bool:
-    """Return whether a transaction may have changed the columns."""
-    return type(transaction.operation).__name__ in _SCHEMA_CHANGES
-
-
-def schema_changes(newest: LanceDataset, after: int) -> list[SchemaChange] | None:
-    """Return the changes of columns above a version, oldest first; None if a version was cleaned up.
+def column_history(
+    dataset: LanceDataset, first: int, columns: VersionSchema, changes: Sequence[SchemaChange]
+) -> ColumnHistory | None:
+    """Return the history of columns since a version; None if a version that it needs was cleaned up.
 
     Args:
-        newest: the last version, which may be a staged one.
-        after: the version before the first change.
+        dataset: any version of the dataset.
+        first: the first version.
+        columns: its columns.
+        changes: the changes after it, oldest first.
+    """
+    changes = list(changes)
+    # A version that was restored may be older, and its columns may have changed until this one.
+    while older := [one for one in changes if one.restored is not None and one.restored < first]:
+        start = min(older, key=lambda one: one.restored or 0)
+        newest, first = first, start.restored or 0
+        earlier = _changes_between(dataset, first, newest)
+        if earlier is None:
+            return None
+        columns, changes = start.columns, [*earlier, *changes]
+    return ColumnHistory(first, columns, changes)
+
+
+def changes_schema(version: int, transaction: Transaction) -> bool:
+    """Return whether a commit may have changed the columns of the version before."""
+    return version > 1 and type(transaction.operation).__name__ in _SCHEMA_CHANGES
+
+
+def schema_changes(dataset: LanceDataset, commits: Commits) -> list[SchemaChange] | None:
+    """Return the changes of columns among some commits, oldest first; None if a version was cleaned up.
+
+    Args:
+        dataset: any version of the dataset.
+        commits: the commits, newest first.
     """
     found = []
-    for version, transaction in transactions_of(newest, after):
+    for version, transaction in commits:
         if transaction is None:
             return None
-        if changes_schema(transaction):
-            dataset = newest if version == newest.version else newest.checkout_version(version)
+        if changes_schema(version, transaction):
+            try:
+                opened = dataset if version == dataset.version else dataset.checkout_version(version)
+            except (OSError, ValueError):
+                return None  # a clean-up removed it since
             overwrites = type(transaction.operation).__name__ == "Overwrite"
             restored = restored_version(transaction)
-            found.append(SchemaChange(version, VersionSchema.of(dataset), overwrites, restored))
+            found.append(SchemaChange(version, VersionSchema.of(opened), overwrites, restored))
     return found[::-1]
 
 
-def names_before(
-    dataset: LanceDataset, columns: VersionSchema, version: int, changes: Sequence[SchemaChange]
-) -> dict[str, str] | None:
-    """Return the former name of each column that was there before some changes; None if it is unknown.
-
-    Args:
-        dataset: a dataset opened at this version or a later one.
-        columns: the columns before the changes.
-        version: the version that has them.
-        changes: the changes, oldest first.
-    """
-    states = [(version, columns, {name: name for name in columns.ids})]
-    for change in changes:
-        _, before, former = states[-1]
-        if change.restored is not None:
-            names = _restored_names(dataset, states, change)
-            if names is None:
-                return None
-        else:
-            step = _kept_columns(before, change)
-            names = {name: former[old] for name, old in step.items() if old in former}
-        states.append((change.version, change.columns, names))
-    return states[-1][2]
-
-
-def _kept_columns(before: VersionSchema, change: SchemaChange) -> dict[str, str]:
-    """Return the name just before a change of each column that it kept."""
-    after, by_id = change.columns, {} if change.is_overwrite else before.by_id
-    found = {name: by_id[number] for name, number in after.ids.items() if number in by_id}
-    for field in after.schema:
-        # A conversion to another type gives a column another id.
-        replaced = change.is_overwrite or before.ids.get(field.name) not in after.by_id
-        if field.name not in found and replaced and _has_similar(before.schema, field):
-            found[field.name] = field.name
-    return found
-
-
-def _restored_names(
-    dataset: LanceDataset, states: Sequence[tuple[int, VersionSchema, dict[str, str]]], change: SchemaChange
-) -> dict[str, str] | None:
-    first, restored = states[0][0], change.restored or 0
-    if restored >= first:
-        return next(names for version, _, names in reversed(states) if version <= restored)
-    earlier = schema_changes(dataset.checkout_version(first), restored)
-    names = None if earlier is None else names_before(dataset, change.columns, restored, earlier)
-    return None if names is None else {old: new for new, old in names.items()}
-
-
-def _match_by_files(read: LanceDataset, wanted: LanceDataset) -> MatchedColumns:
+def match_by_files(read: LanceDataset, wanted: LanceDataset) -> MatchedColumns:
     """Match columns without the commits: an id in a data file of both versions means the same in both."""
     here, there = VersionSchema.of(read), VersionSchema.of(wanted)
     shared = _ids_in_files(read, wanted)
-    known = [number for name, number in there.ids.items() if here.ids.get(name) == number]
+    known = {number for name, number in there.ids.items() if _is_equal(here, there, name)}
     for field in wanted.lance_schema.fields():
         leaves = field_ids([field]) - ({field.id()} if field.children() else set())
-        known += [field.id()] if leaves <= shared else []
+        known |= {field.id()} if leaves <= shared else set()
     names = {there.by_id[number]: here.by_id[number] for number in known if number in here.by_id}
-    others = here.ids.keys() - names.values()
+    others = [here.schema.field(name) for name in here.ids.keys() - names.values()]
     unknown = {
-        name
-        for name, number in there.ids.items()
-        if number not in known and (name in others or here.by_id.get(number) in others)
+        field.name
+        for field in there.schema
+        if there.ids[field.name] not in known and any(are_similar(field.type, one.type) for one in others)
     }
     return MatchedColumns(names, frozenset(unknown))
 
 
-def _ids_in_files(one: LanceDataset, other: LanceDataset) -> set[int]:
-    """Return the field ids in the data files that both versions have."""
-    files, more = ({file.path: file.fields for file in _data_files(dataset)} for dataset in (one, other))
-    return {number for path in files.keys() & more.keys() for number in {*files[path]} & {*more[path]}}
-
-
-def _data_files(dataset: LanceDataset) -> Sequence[Any]:
-    return [file for fragment in dataset.get_fragments() for file in fragment.metadata.files]
-
-
-def _has_similar(schema: pa.Schema, field: pa.Field) -> bool:
-    """Return whether a schema has a column of this name, of the field's type or one of the same kind."""
-    if field.name not in schema.names:
-        return False
-    types = (schema.field(field.name).type, field.type)
-    return types[0] == types[1] or any(all(map(is_kind, types)) for is_kind in _KINDS)
+def are_similar(one: pa.DataType, other: pa.DataType) -> bool:
+    """Return whether two types are equal or of the same kind, so that values are converted."""
+    return one == other or any(is_kind(one) and is_kind(other) for is_kind in _KINDS)
 
 
 _KINDS: tuple[Callable[[pa.DataType], bool], ...] = (
@@ -200,3 +206,46 @@ _KINDS: tuple[Callable[[pa.DataType], bool], ...] = (
     pa.types.is_nested,
 )
 """Kinds of types within which values are converted; one that does not fit is an error with the column."""
+
+
+def _kept_columns(before: VersionSchema, change: SchemaChange) -> dict[str, str]:
+    """Return the name just before a change of each column that it kept."""
+    after, by_id = change.columns, {} if change.is_overwrite else before.by_id
+    by_name = {name: name for name in after.ids if name in before.ids}
+    others = by_name if change.is_overwrite else _converted_columns(before, after)
+    kept = {name: by_id[number] for name, number in after.ids.items() if number in by_id}
+    for name, old in others.items():
+        types = (before.schema.field(old).type, after.schema.field(name).type)
+        kept.update({name: old} if are_similar(*types) else {})
+    return kept
+
+
+def _converted_columns(before: VersionSchema, after: VersionSchema) -> dict[str, str]:
+    """Return the former name of each column that has another id: in place of one that is gone."""
+    gone = before.ids.keys() - {before.by_id.get(number) for number in after.ids.values()}
+    pairs = zip(after.ids.items(), before.ids, strict=False)
+    return {name: old for (name, number), old in pairs if old in gone and number not in before.by_id}
+
+
+def _changes_between(dataset: LanceDataset, after: int, version: int) -> list[SchemaChange] | None:
+    try:
+        newest = dataset if version == dataset.version else dataset.checkout_version(version)
+    except (OSError, ValueError):
+        return None
+    return schema_changes(newest, transactions_of(newest, after))
+
+
+def _is_equal(here: VersionSchema, there: VersionSchema, name: str) -> bool:
+    if here.ids.get(name) != there.ids[name]:
+        return False
+    return bool(here.schema.field(name).type == there.schema.field(name).type)
+
+
+def _ids_in_files(one: LanceDataset, other: LanceDataset) -> set[int]:
+    """Return the field ids in the data files that both versions have."""
+    files, more = ({file.path: file.fields for file in _data_files(dataset)} for dataset in (one, other))
+    return {number for path in files.keys() & more.keys() for number in {*files[path]} & {*more[path]}}
+
+
+def _data_files(dataset: LanceDataset) -> Sequence[Any]:
+    return [file for fragment in dataset.get_fragments() for file in fragment.metadata.files]

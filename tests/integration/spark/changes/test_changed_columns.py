@@ -5,7 +5,7 @@ from datetime import timedelta
 import lance
 import pyarrow as pa
 import pytest
-from lance_namespace.errors import InvalidInputError
+from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 
 from airflow_provider_lancens.spark import WriteOptions, delete_rows, read_changes
 from airflow_provider_lancens.spark.changes.changed_values import changed_values
@@ -157,7 +157,7 @@ def test_columns_that_cannot_be_identified_after_a_clean_up_are_refused_unless_l
     table.by_path.cleanup_old_versions(older_than=timedelta(0), error_if_tagged_old_versions=False)
     newest = table.by_path.version
 
-    with pytest.raises(InvalidInputError, match=r"columns of version 1 were \['number', 'word'\]"):
+    with pytest.raises(TableVersionNotFoundError, match=r"columns of version 1 were \['number', 'word'\]"):
         changes(1, newest)
     assert [row[:2] for row in changes(1, newest, columns=["id"])] == [(2, "delete")]
     assert {row[3] for row in changes(1, newest, if_unavailable="read_all")} == {"snapshot"}

@@ -3,6 +3,7 @@
 import pickle
 import random
 import shutil
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,9 @@ class History:
 
     def alter(self, change: dict[str, str]) -> None:
         lance.dataset(self.location).alter_columns(change)
+
+    def clean_up(self) -> None:
+        lance.dataset(self.location).cleanup_old_versions(older_than=timedelta(0))
 
     def compact(self) -> None:
         lance.dataset(self.location).optimize.compact_files()
@@ -145,12 +149,10 @@ def test_a_version_that_changed_rows_is_refused_or_passed_over(spec: NamespaceSp
 
 
 def test_a_version_that_was_cleaned_up_is_refused(spec: NamespaceSpec) -> None:
-    from datetime import timedelta
-
     history = History(spec)
     for _ in range(3):
         history.append(5)
-    lance.dataset(history.location).cleanup_old_versions(older_than=timedelta(0))
+    history.clean_up()
     with resolved_table(spec, "orders") as target:
         stream = AppendedStream(target)
         with pytest.raises(TableVersionNotFoundError, match="version 2 was cleaned up before"):
@@ -183,22 +185,32 @@ def test_small_versions_are_read_together(spec: NamespaceSpec) -> None:
 def test_a_table_that_was_created_again_is_not_read_on(spec: NamespaceSpec) -> None:
     history = History(spec)
     for _ in range(4):
-        history.append(5)
+        history.append(20)
     with resolved_table(spec, "orders") as target:
         stream = AppendedStream(target)
-        read_before = stream.advance(stream.start(0), 4)
+        in_part, whole = (stream.advance(stream.start(0), 4, limit) for limit in (70, None))
+    assert (in_part, whole) == (StreamOffset(3, 1), StreamOffset(4))
     shutil.rmtree(history.location.removeprefix("file://"))
     for version in range(1, 7):
-        history.append(5)
+        history.append(20)
         with resolved_table(spec, "orders") as target:
-            stream = AppendedStream(target)
-            if version == 4:  # nothing new is read yet
-                assert stream.advance(read_before, version) == read_before
-                continue
-            with pytest.raises(InvalidTableStateError, match=r"created again.*checkpointLocation"):
-                stream.advance(read_before, version)
-            with pytest.raises(InvalidTableStateError, match="dropped and created again"):
-                stream.batch(read_before, StreamOffset(version))
+            for offset in (in_part, whole):
+                stream = AppendedStream(target)
+                if version != 4 or offset is in_part:  # else nothing new is read yet
+                    with pytest.raises(InvalidTableStateError, match=r"created again.*checkpointLocation"):
+                        stream.advance(offset, version)
+                with pytest.raises(InvalidTableStateError, match="dropped and created again"):
+                    stream.batch(offset, stream.end_at(version))
+
+
+def test_a_planned_batch_of_a_table_that_was_created_again_is_refused(spec: NamespaceSpec) -> None:
+    history = History(spec)
+    history.append(5)
+    with (
+        resolved_table(spec, "orders") as target,
+        pytest.raises(InvalidTableStateError, match="newest version"),
+    ):
+        AppendedStream(target).batch(StreamOffset(0), StreamOffset(3))
 
 
 def test_an_offset_without_a_transaction_is_read_on(spec: NamespaceSpec) -> None:
@@ -249,9 +261,24 @@ def test_a_filter_is_refused_if_its_column_is_not_the_same_in_all_versions(spec:
     assert Reader(spec, after_version="0", filter="id > 0").read(4) == [(1, 10, None), (2, 20, "DE")]
     for condition in ("country IS NULL", "m = 10"):
         reader = Reader(spec, after_version="0", filter=condition)
-        with pytest.raises(InvalidInputError, match=r"replaced between versions 1 and 4.*of the DataFrame"):
+        with pytest.raises(InvalidInputError, match=r"between versions 1 and 4.*filter the DataFrame"):
             reader.read(4)
         assert len(Reader(spec, after_version="3", filter="m = 20").read(4)) == 1
         reader = Reader(spec, after_version="0", columns="id", filter=condition)
         with pytest.raises(InvalidInputError, match="replaced between versions 1 and 4"):
             reader.read(1)  # whose own columns are those of the table
+
+
+def test_a_query_that_runs_for_long_follows_a_rename_after_clean_ups(spec: NamespaceSpec) -> None:
+    history = History(spec)
+    history.write(id=[0], price=[0.5])
+    reader = Reader(spec, after_version="0")
+    for number in range(1, 6):
+        history.write(id=[number], price=[number + 0.5])
+        history.compact()
+        reader.read(lance.dataset(history.location).version)
+        history.clean_up()
+    history.alter({"path": "price", "name": "euros"})
+    history.write(id=[6], euros=[6.5])
+
+    assert reader.read(lance.dataset(history.location).version) == [(6, 6.5)]

@@ -243,31 +243,3 @@ def test_a_concurrent_commit_with_the_same_key_is_found(target: ResolvedTable, w
 
     assert (outcome.made_here, outcome.commit.version) == (False, 2)
     assert rows(target) == [1, 1, 2, 2]
-
-
-TWO_COLUMNS = pa.table({"n": [1, 2], "secret": ["a", "b"]})
-
-
-def test_rows_are_not_appended_to_a_column_that_got_the_id_of_theirs(
-    target: ResolvedTable, write: Write
-) -> None:
-    write("append", "january", TWO_COLUMNS)
-    write("append", "february", TWO_COLUMNS)
-    change = prepare(target, "append", TWO_COLUMNS)
-    other = lance.dataset(target.dataset.location)
-    other.drop_columns(["secret"])
-    other.optimize.compact_files()
-    other.add_columns(pa.field("open", pa.string()))
-
-    with pytest.raises(ConcurrentModificationError, match="gave other columns the ids of its columns"):
-        commit(target, change, "march")
-    assert lance.dataset(target.dataset.location).to_table()["open"].to_pylist() == [None] * 4
-
-
-def test_rows_are_appended_to_a_column_that_was_renamed(target: ResolvedTable, write: Write) -> None:
-    write("append", "january", TWO_COLUMNS)
-    change = prepare(target, "append", TWO_COLUMNS)
-    lance.dataset(target.dataset.location).alter_columns({"path": "secret", "name": "open"})
-
-    assert commit(target, change, "february").made_here
-    assert lance.dataset(target.dataset.location).to_table()["open"].to_pylist() == ["a", "b"] * 2

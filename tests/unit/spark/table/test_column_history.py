@@ -1,15 +1,18 @@
-"""VersionSchema that are followed through the commits between two versions."""
+"""Columns that are followed through the commits between two versions."""
 
 import random
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
 import pytest
 
+from airflow_provider_lancens.spark.table import column_history
 from airflow_provider_lancens.spark.table.column_history import MatchedColumns, match_columns
+from airflow_provider_lancens.spark.table.history import transactions_of
 
 
 class Table:
@@ -91,6 +94,30 @@ def convert(table: Table) -> None:
     table.dataset.alter_columns({"path": "price", "data_type": pa.float32()})
 
 
+def rename_and_convert_at_once(table: Table) -> None:
+    table.dataset.alter_columns({"path": "price", "name": "amount", "data_type": pa.float32()})
+
+
+def swap_and_convert_at_once(table: Table) -> None:
+    table.add("tax")
+    table.dataset.alter_columns(
+        {"path": "price", "name": "other", "data_type": pa.float32()},
+        {"path": "tax", "name": "price", "data_type": pa.float32()},
+    )
+    table.rename("other", "tax")
+
+
+def rename_then_convert(table: Table) -> None:
+    table.rename("price", "amount")
+    table.dataset.alter_columns({"path": "amount", "data_type": pa.float32()})
+
+
+def drop_and_reuse_id_for_another_type(table: Table) -> None:
+    table.dataset.drop_columns(["price"])
+    table.compact()
+    table.dataset.add_columns(pa.schema([("price", pa.int64())]))
+
+
 def restore_older_names(table: Table) -> None:
     table.rename("price", "amount")
     table.restore(1)
@@ -107,6 +134,10 @@ def restore_older_names(table: Table) -> None:
         (overwrite_with_other_columns, {"id": "id"}),
         (overwrite_in_another_order, {"id": "id", "price": "price"}),
         (convert, {"id": "id", "price": "price"}),
+        (rename_and_convert_at_once, {"id": "id", "amount": "price"}),
+        (swap_and_convert_at_once, {"id": "id", "tax": "price"}),
+        (rename_then_convert, {"id": "id", "amount": "price"}),
+        (drop_and_reuse_id_for_another_type, {"id": "id"}),
         (restore_older_names, {"id": "id", "price": "price"}),
     ],
 )
@@ -128,13 +159,35 @@ def test_a_restore_of_a_version_before_both_is_followed(table: Table) -> None:
     assert table.match(read=2) == MatchedColumns({"id": "id", "cost": "amount"})
 
 
+def test_each_commit_is_read_once_however_often_versions_were_restored(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for version in range(1, 13):
+        table.rename(table.dataset.schema.names[1], f"c{version}")
+        table.restore(version)
+    read: list[int] = []
+
+    def noting(opened: lance.LanceDataset, after: int) -> Any:
+        for version, transaction in transactions_of(opened, after):
+            read.append(version)
+            yield version, transaction
+
+    monkeypatch.setattr(column_history, "transactions_of", noting)
+    newest = table.dataset
+    match_columns(newest.checkout_version(23), newest)
+
+    assert len(read) == len(set(read)) <= newest.version
+
+
 @pytest.mark.parametrize(
     ("change", "names", "unknown"),
     [
         (swap, {"id": "id", "tax": "price"}, set()),
         (rename_and_add_old_name, {"id": "id", "price_old": "price"}, set()),
         (drop_and_reuse_id, {"id": "id"}, {"discount"}),
-        (overwrite_with_other_columns, {"id": "id"}, {"country"}),
+        (drop_and_reuse_id_for_another_type, {"id": "id"}, {"price"}),
+        (rename_then_convert, {"id": "id"}, {"amount"}),
+        (overwrite_with_other_columns, {"id": "id"}, set()),
         (overwrite_in_another_order, {}, {"id", "price"}),
         (rename_compact_and_add, {"id": "id"}, {"price", "price_old"}),
     ],
