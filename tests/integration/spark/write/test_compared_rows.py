@@ -219,9 +219,9 @@ def test_only_rows_of_the_same_key_written_meanwhile_conflict(
     [
         (
             {"mode": "append", "sequence_by": "at"},
-            "when_matched, sequence_by, delete_when, update_columns: expected none for mode 'append'",
+            "update_columns: allowed only for mode 'upsert', got mode 'append'",
         ),
-        ({"mode": "append", "delete_when": "true"}, "delete_when.*: expected none for mode 'append'"),
+        ({"mode": "append", "delete_when": "true"}, "delete_when.*: allowed only for mode 'upsert', got mode 'append'"),
         ({"delete_when": " "}, "delete_when: expected a condition, or None; got ' '"),
         ({"delete_when": "op = 'D'"}, "delete_when=\"op = 'D'\" isn't a condition .*columns: .*'price'"),
         ({"delete_when": "id ="}, "delete_when='id =' isn't a condition"),

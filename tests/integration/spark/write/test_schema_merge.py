@@ -166,7 +166,7 @@ def test_a_key_that_was_committed_changes_no_columns(spec: NamespaceSpec, table:
 def test_a_write_that_replaces_rows_adds_columns_but_widens_none(
     spec: NamespaceSpec, table: str, write: Write
 ) -> None:
-    """Once a column was rewritten, the rows to replace can't be told from others."""
+    """Once a column was rewritten, the rows to replace can't be identified."""
     how = {"idempotency_key": "january", "on_existing_key": "replace", "schema_mode": "merge"}
     write("SELECT 1 AS id", idempotency_key="december")
     write("SELECT 2 AS id", **how)
