@@ -1,5 +1,7 @@
 """Features of the installed PySpark version that tests depend on."""
 
+from importlib.util import find_spec
+
 import pyspark
 import pytest
 from packaging.version import Version
@@ -13,6 +15,10 @@ has_calendar_intervals = pytest.mark.skipif(
     not SPARK_V_4_0_PLUS, reason="PySpark itself refuses a column of calendar intervals before 4.0"
 )
 has_data_sources = pytest.mark.skipif(not SPARK_V_4_1_PLUS, reason="the data source needs PySpark 4.1")
+
+has_stream_limits = pytest.mark.skipif(
+    find_spec("pyspark.sql.streaming.datasource") is None, reason="a stream can be limited since PySpark 4.2"
+)
 
 has_pipelines = pytest.mark.skipif(not SPARK_V_4_1_PLUS, reason="Spark has declarative pipelines since 4.1")
 

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_provider_lancens.spark import NamespaceSpec, delete_rows, write_table
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
 from airflow_provider_lancens.spark.schema.add_columns import add_columns
+from tests.pyspark_versions import has_stream_limits
 
 pytestmark = pytest.mark.slow
 only_managed = pytest.mark.parametrize("managed_by", ["impl"], indirect=True)
@@ -67,6 +68,7 @@ def test_the_table_is_read_first_and_then_what_is_appended(consumer: Consumer) -
 
 
 @only_managed
+@has_stream_limits
 def test_a_micro_batch_has_at_most_as_many_rows_as_allowed(consumer: Consumer) -> None:
     for start in range(0, 40, 10):
         consumer.write(start, start + 10)
@@ -87,7 +89,8 @@ def test_a_micro_batch_that_failed_is_read_again(consumer: Consumer) -> None:
         consumer.read(fail)
     compact_table(consumer.spark, consumer.spec, consumer.table)
     consumer.write(6, 9)
-    assert consumer.read() == [[3, 4, 5], [6, 7, 8]]
+    # PySpark 4.1 ends with the repeated micro-batch, and the next run reads on.
+    assert [*consumer.read(), *consumer.read()] == [[3, 4, 5], [6, 7, 8]]
 
 
 @only_managed
