@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from airflow_provider_lancens.spark.table.column_history import Commits
-from airflow_provider_lancens.spark.table.history import transactions_of
+from airflow_provider_lancens.spark.table.history import data_files, kept_version
 
 if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
@@ -46,7 +46,7 @@ class ChangedFragment:
 
 
 def changed_fragments(
-    before: LanceDataset, after: LanceDataset, fields: frozenset[int], commits: Commits | None = None
+    before: LanceDataset, after: LanceDataset, fields: frozenset[int], commits: Commits
 ) -> list[ChangedFragment]:
     """Compare the fragments of two versions, by their metadata.
 
@@ -54,7 +54,7 @@ def changed_fragments(
         before: the older version.
         after: the newer version.
         fields: the ids of the fields whose values matter.
-        commits: the commits between the two; None reads them.
+        commits: the commits between the two.
     """
     old = {fragment.id: fragment for fragment in _metadata(before)}
     new = {fragment.id: fragment for fragment in _metadata(after)}
@@ -63,7 +63,7 @@ def changed_fragments(
     # Compaction moves rows to other fragments, after which their files don't show what was computed before.
     rewritten = any(
         transaction is not None and _rewrites(after, version, transaction, fields)
-        for version, transaction in commits or transactions_of(after, before.version)
+        for version, transaction in commits
     )
     return [
         *(pair for pair in pairs if pair is not None),
@@ -124,8 +124,5 @@ def _rewrites(dataset: LanceDataset, version: int, transaction: Transaction, fie
 
 def _paths_at(dataset: LanceDataset, version: int) -> set[str]:
     """Return the paths of a version's data files; none if it was cleaned up."""
-    try:
-        found = dataset.checkout_version(version)
-    except (OSError, ValueError):
-        return set()
-    return {file.path for fragment in _metadata(found) for file in fragment.files}
+    found = kept_version(dataset, version)
+    return set() if found is None else {file.path for file in data_files(found)}

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from airflow_provider_lancens.spark.changes.change_arguments import check_filter_at
 from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt
 from airflow_provider_lancens.spark.table.column_history import (
-    MatchedColumns,
     SchemaChange,
     VersionSchema,
     column_history,
-    match_by_files,
+    match_in,
     schema_changes,
 )
 from airflow_provider_lancens.spark.table.history import transactions_of
@@ -45,8 +44,8 @@ class VersionColumns:
         self._first = self._last = opened.version
         self._columns = VersionSchema.of(opened)
         """Those of `_first`, kept since a clean-up may remove that version."""
-        self._changes: list[SchemaChange] | None = []
-        """Those after `_first`, up to `_last`; None if a version was cleaned up."""
+        self._changes: dict[int, SchemaChange] | None = {}
+        """Those after `_first`, up to `_last`, by version; None if one was cleaned up."""
         self._found: dict[tuple[int, ...], Mapping[str, str]] = {}
 
     def add(self, after: int, last: int, changes: Sequence[SchemaChange] | None) -> None:
@@ -57,16 +56,15 @@ class VersionColumns:
             last: the last version of the range.
             changes: the changes, oldest first; None if a version was cleaned up.
         """
+        self._keep(changes)
+        if last < self._first:
+            self._keep(self._read(last, self._first))
+        if after > self._last:
+            self._keep(self._read(self._last, after))
+        self._last = max(self._last, last)
         # The columns before a range aren't needed, and that version may have been cleaned up.
-        first = after + 1
-        if first < self._first:
-            earlier = self._read(last, self._first) if last < self._first else []
-            self._insert(0, changes, earlier, after=first, last=self._first)
-            self._first, self._columns = first, VersionSchema.of(self._target.open(first))
-        if last > self._last:
-            missing = self._read(self._last, after) if after > self._last else []
-            self._insert(len(self._changes or ()), missing, changes, after=self._last, last=last)
-            self._last = last
+        if after + 1 < self._first:
+            self._first, self._columns = after + 1, VersionSchema.of(self._target.open(after + 1))
 
     def names_in(self, version: int) -> Mapping[str, str] | None:
         """Return the name of each wanted column in a version; None if all have their own names.
@@ -79,7 +77,7 @@ class VersionColumns:
             key: tuple[int, ...] = (version,)
         else:
             lower, upper = sorted((version, self._opened.version))
-            key = tuple(one.version for one in self._changes if lower < one.version <= upper)
+            key = tuple(sorted(one for one in self._changes if lower < one <= upper))
             if not key:
                 return None
         # Versions without a change in between have the same columns.
@@ -88,26 +86,24 @@ class VersionColumns:
         return self._found[key]
 
     def _read(self, after: int, last: int) -> list[SchemaChange] | None:
-        newest = self._target.open(last)
-        return schema_changes(newest, transactions_of(newest, after))
+        commits = transactions_of(self._target.open(last), after)
+        return schema_changes(self._target.open, commits)
 
-    def _insert(self, position: int, *parts: Sequence[SchemaChange] | None, after: int, last: int) -> None:
-        for part in reversed(parts):
-            if part is None or self._changes is None:
-                self._changes = None
-                return
-            self._changes[position:position] = [one for one in part if after < one.version <= last]
+    def _keep(self, changes: Sequence[SchemaChange] | None) -> None:
+        if changes is None:
+            self._changes = None
+        elif self._changes is not None:
+            self._changes.update({one.version: one for one in changes})
 
     def _matched(self, version: int) -> Mapping[str, str]:
         read = self._target.open(version)
-        match = self._match(read)
+        history = column_history(self._opened, self._first, self._columns, self._after_first())
+        match = match_in(history, read, self._opened)
         if self._condition is not None:
             check_filter_at(self._target, read, self._opened, match.names, self._condition)
         return ColumnsAt.of(str(self._target.id), version, self._schema, match).names
 
-    def _match(self, read: LanceDataset) -> MatchedColumns:
-        if self._changes is not None:
-            history = column_history(self._opened, self._first, self._columns, self._changes)
-            if history is not None:
-                return MatchedColumns(history.match(read.version, self._opened.version))
-        return match_by_files(read, self._opened)
+    def _after_first(self) -> list[SchemaChange] | None:
+        if self._changes is None:
+            return None
+        return [self._changes[version] for version in sorted(self._changes) if version > self._first]

@@ -10,7 +10,7 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.keys import Counts
 from airflow_provider_lancens.spark.table.column_history import match_columns
 from airflow_provider_lancens.spark.table.field_ids import FieldDescription, described_fields, field_ids
-from airflow_provider_lancens.spark.table.history import data_changed
+from airflow_provider_lancens.spark.table.history import data_changed, kept_version
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -99,10 +99,9 @@ class TableChange:
             return True
         if any((old.path[1:], old.type) != (new.path[1:], new.type) for old, new in fields):
             return False
-        try:
-            before = latest.checkout_version(self.base or 0)
-        except (OSError, ValueError):
-            return False  # it was cleaned up
+        before = kept_version(latest, self.base or 0)
+        if before is None:
+            return False
         names = match_columns(before, latest).names
         return all(names.get(new.path[0]) == old.path[0] for old, new in fields)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.changes.appended_rows import VersionRows
 from airflow_provider_lancens.spark.streaming.stream_offset import StreamOffset
-from airflow_provider_lancens.spark.table.column_history import SchemaChange, changes_schema, schema_changes
+from airflow_provider_lancens.spark.table.column_history import SchemaChange, schema_changes
 from airflow_provider_lancens.spark.table.history import is_maintenance, read_transaction, transactions
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class AppendedStream:
     def __init__(self, target: ResolvedTable, skip_change_commits: bool = False) -> None:
         self.target = target
         self.skip_change_commits = skip_change_commits
-        self._verified: StreamOffset | None = None
+        self._verified: dict[str, Any] | None = None
         """The start of the micro-batch that was planned last."""
 
     def start(self, after_version: int | None) -> StreamOffset:
@@ -144,13 +144,9 @@ class AppendedStream:
             InvalidTableStateError: (19) the table was replaced by another one of the same name.
         """
         steps = list(self._between(start, end))
-        changing = [
-            (step.version, step.transaction)
-            for step, _ in steps
-            if step.transaction is not None and changes_schema(step.version, step.transaction)
-        ]
+        commits = [(step.version, step.transaction) for step, _ in steps if not step.is_snapshot]
         last = max([start.version, *(step.version for step, _ in steps)])
-        changes = schema_changes(self.target.open(last), changing[::-1]) if changing else []
+        changes = schema_changes(self.target.open, commits[::-1])
         # The version of a snapshot is read itself.
         return MicroBatch(_grouped(steps), start.version - start.snapshot, last, changes)
 
@@ -205,11 +201,10 @@ class AppendedStream:
 
     def _verify(self, start: StreamOffset, dataset: LanceDataset) -> None:
         """Check that the table is still the one that was read, once for the micro-batch that starts there."""
-        verified = self._verified
-        if start.transaction is None or (start == verified and start.transaction == verified.transaction):
+        if start.transaction is None or start.as_dict() == self._verified:
             return
         self._check_same(start, _uuid(dataset, start.last_version))
-        self._verified = start
+        self._verified = start.as_dict()
 
     def _check_same(self, start: StreamOffset, found: str | None) -> None:
         if found not in (None, start.transaction):

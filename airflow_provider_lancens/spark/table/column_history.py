@@ -9,13 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import pyarrow as pa
 
 from airflow_provider_lancens.spark.table.field_ids import field_ids
-from airflow_provider_lancens.spark.table.history import restored_version, transactions_of
+from airflow_provider_lancens.spark.table.history import (
+    at_version,
+    data_files,
+    kept_version,
+    restored_version,
+    transactions_of,
+)
 
 if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
@@ -32,18 +39,15 @@ class VersionSchema:
 
     ids: Mapping[str, int]
     """The field id of each column, in their order."""
+    by_id: Mapping[int, str]
+    """The name of each column by its field id."""
     schema: pa.Schema
 
     @classmethod
     def of(cls, dataset: LanceDataset) -> Self:
         """Return the columns of an opened version."""
         ids = {field.name(): field.id() for field in dataset.lance_schema.fields()}
-        return cls(ids, dataset.schema)
-
-    @property
-    def by_id(self) -> dict[int, str]:
-        """The name of each column by its field id."""
-        return {number: name for name, number in self.ids.items()}
+        return cls(ids, {number: name for name, number in ids.items()}, dataset.schema)
 
 
 class MatchedColumns(NamedTuple):
@@ -114,19 +118,20 @@ def match_columns(read: LanceDataset, wanted: LanceDataset, commits: Commits | N
     older, newer = sorted((read, wanted), key=lambda one: one.version)
     if commits is None:
         commits = transactions_of(newer, older.version)
-    changes = schema_changes(newer, commits)
-    if changes is not None and not changes:
-        return MatchedColumns({name: name for name in wanted.schema.names})
-    history = None
-    if changes is not None:
-        history = column_history(older, older.version, VersionSchema.of(older), changes)
+    changes = schema_changes(partial(at_version, newer), commits)
+    history = column_history(older, older.version, VersionSchema.of(older), changes)
+    return match_in(history, read, wanted)
+
+
+def match_in(history: ColumnHistory | None, read: LanceDataset, wanted: LanceDataset) -> MatchedColumns:
+    """Find the columns of one version in another by their history, or without it by their files."""
     if history is None:
         return match_by_files(read, wanted)
     return MatchedColumns(history.match(read.version, wanted.version))
 
 
 def column_history(
-    dataset: LanceDataset, first: int, columns: VersionSchema, changes: Sequence[SchemaChange]
+    dataset: LanceDataset, first: int, columns: VersionSchema, changes: Sequence[SchemaChange] | None
 ) -> ColumnHistory | None:
     """Return the history of columns since a version; None if a version that it needs was cleaned up.
 
@@ -134,18 +139,18 @@ def column_history(
         dataset: any version of the dataset.
         first: the first version.
         columns: its columns.
-        changes: the changes after it, oldest first.
+        changes: the changes after it, oldest first; None if a version was cleaned up.
     """
-    changes = list(changes)
     # A version that was restored may be older, and its columns may have changed until this one.
-    while older := [one for one in changes if one.restored is not None and one.restored < first]:
+    while changes is not None:
+        older = [one for one in changes if one.restored is not None and one.restored < first]
+        if not older:
+            return ColumnHistory(first, columns, changes)
         start = min(older, key=lambda one: one.restored or 0)
-        newest, first = first, start.restored or 0
+        newest, first, columns = first, start.restored or 0, start.columns
         earlier = _changes_between(dataset, first, newest)
-        if earlier is None:
-            return None
-        columns, changes = start.columns, [*earlier, *changes]
-    return ColumnHistory(first, columns, changes)
+        changes = None if earlier is None else [*earlier, *changes]
+    return None
 
 
 def changes_schema(version: int, transaction: Transaction) -> bool:
@@ -153,11 +158,13 @@ def changes_schema(version: int, transaction: Transaction) -> bool:
     return version > 1 and type(transaction.operation).__name__ in _SCHEMA_CHANGES
 
 
-def schema_changes(dataset: LanceDataset, commits: Commits) -> list[SchemaChange] | None:
+def schema_changes(
+    open_version: Callable[[int], LanceDataset], commits: Commits
+) -> list[SchemaChange] | None:
     """Return the changes of columns among some commits, oldest first; None if a version was cleaned up.
 
     Args:
-        dataset: any version of the dataset.
+        open_version: opens a version of the dataset.
         commits: the commits, newest first.
     """
     found = []
@@ -166,12 +173,11 @@ def schema_changes(dataset: LanceDataset, commits: Commits) -> list[SchemaChange
             return None
         if changes_schema(version, transaction):
             try:
-                opened = dataset if version == dataset.version else dataset.checkout_version(version)
+                columns = VersionSchema.of(open_version(version))
             except (OSError, ValueError):
                 return None  # a clean-up removed it since
             overwrites = type(transaction.operation).__name__ == "Overwrite"
-            restored = restored_version(transaction)
-            found.append(SchemaChange(version, VersionSchema.of(opened), overwrites, restored))
+            found.append(SchemaChange(version, columns, overwrites, restored_version(transaction)))
     return found[::-1]
 
 
@@ -228,11 +234,10 @@ def _converted_columns(before: VersionSchema, after: VersionSchema) -> dict[str,
 
 
 def _changes_between(dataset: LanceDataset, after: int, version: int) -> list[SchemaChange] | None:
-    try:
-        newest = dataset if version == dataset.version else dataset.checkout_version(version)
-    except (OSError, ValueError):
+    newest = kept_version(dataset, version)
+    if newest is None:
         return None
-    return schema_changes(newest, transactions_of(newest, after))
+    return schema_changes(partial(at_version, newest), transactions_of(newest, after))
 
 
 def _is_equal(here: VersionSchema, there: VersionSchema, name: str) -> bool:
@@ -243,9 +248,5 @@ def _is_equal(here: VersionSchema, there: VersionSchema, name: str) -> bool:
 
 def _ids_in_files(one: LanceDataset, other: LanceDataset) -> set[int]:
     """Return the field ids in the data files that both versions have."""
-    files, more = ({file.path: file.fields for file in _data_files(dataset)} for dataset in (one, other))
+    files, more = ({file.path: file.fields for file in data_files(dataset)} for dataset in (one, other))
     return {number for path in files.keys() & more.keys() for number in {*files[path]} & {*more[path]}}
-
-
-def _data_files(dataset: LanceDataset) -> Sequence[Any]:
-    return [file for fragment in dataset.get_fragments() for file in fragment.metadata.files]

@@ -13,7 +13,7 @@ from airflow_provider_lancens.namespace.storage.object_store import is_detached
 
 if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
-    from lance.fragment import LanceFragment
+    from lance.fragment import DataFile, LanceFragment
 
 COMPUTED_FILES = "computed-"
 """How the names of files begin that only add computed columns to a fragment, see `spark.compute`."""
@@ -32,13 +32,34 @@ def data_changed(dataset: LanceDataset, since: int) -> bool:
     )
 
 
-def fragments_since(latest: LanceDataset, base: int) -> list[LanceFragment] | None:
-    """Return the fragments with files that an older version lacks; None if that isn't kept."""
+def at_version(dataset: LanceDataset, version: int) -> LanceDataset:
+    """Return a dataset opened at another of its versions.
+
+    Raises:
+        OSError, ValueError: the version isn't kept.
+    """
+    return dataset if version == dataset.version else dataset.checkout_version(version)
+
+
+def kept_version(dataset: LanceDataset, version: int) -> LanceDataset | None:
+    """Return a dataset opened at another of its versions; None if that isn't kept."""
     try:
-        before = latest.checkout_version(base)
+        return at_version(dataset, version)
     except (OSError, ValueError):
         return None
-    known = {file.path for fragment in before.get_fragments() for file in fragment.metadata.files}
+
+
+def data_files(dataset: LanceDataset) -> list[DataFile]:
+    """Return the data files of a version."""
+    return [file for fragment in dataset.get_fragments() for file in fragment.metadata.files]
+
+
+def fragments_since(latest: LanceDataset, base: int) -> list[LanceFragment] | None:
+    """Return the fragments with files that an older version lacks; None if that isn't kept."""
+    before = kept_version(latest, base)
+    if before is None:
+        return None
+    known = {file.path for file in data_files(before)}
     return [
         fragment
         for fragment in latest.get_fragments()
@@ -128,7 +149,7 @@ class _History:
 
     def _at(self, version: int) -> LanceDataset:
         # The newest one is read alone. Otherwise a Lance dataset can't be read by two threads at once.
-        return self._dataset if version == self._dataset.version else self._dataset.checkout_version(version)
+        return at_version(self._dataset, version)
 
     def _listed(self) -> frozenset[int]:
         return frozenset(reference["version"] for reference in self._dataset.version_refs())

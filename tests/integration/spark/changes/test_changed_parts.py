@@ -7,8 +7,9 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_lancens.spark.changes import changed_parts
-from airflow_provider_lancens.spark.changes.changed_fragments import changed_fragments
+from airflow_provider_lancens.spark.changes.changed_fragments import ChangedFragment, changed_fragments
 from airflow_provider_lancens.spark.changes.columns_at import ids_of
+from airflow_provider_lancens.spark.table.history import transactions_of
 
 Groups = Callable[[lance.LanceDataset], list[list[int]] | None]
 
@@ -21,13 +22,18 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> lance.LanceDataset:
     return lance.write_dataset(rows, path, max_rows_per_file=10, enable_stable_row_ids=True)
 
 
+def changed_between(before: lance.LanceDataset, after: lance.LanceDataset) -> list[ChangedFragment]:
+    commits = transactions_of(after, before.version)
+    return changed_fragments(before, after, ids_of(after, ["id"]), commits)
+
+
 @pytest.fixture
 def groups(before: lance.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> Groups:
     """Return how many older and newer fragments each group has, if a task may compare 40 rows."""
     monkeypatch.setattr(changed_parts, "COMPARED_ROWS", 40)
 
     def find(after: lance.LanceDataset) -> list[list[int]] | None:
-        changed = changed_fragments(before, after, ids_of(after, ["id"]))
+        changed = changed_between(before, after)
         found = changed_parts.parts_of(before, after, changed)
         sides = ("before", "after")
         return found and [
@@ -67,7 +73,7 @@ def test_many_changed_rows_are_read_in_shares(
     after = lance.dataset(before.uri)
     after.insert(pa.table({"id": range(80, 90)}))
 
-    [*parts] = changed_parts.parts_of(before, after, changed_fragments(before, after, ids_of(after, ["id"])))
+    [*parts] = changed_parts.parts_of(before, after, changed_between(before, after))
 
     assert [(part.share, part.shares) for part in parts] == [(n, len(parts)) for n in range(len(parts))]
     assert len(parts) > 1
