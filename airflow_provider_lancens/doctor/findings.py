@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from airflow_provider_lancens.namespace.lance_errors import panics_as_errors
 from airflow_provider_lancens.redaction import redact
 
 Level = Literal["ok", "warning", "problem"]
@@ -44,7 +45,8 @@ def run(subject: str, check: Check) -> Iterator[Finding]:
         check: yields findings.
     """
     try:
-        yield from check()
+        with panics_as_errors():
+            yield from check()
     except Exception as error:  # noqa: BLE001 - whatever prevents a check is what a user wants to know
         yield Finding("problem", subject, redact(str(error)) or type(error).__name__)
 

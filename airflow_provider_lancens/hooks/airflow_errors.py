@@ -42,6 +42,7 @@ and a wait goes on; all others become an ``AirflowFailException``, which fails t
     │   └── InvalidResultError                    in no task: raised and caught on an executor
     ├── RuntimeError
     │   ├── ColumnFunctionError                   retried: a function that computes a column failed
+    │   ├── LancePanicError                   fails: Spark code and namespaces raise InternalError instead
     │   ├── TooManyReadsError                     in no task: raised by the Lance page of Airflow's UI
     │   └── EmbeddedMetastoreError                retried: raised by the embedded metastore alone
     │       ├── JavaUnsuitableError               retried

@@ -123,14 +123,19 @@ def _open_dataset(
 ) -> Iterator[LanceDataset]:
     import lance
 
-    from airflow_provider_lancens.namespace.lance_errors import specified_error
+    from airflow_provider_lancens.namespace.lance_errors import (
+        LancePanicError,
+        panics_as_errors,
+        specified_error,
+    )
     from airflow_provider_lancens.redaction import redact, secret_values, shareable_cause
 
     attempt = f"{attempt} through connection {hook.lance_conn_id!r}"
     with airflow_errors(attempt):
         try:
-            yield lance.dataset(namespace_client=hook.get_conn(), table_id=list(table.parts))
-        except (OSError, ValueError) as error:
+            with panics_as_errors():
+                yield lance.dataset(namespace_client=hook.get_conn(), table_id=list(table.parts))
+        except (OSError, ValueError, LancePanicError) as error:
             secrets = secret_values(hook.storage_options())
             specified = specified_error(error, f"the location of table {str(table)!r}", secrets)
             if specified is not None:

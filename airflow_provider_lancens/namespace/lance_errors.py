@@ -1,13 +1,17 @@
-"""The specification's errors for those of Lance's core, which converts a namespace's errors to text.
+"""The specification's errors for those of Lance's core.
 
-If a namespace raises an error while Lance's core opens a dataset or commits through it, the core raises a
-ValueError such as ``Namespace error: Service unavailable: <message>, src/namespace.rs:1569:18``.
+Lance raises an OSError or a ValueError for nearly everything, so that only the text tells a failure of the
+storage, which may pass, from data or a request that it will always refuse. If a namespace raises an error
+while Lance's core opens a dataset or commits through it, the core raises a ValueError such as ``Namespace
+error: Service unavailable: <message>, src/namespace.rs:1569:18``. A panic of its native code is no
+``Exception`` at all.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from functools import cache
 
 from airflow_provider_lancens import spec_errors
@@ -19,6 +23,46 @@ LANCE_ERRORS = (OSError, RuntimeError, ValueError)
 _NAMESPACE_ERROR = re.compile(
     r"Namespace error: (\w[\w ]*?)(?: error)?: (.*?)(?:, \S+\.rs:\d+:\d+)?", re.DOTALL
 )
+_SOURCE_LINE = re.compile(r",? ?(?:/\S*|src/\S*)\.rs:\d+:\d+")
+_OF_STORAGE = re.compile(r"LanceError\(IO\)|\(os error \d+\)|Generic \w+ error|[Cc]ommit conflict")
+_REFUSALS = {
+    r"Invalid user input": "INVALID_INPUT",
+    r"Not supported": "INVALID_INPUT",
+    r"Received literal": "INVALID_INPUT",
+    r"(?:.* )?different schema": "TABLE_SCHEMA_VALIDATION_ERROR",
+    r"LanceError\(Schema\)": "TABLE_SCHEMA_VALIDATION_ERROR",
+    r"LanceError\(Arrow\)(?!: C Data interface)": "INVALID_INPUT",
+    r"Encountered corrupt file": "INVALID_TABLE_STATE",
+    r"Encountered internal error": "INTERNAL",
+    r"LanceError\(Index\)": "INTERNAL",
+}
+"""What Lance refuses each time, whoever tries again: how its text begins, and the code."""
+_REFUSAL = re.compile(r"(?:External error: )*(?:" + "|".join(f"({one})" for one in _REFUSALS) + ")")
+
+
+class LancePanicError(RuntimeError):
+    """A panic of Lance's native code, which by itself no ``except Exception`` catches."""
+
+
+@contextmanager
+def panics_as_errors() -> Iterator[None]:
+    """Convert a panic of Lance's native code in the block to an error that can be handled.
+
+    Raises:
+        LancePanicError: Lance's code panicked.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if not is_panic(error):
+            raise
+        raise LancePanicError(str(error)) from None
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether an error is a panic of native code; each library has a class of its own, to be told by name."""
+    kind = type(error)
+    return (kind.__module__, kind.__name__) == ("pyo3_runtime", "PanicException")
 
 
 def namespace_error(
@@ -48,7 +92,7 @@ def _codes() -> dict[str, spec_errors.ErrorCode]:
 def specified_error(
     error: BaseException, location: str, secrets: Collection[str] = ()
 ) -> spec_errors.LanceNamespaceError | None:
-    """Return the specification's error for an error of Lance: the namespace's, or else the storage's.
+    """Return the specification's error for an error of Lance: the namespace's, Lance's own, or the storage's.
 
     Args:
         error: what Lance raised.
@@ -56,9 +100,43 @@ def specified_error(
         secrets: values that must not appear in the message.
 
     Returns:
-        None if the error is neither the namespace's nor the storage's.
+        None if the error is of none of these.
     """
-    raised = namespace_error(error, secrets)
-    if raised is None and is_storage_error(error):
-        return storage_error(error, location, secrets)
-    return raised
+    if (raised := namespace_error(error, secrets)) is not None:
+        return raised
+    if isinstance(error, LancePanicError) or is_panic(error):
+        return panic_error(error, redact(location, secrets), secrets)
+    if (refused := _refusal(error, location, secrets)) is not None:
+        return refused
+    return storage_error(error, location, secrets) if is_storage_error(error) else None
+
+
+def panic_error(
+    error: BaseException, attempt: str, secrets: Collection[str] = ()
+) -> spec_errors.LanceNamespaceError:
+    """Return the error for a panic of Lance.
+
+    Args:
+        error: the panic.
+        attempt: what was tried, or on what.
+        secrets: values that must not appear in the message.
+    """
+    return spec_errors.InternalError(
+        f"{attempt}: Lance's native code failed with a panic, as it would again: "
+        f"{redact(_SOURCE_LINE.sub('', str(error)), secrets)}"
+    )
+
+
+def _refusal(
+    error: BaseException, location: str, secrets: Collection[str]
+) -> spec_errors.LanceNamespaceError | None:
+    """Return the error for what Lance refuses each time; None if it isn't known to."""
+    text = str(error)
+    if not isinstance(error, OSError | ValueError | RuntimeError) or _OF_STORAGE.search(text):
+        return None
+    found = _REFUSAL.match(text)
+    if found is None or found.lastindex is None:
+        return None
+    code = spec_errors.ErrorCode[list(_REFUSALS.values())[found.lastindex - 1]]
+    shown = redact(_SOURCE_LINE.sub("", text), secrets)
+    return spec_errors.from_error_code(code, f"{redact(location, secrets)}: {shown}")

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.namespace.lance_errors import specified_error
+from airflow_provider_lancens.namespace.lance_errors import is_panic, specified_error
 from airflow_provider_lancens.redaction import redact, secret_values, shareable_cause
 
 _ON_EXECUTOR = re.compile(r"^lance_namespace\.errors\.(\w+): (.+)$", re.MULTILINE)
@@ -32,12 +32,16 @@ def storage_failures(location: str, storage_options: Mapping[str, str]) -> Itera
         PermissionDeniedError: (15), UnauthenticatedError: (16), ServiceUnavailableError: (17): from the
             storage, see `storage_error`.
         ConcurrentModificationError: (14) Lance refused a commit that conflicts with another one.
+        InvalidInputError: (13), InternalError: (18), InvalidTableStateError: (19),
+            TableSchemaValidationError: (20): Lance refused a value, data or columns, or panicked.
         LanceNamespaceError: an executor raised it, or the namespace through which Lance opened the dataset.
         RuntimeError: any other error whose text has a secret, redacted. Others are raised unchanged.
     """
     try:
         yield
-    except Exception as error:  # errors of any type may quote an option in their text
+    except BaseException as error:  # errors of any type may quote an option in their text
+        if not (isinstance(error, Exception) or is_panic(error)):
+            raise
         secrets = secret_values(storage_options)
         failure = _failure(error, location, secrets)
         if failure is error:
@@ -45,7 +49,7 @@ def storage_failures(location: str, storage_options: Mapping[str, str]) -> Itera
         raise failure from shareable_cause(error, secrets)
 
 
-def _failure(error: Exception, location: str, secrets: Collection[str]) -> Exception:
+def _failure(error: BaseException, location: str, secrets: Collection[str]) -> BaseException:
     clean = shareable_cause(error, secrets) is error
     if isinstance(error, spec_errors.LanceNamespaceError):
         return error if clean else type(error)(redact(str(error), secrets))
@@ -61,7 +65,7 @@ def _failure(error: Exception, location: str, secrets: Collection[str]) -> Excep
     return error if clean else RuntimeError(f"{type(error).__name__}: {redact(str(error), secrets)}")
 
 
-def _executor_error(error: Exception, secrets: Collection[str]) -> spec_errors.LanceNamespaceError | None:
+def _executor_error(error: BaseException, secrets: Collection[str]) -> spec_errors.LanceNamespaceError | None:
     lines = _ON_EXECUTOR.findall(str(error))
     if not lines:
         return None

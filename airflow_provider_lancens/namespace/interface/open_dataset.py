@@ -21,7 +21,7 @@ from lance_namespace.errors import (
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.interface.core import AnyRequest, NamespaceCore
-from airflow_provider_lancens.namespace.lance_errors import specified_error
+from airflow_provider_lancens.namespace.lance_errors import panics_as_errors, specified_error
 from airflow_provider_lancens.namespace.metastore_protocol import Table
 from airflow_provider_lancens.namespace.requests import table_id
 from airflow_provider_lancens.redaction import redact, secret_values, shareable_cause
@@ -122,7 +122,8 @@ class TableData:
             TableSchemaValidationError: (20) rows don't fit the columns.
         """
         try:
-            yield
+            with panics_as_errors():
+                yield
         except LanceNamespaceError:
             raise
         except (OSError, ValueError, RuntimeError, KeyError, NotImplementedError) as error:

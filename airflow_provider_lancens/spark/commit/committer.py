@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS
+from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS, LancePanicError, panic_error
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease
 from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedCommit, KeyedWrite
@@ -132,6 +132,8 @@ class Committer:
     def _refusal(self, error: Exception) -> Exception:
         from lance.commit import CommitConflictError
 
+        if isinstance(error, LancePanicError):
+            return panic_error(error, f"table {self.target.id}: nothing was committed")
         if not isinstance(error, CommitConflictError):
             return error
         return spec_errors.ConcurrentModificationError(

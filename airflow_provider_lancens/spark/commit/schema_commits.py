@@ -15,7 +15,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS
+from airflow_provider_lancens.namespace.lance_errors import (
+    LANCE_ERRORS,
+    LancePanicError,
+    panic_error,
+    panics_as_errors,
+)
 from airflow_provider_lancens.namespace.storage.storage_errors import is_storage_error
 from airflow_provider_lancens.spark.commit.committer import pause
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease
@@ -96,7 +101,8 @@ class SchemaCommits:
         fence = SingleVersionCommit(self.target.versions, lease, self.target, base)
         fenced = replace(self.target.dataset, decider=VersionAuthority(fence, self.target.id.parts))
         try:
-            step.apply(fenced.open(base))
+            with panics_as_errors():
+                step.apply(fenced.open(base))
         except LANCE_ERRORS as error:
             if (self.target.latest_version() or 0) == base:
                 self._check_retry(step, fence, base, error)
@@ -112,6 +118,8 @@ class SchemaCommits:
         if fence.was_requested:
             return  # the catalog table was changed, but not its version
         text = str(error)
+        if isinstance(error, LancePanicError):
+            raise panic_error(error, f"table {self.target.id}: a change that {step.description}") from error
         if _INVALID.match(text) or not is_storage_error(error):
             raise spec_errors.InvalidInputError(
                 f"table {self.target.id}: Lance refuses a change that {step.description}: "

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from lance_namespace_urllib3_client import models
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.lance_errors import panics_as_errors
 from airflow_provider_lancens.namespace.storage.manifests import staged_name
 from airflow_provider_lancens.namespace.storage.object_store import VERSIONS
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
@@ -60,17 +61,18 @@ class SingleVersionCommit(LeasedCommits):
         """
         from lance import LanceDataset
 
-        LanceDataset.commit(
-            self.target.dataset.location if latest is None else latest,
-            transaction,
-            read_version=transaction.read_version,
-            storage_options=snapshot(self.target.dataset.storage_options),
-            max_retries=0,
-            enable_stable_row_ids=stable_row_ids,
-            namespace_client=self,
-            table_id=list(self.target.id.parts),
-            namespace_client_managed_versioning=True,
-        )
+        with panics_as_errors():
+            LanceDataset.commit(
+                self.target.dataset.location if latest is None else latest,
+                transaction,
+                read_version=transaction.read_version,
+                storage_options=snapshot(self.target.dataset.storage_options),
+                max_retries=0,
+                enable_stable_row_ids=stable_row_ids,
+                namespace_client=self,
+                table_id=list(self.target.id.parts),
+                namespace_client_managed_versioning=True,
+            )
 
     def list_table_versions(self, request: Any) -> models.ListTableVersionsResponse:  # noqa: ARG002 as the driver read it
         """Return `base_version` as the newest."""

@@ -69,7 +69,8 @@ class Upsert(TableChange):
             removed_fragment_ids=matched.removed_fragment_ids,
             updated_fragments=matched.updated_fragments,
             new_fragments=list(self.fragments),
-            update_mode=matched.update_mode,
+            # Without the update mode, by which Lance would count the new fragments as covered by each index
+            # on other columns, or panic where an index can't be told so.
         )
 
 

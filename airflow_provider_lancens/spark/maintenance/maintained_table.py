@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.lance_errors import panics_as_errors
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease
 from airflow_provider_lancens.spark.table.dataset_ref import VersionAuthority
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
@@ -51,7 +52,8 @@ class MaintainedTable:
             ServiceUnavailableError: (17) the storage or the metastore failed; the commit may have been made.
         """
         try:
-            yield
+            with panics_as_errors():
+                yield
         except (OSError, RuntimeError) as error:
             # Lance has an exception class for conflicts, but doesn't raise it everywhere. For an index that
             # wasn't committed it raises a RuntimeError, as for much else.

@@ -9,7 +9,7 @@ import pytest
 from lance_namespace import LanceNamespace
 from lance_namespace.errors import ErrorCode, from_error_code
 
-from airflow_provider_lancens.namespace.lance_errors import namespace_error
+from airflow_provider_lancens.namespace.lance_errors import LancePanicError, namespace_error, specified_error
 
 MESSAGE = "cannot reach the metastore: tried a, b\nof which none responded: src/x.rs"
 
@@ -71,3 +71,25 @@ def test_no_secret_is_shown() -> None:
     error = ValueError("Namespace error: Permission denied: key hunter2 was refused, src/a.rs:1:2")
 
     assert "hunter2" not in str(namespace_error(error, ["hunter2"]))
+
+
+@pytest.mark.parametrize(
+    ("raised", "code"),
+    [
+        (OSError("Append with different schema: missing=[], unexpected=[z]"), 20),
+        (OSError("LanceError(Schema): Duplicate field"), 20),
+        (ValueError("Invalid user input: no such type, /x/lance/rust/a.rs:1:2"), 13),
+        (ValueError("External error: Encountered corrupt file: invalid utf-8 sequence of 1 bytes"), 19),
+        (OSError("LanceError(Arrow): Invalid argument error: offset overflow"), 13),
+        (OSError("LanceError(Arrow): C Data interface error: IOError: slow"), 17),
+        (ValueError("External error: LanceError(IO): Generic S3 error: timeout"), 17),
+        (OSError("Encountered corrupt file: LanceError(IO): Generic S3 error: timeout"), 17),
+        (LancePanicError("not implemented"), 18),
+    ],
+)
+def test_what_no_retry_mends_is_not_taken_for_the_storage(raised: Exception, code: int) -> None:
+    specified = specified_error(raised, "s3://lake/orders")
+
+    assert specified is not None
+    assert int(specified.code) == code
+    assert "/x/lance/rust" not in str(specified)
