@@ -24,7 +24,7 @@ _NAMESPACE_ERROR = re.compile(
     r"Namespace error: (\w[\w ]*?)(?: error)?: (.*?)(?:, \S+\.rs:\d+:\d+)?", re.DOTALL
 )
 _SOURCE_LINE = re.compile(r",? ?(?:/\S*|src/\S*)\.rs:\d+:\d+")
-_OF_STORAGE = re.compile(r"LanceError\(IO\)|\(os error \d+\)|Generic \w+ error|[Cc]ommit conflict")
+_OF_STORAGE = re.compile(r"LanceError\(IO\)|\(os error \d+\)|Generic \w+ error|(?i:commit conflict)")
 _REFUSALS = {
     r"Invalid user input": "INVALID_INPUT",
     r"Not supported": "INVALID_INPUT",
