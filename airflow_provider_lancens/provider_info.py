@@ -237,6 +237,16 @@ _CONFIG = {
     "lancens": {
         "description": "Options of the provider for Lance tables.",
         "options": {
+            "allowed_storage_options": {
+                "description": "Storage options that connections may have although they name a file, a "
+                "command, an authority or a source of credentials, or are unknown to the provider; separated "
+                "by commas. Whoever may edit connections chooses their values, and the worker, the triggerer "
+                "and the API server act on them with their own rights.\n",
+                "version_added": "0.1.0",
+                "type": "string",
+                "example": "azure_federated_token_file, proxy_url",
+                "default": "",
+            },
             "show_sample_rows": {
                 "description": "Whether the Lance page of the UI shows some rows of each table to all users "
                 "who may read assets.\n",

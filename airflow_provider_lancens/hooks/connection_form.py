@@ -25,6 +25,8 @@ _STANDARD_FIELDS = {
     "secret_access_key": "password",
 }
 """The properties that Airflow's standard fields of a connection set."""
+_FIELD_OF = {"storage.aws_endpoint": "storage.endpoint"}
+"""See `storage_options.endpoint_of_s3_alone`."""
 _PROPERTY = re.compile(r"property '([^']+)'")
 
 
@@ -68,6 +70,7 @@ def field_name(conn_type: str, key: str) -> str:
         standard = _STANDARD_FIELDS[key]
         labels = connection_types()[conn_type]["ui-field-behaviour"]["relabeling"]
         return f"field {labels.get(standard, standard.capitalize())}"
+    key = _FIELD_OF.get(key, key)
     fields = extra_fields(conn_type)
     return f"field {fields[key]['label']} (extra {key!r})" if key in fields else f"extra {key!r}"
 
@@ -119,8 +122,11 @@ def extra_properties(connection: Connection, conn_type: str) -> dict[str, str]:
         The namespace's properties as strings; the namespace parses them.
 
     Raises:
-        AirflowFailException: an unknown key, a list or an object, or a relative ``root``.
+        AirflowFailException: an unknown key, a list or an object, a relative ``root``, or a storage option
+            that airflow.cfg doesn't allow.
     """
+    from airflow_provider_lancens.hooks import storage_options
+
     extra = {key: value for key, value in read_extra(connection).items() if value not in (None, "")}
     allowed = extra_fields(conn_type)
     for key, value in extra.items():
@@ -131,7 +137,18 @@ def extra_properties(connection: Connection, conn_type: str) -> dict[str, str]:
             kind = type(value).__name__
             raise _refusal(connection, key, f"is a {kind}; allowed: text, a number, true, false")
     _check_root(connection, extra.get(_ROOT))
-    return {key: _text(value) for key, value in extra.items()}
+    properties = {key: _text(value) for key, value in extra.items()}
+    storage = {
+        key.removeprefix(_STORAGE_PREFIX): properties.pop(key)
+        for key in extra
+        if key.startswith(_STORAGE_PREFIX)
+    }
+    for name in storage:
+        reason = storage_options.refusal(name, storage)
+        if reason is not None:
+            raise _refusal(connection, _STORAGE_PREFIX + name, reason)
+    storage = storage_options.endpoint_of_s3_alone(storage)
+    return {**properties, **{_STORAGE_PREFIX + name: value for name, value in storage.items()}}
 
 
 def read_extra(connection: Connection) -> Mapping[str, Any]:

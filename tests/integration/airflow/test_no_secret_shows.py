@@ -53,6 +53,11 @@ FIELDS = ("host", "login", "password")
 CASES = [*(("lance_hive2", fault) for fault in ON_HIVE), *(("lance_glue", fault) for fault in ON_GLUE)]
 
 
+@pytest.fixture(autouse=True)
+def _allowed_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__LANCENS__ALLOWED_STORAGE_OPTIONS", "proxy_url")
+
+
 @pytest.fixture
 def shown(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
     """All output: messages with all their causes, reprs, and the log at level DEBUG."""
