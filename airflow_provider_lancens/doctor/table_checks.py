@@ -49,6 +49,7 @@ def check_table(hook: LanceHook, table: TableId) -> Iterator[Finding]:
         return
     with table_state(namespace, table) as state:
         yield from _check_fragments(subject, state)
+        yield from _check_indices(subject, state)
         yield from _check_versions(subject, state)
         yield from _check_leases(subject, state)
 
@@ -68,6 +69,20 @@ def _check_fragments(subject: str, state: TableState) -> Iterator[Finding]:
     decision = state.fragmentation(CompactionOptions()).decide(Thresholds(min_small_fragments=20))
     advice = "Compact it, with LanceMaintainTableOperator." if decision.is_due else ""
     yield Finding("warning" if decision.is_due else "ok", subject, decision.reason, advice)
+
+
+def _check_indices(subject: str, state: TableState) -> Iterator[Finding]:
+    from airflow_provider_lancens.spark.table.index_coverage import misses_rows
+
+    for index in state.dataset.describe_indices():
+        if misses_rows(state.dataset, index.segments):
+            yield Finding(
+                "problem",
+                subject,
+                f"queries by index {index.name!r} on {', '.join(index.field_names)} don't find all rows: it "
+                "claims to cover rows that were written after it was built",
+                "Rebuild it, with LanceCreateIndexOperator or LanceMaintainTableOperator.",
+            )
 
 
 def _check_versions(subject: str, state: TableState) -> Iterator[Finding]:

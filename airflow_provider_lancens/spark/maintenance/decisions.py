@@ -59,6 +59,8 @@ class Coverage:
     """Rows that it covers."""
     segments: int = 0
     bytes: int = 0
+    misses_rows: bool = False
+    """Whether queries by the index don't find rows that it claims to cover."""
 
     @property
     def is_of_type(self) -> bool:
@@ -73,6 +75,8 @@ class Coverage:
             return Decision(True, "the index does not exist")
         if not self.is_of_type:
             return Decision(True, f"the index is {self.present}, not {self.spec.index_type}")
+        if self.misses_rows:
+            return Decision(True, "the index doesn't find rows that it claims to cover")
         most = thresholds.max_unindexed_share
         share = _share(max(self.rows - self.indexed, 0), self.rows)
         reason = f"{share:.1%} of {self.rows:,} rows are not indexed{_set('max_unindexed_share', most)}"

@@ -68,6 +68,12 @@ def _is_ordered(arrow: pa.DataType) -> bool:
     return any(is_kind(arrow) for is_kind in (*plain, _is_text, _is_bytes))
 
 
+def _is_hashed(arrow: pa.DataType) -> bool:
+    unfit = (kinds.is_decimal, kinds.is_float16, kinds.is_boolean, kinds.is_duration)
+    others = (*unfit, kinds.is_fixed_size_binary)
+    return _is_ordered(arrow) and not any(is_kind(arrow) for is_kind in others)
+
+
 def _is_text(arrow: pa.DataType) -> bool:
     return bool(kinds.is_string(arrow) or kinds.is_large_string(arrow))
 
@@ -95,6 +101,7 @@ _VECTOR: _Rule = (
     "vectors, which WriteOptions(vector_columns={'embedding': 768}) makes from an array",
 )
 _FITTING: dict[str, _Rule] = {
+    "BLOOMFILTER": (_is_hashed, "whole numbers, floats, doubles, text, bytes, dates, times or timestamps"),
     "LABEL_LIST": (_is_list, "lists"),
     "NGRAM": (_is_text, "text"),
     TEXT_TYPE: (_is_text_or_list_of_it, "text and lists of text"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_lancens.spark.maintenance.index_training import trained_before
 from airflow_provider_lancens.spark.maintenance.maintenance_options import IndexSpec
 from airflow_provider_lancens.spark.maintenance.rewritten_columns import may_have_old_values
+from airflow_provider_lancens.spark.table.index_coverage import misses_rows
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -46,15 +47,18 @@ def plan_extension(
 
     Returns:
         An extension, which covers nothing if the index covers all rows; None if the index must be built
-        anew: its segments have old values of the column, or it is a vector index that is trained with other
-        options or on too few rows.
+        anew: its segments miss rows or have old values of the column, or it is a vector index that is trained
+        with other options or on too few rows.
     """
+    if misses_rows(dataset, present.segments):
+        return None
     covered = {fragment for segment in present.segments for fragment in segment.fragment_ids}
     everything = dataset.get_fragments()
     missing = {fragment.fragment_id for fragment in everything} - covered
     if not missing:
         return Extension([], {})
-    if may_have_old_values(dataset, spec.column, present.segments):
+    uncovered = [fragment for fragment in everything if fragment.fragment_id in missing]
+    if may_have_old_values(dataset, spec, present.segments, uncovered):
         return None
     shared = trained_before(dataset, storage_options, spec, present) if spec.is_vector else spec.options
     if shared is None:

@@ -1,32 +1,56 @@
-"""Whether an index may be extended: not if its segments have values that were rewritten since.
+"""Whether an index may be extended: not if its segments have values that were rewritten since, or miss rows.
 
 Where a column of a fragment is rewritten, Lance takes the fragment out of what the column's indices cover,
 but its old values stay in their segments, also past a compaction. As soon as another segment covers these
-rows, Lance finds them by their old values too. Such an index is built anew.
+rows, Lance finds them by their old values too. With stable row ids the same is true of rows that an update
+moved to another fragment, where they keep their ids. Such an index is built anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_lancens.spark.maintenance.maintenance_options import IndexSpec
 from airflow_provider_lancens.spark.table.history import transactions
+from airflow_provider_lancens.spark.table.index_coverage import versions_of_rows
 
 if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
+    from lance.fragment import LanceFragment
 
 COMPUTED = "lancens.computed"
 """Metadata of columns whose values may be rewritten in place."""
 
 
-def may_have_old_values(dataset: LanceDataset, column: str, segments: Iterable[Any]) -> bool:
-    """Return whether a column may have been rewritten since the oldest segment of an index on it was built.
+_CHECKS_VALUES = frozenset({"BTREE", "NGRAM", "ZONEMAP", "BLOOMFILTER"})
+"""Types of indices by whose old values Lance doesn't find a row that was moved."""
+
+
+def may_have_old_values(
+    dataset: LanceDataset, spec: IndexSpec, segments: Sequence[Any], missing: Iterable[LanceFragment]
+) -> bool:
+    """Return whether segments of an index may have other values of rows that another segment is to cover.
 
     Args:
         dataset: the dataset.
-        column: the indexed column.
-        segments: the segments, as Lance describes them.
+        spec: the index.
+        segments: its segments, as Lance describes them.
+        missing: the fragments that no segment covers.
     """
+    if spec.index_type not in _CHECKS_VALUES and _were_moved(dataset, segments, missing):
+        return True
+    return _is_rewritten(dataset, spec.column, segments)
+
+
+def _were_moved(dataset: LanceDataset, segments: Sequence[Any], missing: Iterable[LanceFragment]) -> bool:
+    """Return whether rows that no segment covers are older than a segment, which then may have them."""
+    newest = max(segment.dataset_version_at_last_update for segment in segments)
+    return any(version <= newest for version in versions_of_rows(dataset, missing))
+
+
+def _is_rewritten(dataset: LanceDataset, column: str, segments: Sequence[Any]) -> bool:
+    """Return whether a column may have been rewritten since the oldest segment of an index was built."""
     ids = frozenset(_ids(dataset.lance_schema.field(column)))
     is_marked = COMPUTED.encode() in (dataset.schema.field(column).metadata or {})
     if not is_marked and not _is_in_own_files(dataset, ids):

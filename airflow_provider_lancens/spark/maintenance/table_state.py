@@ -22,6 +22,7 @@ from airflow_provider_lancens.spark.maintenance.decisions import (
 from airflow_provider_lancens.spark.maintenance.maintained_table import written_version
 from airflow_provider_lancens.spark.maintenance.maintenance_options import CompactionOptions, IndexSpec
 from airflow_provider_lancens.spark.maintenance.maintenance_plan import Thresholds
+from airflow_provider_lancens.spark.table.index_coverage import misses_rows
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class TableState:
         return Coverage(
             *(spec, rows, f"{found.index_type}{elsewhere}", found.num_rows_indexed),
             *(len(found.segments), found.total_size_bytes or 0),
+            misses_rows=misses_rows(self.dataset, found.segments),
         )
 
     def old_versions(self, older_than: timedelta, keep_versions: int) -> OldVersions:

@@ -1,13 +1,17 @@
-"""Which rows an index covers: whether those of an earlier version are all in it."""
+"""Which rows an index covers: whether those of an earlier version are all in it, and whether it has them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.spark.table.history import transactions
 
 if TYPE_CHECKING:
     from lance import LanceDataset
+    from lance.fragment import LanceFragment
+
+_CREATED = "_row_created_at_version"
 
 
 def covers(dataset: LanceDataset, index: str, version: int) -> bool:
@@ -25,6 +29,43 @@ def covers(dataset: LanceDataset, index: str, version: int) -> bool:
     covered = {fragment for segment in found.segments for fragment in segment.fragment_ids}
     missing = {fragment.fragment_id for fragment in dataset.get_fragments()} - covered
     return not missing or missing.isdisjoint(_fragments_of(dataset, version, missing))
+
+
+def misses_rows(dataset: LanceDataset, segments: Iterable[Any]) -> bool:
+    """Return whether a segment of an index claims to cover rows that were created after it was built.
+
+    Queries by the index don't find them. Such segments are left by upserts of versions of this package before
+    its first release, and by other clients that commit an update with Lance's update mode, on tables with
+    stable row ids. Only a new index has the rows: extending, merging and compacting keep them out. Where
+    another client has merged the segments since, this can't be told any more.
+
+    Args:
+        dataset: the dataset.
+        segments: the segments, as Lance describes them.
+    """
+    fragments = {fragment.fragment_id: fragment for fragment in dataset.get_fragments()}
+    for segment in segments:
+        covered = [fragments[one] for one in segment.fragment_ids if one in fragments]
+        built = segment.dataset_version_at_last_update
+        if any(version > built for version in versions_of_rows(dataset, covered)):
+            return True
+    return False
+
+
+def versions_of_rows(dataset: LanceDataset, fragments: Iterable[LanceFragment]) -> Iterator[int]:
+    """Yield the least and the greatest of the versions that created rows, of each part of some fragments.
+
+    They are in the manifest. Without stable row ids nothing is known of them.
+    """
+    chosen = list(fragments)
+    if not chosen or not dataset.has_stable_row_ids:
+        return
+    import pyarrow.compute as pc
+
+    for batch in dataset.scanner(columns=[_CREATED], fragments=chosen).to_batches():
+        if batch.num_rows:
+            found = pc.min_max(batch.column(0))
+            yield from (found["min"].as_py(), found["max"].as_py())
 
 
 def _fragments_of(dataset: LanceDataset, version: int, missing: set[int]) -> set[int]:

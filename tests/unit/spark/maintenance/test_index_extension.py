@@ -1,0 +1,134 @@
+"""An extended index finds what a scan finds, whoever wrote the rows; a wrong one is found and rebuilt."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from lance import LanceOperation
+from lance.fragment import write_fragments
+
+from airflow_provider_lancens.spark.maintenance.decisions import Coverage
+from airflow_provider_lancens.spark.maintenance.index_columns import check_column
+from airflow_provider_lancens.spark.maintenance.index_extension import plan_extension
+from airflow_provider_lancens.spark.maintenance.maintenance_options import IndexSpec
+from airflow_provider_lancens.spark.maintenance.maintenance_plan import Thresholds
+from airflow_provider_lancens.spark.maintenance.table_state import described_index
+from airflow_provider_lancens.spark.table.index_coverage import misses_rows
+from tests.unit.spark.indexed_rows import INDICES, NEW, OLD, column_of, found, rows_of, write_indexed
+
+_TOLD = {"s": "'omega'", "tags": "['omega']", "vector": "[9.0, 9.0]"}
+
+
+def update(dataset: lance.LanceDataset) -> None:
+    dataset.update(_TOLD, where=f"id < {NEW}")
+
+
+def merge(dataset: lance.LanceDataset) -> None:
+    dataset.merge_insert("id").when_matched_update_all().execute(rows_of(range(NEW), "omega", 9))
+
+
+def update_and_compact(dataset: lance.LanceDataset) -> None:
+    update(dataset)
+    dataset.optimize.compact_files()
+
+
+def claim(dataset: lance.LanceDataset) -> None:
+    """Upsert with Lance's update mode, by which the new fragments count as covered by other indices."""
+    new = rows_of(range(NEW), "omega", 9)
+    matched: Any = dataset.merge_insert("id").when_matched_delete().execute_uncommitted(new.select(["id"]))
+    operation = LanceOperation.Update(
+        removed_fragment_ids=matched[0].operation.removed_fragment_ids,
+        updated_fragments=matched[0].operation.updated_fragments,
+        new_fragments=write_fragments(new, dataset, mode="append"),
+        update_mode=matched[0].operation.update_mode,
+    )
+    lance.LanceDataset.commit(dataset, operation, read_version=dataset.version)
+
+
+def extend(location: str, spec: IndexSpec) -> bool:
+    """Extend an index, or rebuild it, as `build_index` does on executors; return whether it was extended."""
+    dataset = lance.dataset(location)
+    present = described_index(dataset, spec.name)
+    plan = plan_extension(dataset, {}, spec, present, len(present.segments))
+    fragments = dataset.get_fragments() if plan is None else plan.fragments
+    if fragments:
+        ids = [fragment.fragment_id for fragment in fragments]
+        shared = dict(spec.options if plan is None else plan.shared)
+        segment = dataset.create_index_uncommitted(
+            spec.column, spec.index_type, name=spec.name, replace=True, fragment_ids=ids, **shared
+        )
+        dataset.commit_existing_index_segments(spec.name, spec.column, [segment])
+    return plan is not None
+
+
+@pytest.mark.parametrize("write", [update, merge, update_and_compact])
+@pytest.mark.parametrize("stable_row_ids", [False, True])
+@pytest.mark.parametrize("index_type", [one for one in INDICES if not one.startswith("IVF")])
+def test_an_extended_index_does_not_find_old_values(
+    tmp_path: Path, index_type: str, stable_row_ids: bool, write: Callable[[lance.LanceDataset], None]
+) -> None:
+    location = str(tmp_path / "t.lance")
+    write_indexed(location, index_type, stable_row_ids=stable_row_ids)
+    write(lance.dataset(location))
+
+    extend(location, IndexSpec(column_of(index_type), index_type, "", INDICES[index_type]))
+
+    dataset = lance.dataset(location)
+    assert found(dataset, index_type, "omega", 9) == list(range(NEW))
+    assert found(dataset, index_type, "alpha", 0) == list(range(NEW, OLD))
+
+
+def test_an_index_of_appended_rows_alone_is_extended(tmp_path: Path) -> None:
+    location = str(tmp_path / "t.lance")
+    write_indexed(location, "BITMAP", stable_row_ids=True)
+    lance.write_dataset(rows_of(range(OLD, OLD + 5), "omega", 9), location, mode="append")
+
+    assert extend(location, IndexSpec("s", "BITMAP"))
+    assert found(lance.dataset(location), "BITMAP", "omega", 9) == list(range(OLD, OLD + 5))
+
+
+@pytest.mark.parametrize("index_type", ["INVERTED", "NGRAM", "IVF_FLAT"])
+def test_an_index_that_claims_rows_it_has_not_seen_is_found_and_rebuilt(
+    tmp_path: Path, index_type: str
+) -> None:
+    location, column = str(tmp_path / "t.lance"), column_of(index_type)
+    spec = IndexSpec(column, index_type, "", INDICES[index_type])
+    write_indexed(location, index_type, stable_row_ids=True)
+    before = lance.dataset(location)
+    assert not misses_rows(before, described_index(before, spec.name).segments)
+
+    claim(before)
+    lance.dataset(location).optimize.compact_files()
+    wrong = lance.dataset(location)
+    assert found(wrong, index_type, "omega", 9) == []
+    assert misses_rows(wrong, described_index(wrong, spec.name).segments)
+
+    assert plan_extension(wrong, {}, spec, described_index(wrong, spec.name), 2) is None
+    if not spec.is_vector:
+        assert not extend(location, spec)
+        mended = lance.dataset(location)
+        assert found(mended, index_type, "omega", 9) == list(range(NEW))
+        assert not misses_rows(mended, described_index(mended, spec.name).segments)
+
+
+def test_an_index_that_misses_rows_is_due_whatever_the_thresholds() -> None:
+    coverage = Coverage(IndexSpec("s", "BITMAP"), 100, "BITMAP", 100, 1, misses_rows=True)
+
+    assert coverage.decide(Thresholds()).is_due
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.decimal128(5, 2), pa.float16(), pa.bool_(), pa.duration("us"), pa.binary(4)]
+)
+def test_a_bloom_filter_of_a_type_that_lance_cannot_hash_is_refused_before_any_work(
+    kind: pa.DataType,
+) -> None:
+    from lance_namespace.errors import InvalidInputError
+
+    schema = pa.schema([("v", kind)])
+    check_column("t", IndexSpec("v", "BTREE"), schema)
+    with pytest.raises(InvalidInputError, match=r"index_type 'BLOOMFILTER' requires whole numbers"):
+        check_column("t", IndexSpec("v", "BLOOMFILTER"), schema)
