@@ -67,7 +67,17 @@ class Bucket:
             at = self._behind(found[-1], delimiter)
         return found, False
 
+    def page_in_no_order(self, prefix: str, delimiter: str, after: str, limit: int) -> tuple[list[str], bool]:
+        """Return what `page` does, in the order of a directory bucket: any, but always the same."""
+        found = sorted(self.page(prefix, delimiter, "", len(self.keys))[0], key=_digest)
+        start = bisect_right(found, _digest(after), key=_digest) if after else 0
+        return found[start : start + limit], len(found) > start + limit
+
     def _behind(self, item: str, delimiter: str) -> int:
         if delimiter and item.endswith(delimiter):
             return bisect_left(self.keys, item[:-1] + _JUST_ABOVE_SLASH)
         return bisect_right(self.keys, item)
+
+
+def _digest(item: str) -> str:
+    return hashlib.md5(item.encode(), usedforsecurity=False).hexdigest()

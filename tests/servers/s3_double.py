@@ -4,7 +4,7 @@ moto scans a bucket at each listing, so a table of 100,000 versions would seem s
 are. This one keeps the keys sorted. It has what Lance and obstore ask of S3: objects with ranges and
 conditions, uploads in parts, listings in pages with delimiters, copies, deletion of up to a thousand objects
 by one request. It checks no signatures, and refuses what it doesn't have with NotImplemented. A test may give
-it latency, bandwidth, faults of single requests, and credentials that expire.
+it latency, bandwidth, faults of single requests, credentials that expire, and the behavior of lesser stores.
 """
 
 import contextlib
@@ -38,6 +38,12 @@ class S3Double:
         """Called with each request before it takes effect: a test may let it wait, or lose it by an error."""
         self.fault: Callable[[Request], Fault | None] = lambda request: None
         """Called with each request when its headers have arrived."""
+        self.lists_in_order = True
+        """False for the order of a directory bucket: any."""
+        self.checks_conditions = True
+        """False for a store that ignores If-None-Match."""
+        self.may_delete = True
+        """False without s3:DeleteObject: a bulk deletion then succeeds, with an error for each object."""
         self.credentials: TemporaryCredentials | None = None
         """The only ones that are accepted; None accepts any."""
         self.lock = threading.Lock()

@@ -160,6 +160,8 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.OK, b"", {"ETag": stored.e_tag})
 
     def _delete(self) -> None:
+        if not self.s3.may_delete:
+            raise RefusedError(HTTPStatus.FORBIDDEN, "AccessDenied")
         with self.s3.lock:
             self.s3.bucket.remove(self._key)
         self._answer(HTTPStatus.NO_CONTENT, b"", {})
@@ -168,6 +170,11 @@ class Handler(BaseHTTPRequestHandler):
         keys = self._keys_to_delete()
         if len(keys) > PAGE:
             raise RefusedError(HTTPStatus.BAD_REQUEST, "MalformedXML")
+        if not self.s3.may_delete:
+            denied = "<Code>AccessDenied</Code><Message>Access Denied</Message>"
+            errors = "".join(f"<Error><Key>{escape(one)}</Key>{denied}</Error>" for one in keys)
+            self._answer(HTTPStatus.OK, f"<DeleteResult>{errors}</DeleteResult>".encode(), {})
+            return
         with self.s3.lock:
             self.s3.bucket.remove(*keys)
         gone = "".join(f"<Deleted><Key>{escape(one)}</Key></Deleted>" for one in keys)
@@ -212,8 +219,10 @@ class Handler(BaseHTTPRequestHandler):
         prefix, delimiter = self._query.get("prefix", ""), self._query.get("delimiter", "")
         after = self._query.get("continuation-token", self._query.get("start-after", ""))
         limit = min(PAGE, int(self._query.get("max-keys", PAGE)))
+        bucket = self.s3.bucket
+        page = bucket.page if self.s3.lists_in_order else bucket.page_in_no_order
         with self.s3.lock:
-            found, more = self.s3.bucket.page(prefix, delimiter, after, limit)
+            found, more = page(prefix, delimiter, after, limit)
             entries = [self._entry(item) for item in found]
         token = f"<NextContinuationToken>{escape(found[-1])}</NextContinuationToken>" if more else ""
         text = f"<IsTruncated>{str(more).lower()}</IsTruncated><KeyCount>{len(found)}</KeyCount>{token}"
@@ -236,6 +245,8 @@ class Handler(BaseHTTPRequestHandler):
         return stored
 
     def _check_condition(self, known: Stored | None) -> None:
+        if not self.s3.checks_conditions:
+            return
         expected = self.headers.get("if-match")
         if (self.headers.get("if-none-match") == "*" and known is not None) or (
             expected is not None and (known is None or known.e_tag != expected)

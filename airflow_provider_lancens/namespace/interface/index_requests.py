@@ -12,6 +12,7 @@ from airflow_provider_lancens.namespace.interface.open_dataset import (
     check_columns,
     last_transaction,
     opened,
+    opened_to_commit,
 )
 from airflow_provider_lancens.namespace.paging import page_of
 from airflow_provider_lancens.namespace.requests import as_model
@@ -62,7 +63,7 @@ class IndexRequests(NamespaceCore):
             raise InvalidInputError(
                 f"index_type: expected one of {', '.join(allowed)}, got {model.index_type!r}"
             )
-        with opened(self, model) as dataset:
+        with opened_to_commit(self, model) as dataset:
             check_columns(dataset, [model.column], model.id)
             name = model.name or f"{model.column}_idx"
             if any(index.name == name for index in dataset.describe_indices()):
@@ -112,7 +113,7 @@ class IndexRequests(NamespaceCore):
             LanceNamespaceError: see `opened`.
         """
         model = as_model(models.DropTableIndexRequest, request)
-        with opened(self, model) as dataset:
+        with opened_to_commit(self, model) as dataset:
             _check_index(dataset, model)
             dataset.drop_index(str(model.index_name))
             return models.DropTableIndexResponse(transaction_id=last_transaction(dataset))

@@ -24,6 +24,8 @@ from airflow_provider_lancens.namespace.interface.core import AnyRequest, Namesp
 from airflow_provider_lancens.namespace.lance_errors import panics_as_errors, specified_error
 from airflow_provider_lancens.namespace.metastore_protocol import Table
 from airflow_provider_lancens.namespace.requests import table_id
+from airflow_provider_lancens.namespace.storage.conditional_writes import require_conditional_writes
+from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 from airflow_provider_lancens.redaction import redact, secret_values, shareable_cause
 
 if TYPE_CHECKING:
@@ -110,6 +112,15 @@ class TableData:
             "namespace_client_managed_versioning": True,
         }
 
+    def check_commits(self) -> None:
+        """Check that the storage refuses one of two commits of a version, if it is what decides between them.
+
+        Raises:
+            UnsupportedOperationError: (0) it doesn't.
+        """
+        if not table_properties.is_managed(self.table):
+            require_conditional_writes(TableFiles(self.location, self.options))
+
     @contextmanager
     def specified_errors(self) -> Iterator[None]:
         """Convert Lance's errors in the block to the specification's, without secrets.
@@ -156,7 +167,26 @@ def opened(namespace: NamespaceCore, model: AnyRequest) -> Iterator[LanceDataset
         ServiceUnavailableError: (17) the storage or the metastore didn't answer.
         TableBranchNotFoundError: (22) there is no such branch.
     """
+    with _opened(TableData.of(namespace, model.id), model) as dataset:
+        yield dataset
+
+
+@contextmanager
+def opened_to_commit(namespace: NamespaceCore, model: AnyRequest) -> Iterator[LanceDataset]:
+    """Open the dataset as `opened` does, to commit to it.
+
+    Raises:
+        UnsupportedOperationError: (0) no commit to this storage is safe.
+        LanceNamespaceError: as `opened`.
+    """
     data = TableData.of(namespace, model.id)
+    data.check_commits()
+    with _opened(data, model) as dataset:
+        yield dataset
+
+
+@contextmanager
+def _opened(data: TableData, model: AnyRequest) -> Iterator[LanceDataset]:
     with data.specified_errors():
         yield data.open(getattr(model, "version", None), getattr(model, "branch", None))
 

@@ -18,7 +18,11 @@ from lance_namespace_urllib3_client import models
 
 from airflow_provider_lancens.namespace.interface import redacted_responses
 from airflow_provider_lancens.namespace.interface.core import AnyRequest, NamespaceCore
-from airflow_provider_lancens.namespace.interface.open_dataset import TableData, opened
+from airflow_provider_lancens.namespace.interface.open_dataset import (
+    TableData,
+    opened,
+    opened_to_commit,
+)
 from airflow_provider_lancens.namespace.requests import as_model, choice, refuse, table_id
 
 if TYPE_CHECKING:
@@ -72,6 +76,7 @@ class RowRequests(NamespaceCore):
     def _create(self, data: TableData, rows: pa.RecordBatchReader, mode: str) -> LanceDataset | None:
         import lance
 
+        data.check_commits()
         try:
             existing = data.open()
         except TableVersionNotFoundError:
@@ -109,6 +114,7 @@ class RowRequests(NamespaceCore):
         mode = choice(model.mode, (_APPEND, _OVERWRITE), _APPEND, "mode")
         rows = CountedRows(read_rows(request_data))
         data = TableData.of(self, model.id)
+        data.check_commits()
         with data.specified_errors():
             target: dict[str, Any] = destination(data)
             if model.branch:
@@ -132,7 +138,7 @@ class RowRequests(NamespaceCore):
         if not model.on:
             raise InvalidInputError("on: expected key columns, got none")
         rows = read_rows(request_data)
-        with opened(self, model) as dataset:
+        with opened_to_commit(self, model) as dataset:
             counts = _merge_of(dataset, model).execute(rows)
             return models.MergeInsertIntoTableResponse(
                 num_updated_rows=counts["num_updated_rows"],
@@ -149,7 +155,7 @@ class RowRequests(NamespaceCore):
         """
         model = as_model(models.UpdateTableRequest, request)
         refuse(model, {"properties": _NO_PROPERTIES})
-        with opened(self, model) as dataset:
+        with opened_to_commit(self, model) as dataset:
             changed = dataset.update(dict(model.updates), model.predicate)
             return models.UpdateTableResponse(
                 updated_rows=changed["num_rows_updated"], version=dataset.version
@@ -162,7 +168,7 @@ class RowRequests(NamespaceCore):
             LanceNamespaceError: see `opened`.
         """
         model = as_model(models.DeleteFromTableRequest, request)
-        with opened(self, model) as dataset:
+        with opened_to_commit(self, model) as dataset:
             dataset.delete(model.predicate)
             return models.DeleteFromTableResponse(version=dataset.version)
 

@@ -13,7 +13,7 @@ from airflow_provider_lancens.namespace.interface.open_dataset import (
     TableData,
     check_columns,
     last_transaction,
-    opened,
+    opened_to_commit,
 )
 from airflow_provider_lancens.namespace.operations.catalog_columns import describe_columns
 from airflow_provider_lancens.namespace.requests import as_model, refuse
@@ -33,14 +33,14 @@ class SchemaRequests(NamespaceCore):
 
         Raises:
             UnsupportedOperationError: (0) a column is virtual, or computed by a function.
-            LanceNamespaceError: see `opened`.
+            LanceNamespaceError: see `opened_to_commit`.
         """
         model = as_model(models.AlterTableAddColumnsRequest, request)
         for entry in model.new_columns:
             refuse(entry, {"computed": _NOT_STORED, "virtual_column": _NOT_STORED})
             if not entry.expression:
                 raise InvalidInputError(f"new_columns: {entry.name}: expected an expression, got none")
-        with opened(self, model) as dataset:
+        with opened_to_commit(self, model) as dataset:
             dataset.add_columns({entry.name: str(entry.expression) for entry in model.new_columns})
             return models.AlterTableAddColumnsResponse(version=dataset.version)
 
@@ -50,12 +50,12 @@ class SchemaRequests(NamespaceCore):
         Raises:
             UnsupportedOperationError: (0) a column is virtual.
             TableColumnNotFoundError: (12) a column doesn't exist.
-            LanceNamespaceError: see `opened`.
+            LanceNamespaceError: see `opened_to_commit`.
         """
         model = as_model(models.AlterTableAlterColumnsRequest, request)
         for entry in model.alterations:
             refuse(entry, {"virtual_column": _NOT_STORED})
-        with opened(self, model) as dataset:
+        with opened_to_commit(self, model) as dataset:
             check_columns(dataset, [entry.path for entry in model.alterations], model.id)
             alterations: list[Any] = [_alteration(entry) for entry in model.alterations]
             dataset.alter_columns(*alterations)
@@ -66,10 +66,10 @@ class SchemaRequests(NamespaceCore):
 
         Raises:
             TableColumnNotFoundError: (12) a column doesn't exist.
-            LanceNamespaceError: see `opened`.
+            LanceNamespaceError: see `opened_to_commit`.
         """
         model = as_model(models.AlterTableDropColumnsRequest, request)
-        with opened(self, model) as dataset:
+        with opened_to_commit(self, model) as dataset:
             check_columns(dataset, model.columns, model.id)
             dataset.drop_columns(model.columns)
             return models.AlterTableDropColumnsResponse(version=dataset.version)
@@ -78,10 +78,10 @@ class SchemaRequests(NamespaceCore):
         """Set entries of a table's schema metadata; others are kept.
 
         Raises:
-            LanceNamespaceError: see `opened`.
+            LanceNamespaceError: see `opened_to_commit`.
         """
         model = as_model(models.UpdateTableSchemaMetadataRequest, request)
-        with opened(self, model) as dataset:
+        with opened_to_commit(self, model) as dataset:
             metadata: Any = dataset.update_schema_metadata(dict(model.metadata or {}))
             return models.UpdateTableSchemaMetadataResponse(
                 metadata=metadata, transaction_id=last_transaction(dataset)
@@ -92,13 +92,13 @@ class SchemaRequests(NamespaceCore):
 
         Raises:
             TableColumnNotFoundError: (12) a column doesn't exist.
-            LanceNamespaceError: see `opened`.
+            LanceNamespaceError: see `opened_to_commit`.
         """
         model = as_model(models.UpdateFieldMetadataRequest, request)
         if len({bool(entry.replace) for entry in model.updates}) > 1:
             raise InvalidInputError(f"updates: replace: {_ONE_COMMIT}")
         paths = [entry.path for entry in model.updates]
-        with opened(self, model) as dataset:
+        with opened_to_commit(self, model) as dataset:
             check_columns(dataset, paths, model.id)
             updates = {entry.path: dict(entry.metadata) for entry in model.updates}
             dataset.update_field_metadata(updates, replace=any(entry.replace for entry in model.updates))
@@ -109,10 +109,11 @@ class SchemaRequests(NamespaceCore):
         """Make an older version the newest again, by a new commit.
 
         Raises:
-            LanceNamespaceError: see `opened`.
+            LanceNamespaceError: see `opened_to_commit`.
         """
         model = as_model(models.RestoreTableRequest, request)
         data = TableData.of(self, model.id)
+        data.check_commits()
         with data.specified_errors():
             dataset = data.open(model.version, model.branch)
             dataset.restore()  # type: ignore[no-untyped-call]
@@ -133,7 +134,7 @@ class SchemaRequests(NamespaceCore):
 
         Raises:
             InvalidInputError: (13) two names differ only in case, which a metastore can't describe.
-            LanceNamespaceError: see `opened`.
+            LanceNamespaceError: see `opened_to_commit`.
         """
         data = TableData.of(self, table)
         with data.specified_errors():

@@ -8,7 +8,6 @@ Lance's clean-up nor a direct writer touches it, then committed, then given its 
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
@@ -25,8 +24,6 @@ from airflow_provider_lancens.namespace.storage.object_store import (
     manifest_names,
     version_of,
 )
-
-log = logging.getLogger(__name__)
 
 V1_SCHEME, V2_SCHEME = "V1", "V2"
 _LONGEST_RECORD = 400
@@ -116,6 +113,8 @@ class Publication:
 
         Raises:
             InvalidInputError: (13) it doesn't exist.
+            InvalidTableStateError: (19) another manifest is recorded in its place.
+            ServiceUnavailableError: (17) the storage didn't record it.
         """
         self.content = manifests.read(self.commit.staged_path)
         if self.content is None:
@@ -123,7 +122,11 @@ class Publication:
                 f"manifest_path: {self.commit.staged_path} does not exist at "
                 f"{manifests.location}; stage it there"
             )
-        manifests.create(self.commit.recorded_path, self.content)
+        if not manifests.create(self.commit.recorded_path, self.content):
+            raise spec_errors.InvalidTableStateError(
+                f"{manifests.location}: {self.commit.recorded_path} has another content than the staged "
+                f"{self.commit.staged_path}, though only its writer may make it; nothing was committed"
+            )
 
     def finish(self, manifests: Manifests) -> Manifest | None:
         """Give the recorded manifest its final name, after its commit.
@@ -144,12 +147,12 @@ class Publication:
                 f"{self.commit.final_path}; compare and repair"
             )
         mark_before = HighWaterMark(manifests).raise_to(self.commit.version, content)
-        _remove(manifests, self.commit.recorded_path, self.commit.staged_path, mark_before)
+        manifests.remove_outdated(self.commit.recorded_path, self.commit.staged_path, mark_before)
         return manifests.at(self.commit.final_path, self.commit.version, len(content))
 
     def withdraw(self, manifests: Manifests) -> None:
         """Remove the recorded manifest of a refused commit; Lance removes the staged one."""
-        _remove(manifests, self.commit.recorded_path)
+        manifests.remove_outdated(self.commit.recorded_path)
 
     def was_finished(self, manifests: Manifests) -> bool:
         """Whether the manifest under the final name is the one recorded here."""
@@ -164,7 +167,7 @@ def publish(manifests: Manifests, commit: CommitRecord) -> Manifest:
         TableVersionNotFoundError: (11) the staged file is gone, and so is the version.
     """
     made = create_version(manifests, commit, lambda: None)
-    manifests.remove(commit.staged_path)
+    manifests.remove_outdated(commit.staged_path)
     return made
 
 
@@ -198,15 +201,3 @@ def create_version(
             f"{manifests.location}: version {commit.version} already exists"
         )
     return manifests.at(commit.final_path, commit.version, len(content))
-
-
-def _remove(manifests: Manifests, *paths: str) -> None:
-    try:
-        manifests.remove(*paths)
-    except spec_errors.LanceNamespaceError as error:  # harmless leftovers: no reader takes them for a version
-        log.warning(
-            "%s: could not remove %s, which are left behind: %s",
-            manifests.location,
-            ", ".join(paths),
-            error,
-        )

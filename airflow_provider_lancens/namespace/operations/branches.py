@@ -17,6 +17,7 @@ from airflow_provider_lancens.namespace.locations import join
 from airflow_provider_lancens.namespace.managed.publication import CommitRecord, publish
 from airflow_provider_lancens.namespace.metastore_protocol import Table
 from airflow_provider_lancens.namespace.operations.table_operations import TableOperations
+from airflow_provider_lancens.namespace.storage.conditional_writes import require_conditional_writes
 from airflow_provider_lancens.namespace.storage.manifests import Manifest, Manifests
 from airflow_provider_lancens.namespace.storage.object_store import BRANCHES
 
@@ -39,10 +40,13 @@ class BranchOperations:
             InvalidInputError: (13) the storage is the table's version authority, so no commit needs a
                 namespace.
             TableVersionNotFoundError: (11) the staged manifest is gone.
+            UnsupportedOperationError: (0) the storage overwrites files that exist.
         """
         catalog_table = self.tables.get(table)
         table_properties.check_managed(catalog_table)
-        return publish(self._manifests(catalog_table, branch), commit)
+        manifests = self._manifests(catalog_table, branch)
+        require_conditional_writes(manifests)  # the storage decides between two commits to a branch
+        return publish(manifests, commit)
 
     def describe(self, table: TableId, branch: str, version: int) -> Manifest:
         """Return one version of a branch.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import unquote
@@ -113,6 +114,22 @@ def links_in(folder: Path, root: Path) -> frozenset[str] | None:
     with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
         return frozenset(entry.name for entry in entries if entry.is_symlink())
     return frozenset()
+
+
+def has_hard_links(folder: str) -> bool:
+    """Return whether the file system of a folder has hard links; True if that can't be found out."""
+    existing = next(path for path in (Path(folder), *Path(folder).parents) if path.is_dir())
+    try:
+        with tempfile.NamedTemporaryFile(dir=existing, prefix=".links-") as file:
+            link = f"{file.name}-2"
+            try:
+                os.link(file.name, link)
+            except OSError:
+                return False
+            Path(link).unlink()
+    except OSError:
+        return True
+    return True
 
 
 def walk_entries(folder: Path) -> Iterator[os.DirEntry[str]]:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from urllib.parse import urlsplit
 
 import obstore
 from obstore import exceptions
@@ -22,13 +25,16 @@ from airflow_provider_lancens.namespace.storage import local_folder
 from airflow_provider_lancens.namespace.storage.storage_errors import (
     invalid_option,
     invalid_url,
+    is_refused_bulk_delete,
     storage_error,
 )
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
-from airflow_provider_lancens.redaction import secret_values
+from airflow_provider_lancens.redaction import redact, secret_values
 
-if TYPE_CHECKING:
-    from obstore import ObjectMeta
+log = logging.getLogger(__name__)
+
+StoreId = tuple[str, str]
+"""A bucket with its scheme, and the endpoint that is given for it."""
 
 VERSIONS = "_versions"
 BRANCHES = "tree"
@@ -60,6 +66,14 @@ _CLIENT_PREFIXES = ("aws_", "azure_", "google_")
 _TIMEOUTS = {"connect_timeout": timedelta(seconds=10), "timeout": timedelta(seconds=30)}
 _from_url: Callable[..., ObjectStore] = from_url  # its overloads require the kind of store to be known
 _RETRIES = {"max_retries": 3, "retry_timeout": timedelta(seconds=60)}
+_DIRECTORY_BUCKET = "--x-s3"
+"""How the name of each directory bucket of S3 ends; no other bucket's does."""
+_EXPRESS, _SINGLE_DELETES = "s3_express", "disable_bulk_delete"
+_ENDPOINTS = ("endpoint", "endpoint_url", "endpoint_url_s3")
+_AWS = "aws_"
+_MISSING = (exceptions.NotFoundError, FileNotFoundError)
+_without_bulk_deletes: set[StoreId] = set()
+"""The stores that have refused to delete several objects by one request, for this process."""
 
 
 def latest_version(location: str, storage_options: Mapping[str, str]) -> int | None:
@@ -86,7 +100,8 @@ def latest_version(location: str, storage_options: Mapping[str, str]) -> int | N
 def newest_manifest(location: str, storage_options: Mapping[str, str]) -> str | None:
     """Return the path of the newest version's manifest, relative to the location; None if there is none.
 
-    It costs one listing request, of the newest thousand names where the dataset has V2 names.
+    It costs one listing request, of the newest thousand names where the dataset has V2 names and the store
+    lists by name; a store that lists in another order is asked for all of them.
 
     Args:
         location: the table's root.
@@ -101,14 +116,15 @@ def newest_manifest(location: str, storage_options: Mapping[str, str]) -> str | 
     with storage_errors(location, storage_options):
         if isinstance(store, LocalStore):
             return _newest_of(local_folder.names_in(Path(normalize(location), VERSIONS)))
-        return _newest_listed(store)
+        return _newest_listed(store, lists_by_name=not is_directory_bucket(location))
 
 
-def _newest_listed(store: ObjectStore) -> str | None:
+def _newest_listed(store: ObjectStore, *, lists_by_name: bool) -> str | None:
     newest: str | None = None
     for page in obstore.list(store, prefix=VERSIONS, chunk_size=_PAGE):
-        newest = _newest_of([entry["path"].rpartition("/")[2] for entry in page], newest)
-        if newest and _lists_newest_first(page):
+        names = [entry["path"].rpartition("/")[2] for entry in page]
+        newest = _newest_of(names, newest)
+        if newest and lists_by_name and _is_newest_first(names):
             break
     return newest
 
@@ -176,6 +192,8 @@ def open_store(location: str, storage_options: Mapping[str, str]) -> ObjectStore
         return LocalStore(path, automatic_cleanup=True) if path.is_dir() else None
     url, storage_options = normalize(location), snapshot(storage_options)
     client, config = _split_options(url.partition("://")[0], storage_options)
+    if is_s3(location):
+        config = _default_options(location, storage_options) | config
     try:
         return _remote_store(url, frozenset(config.items()), frozenset({**_TIMEOUTS, **client}.items()))
     except (exceptions.BaseError, ValueError) as error:
@@ -184,6 +202,60 @@ def open_store(location: str, storage_options: Mapping[str, str]) -> ObjectStore
             if expected := _allowed_value(url, key, value):
                 raise invalid_option(location, key, expected) from None
         raise invalid_url(error, location, secret_values(storage_options)) from None
+
+
+def delete_objects(location: str, storage_options: Mapping[str, str], paths: Collection[str]) -> None:
+    """Delete objects, on S3 a thousand by one request if the store supports that; missing ones may be named.
+
+    A store that refuses these requests is remembered, and then asked to delete each object by itself.
+
+    Args:
+        location: the table's root, which is not local.
+        storage_options: Lance's storage options for it.
+        paths: the objects, relative to the location.
+
+    Raises:
+        LanceNamespaceError: (15, 16, 17) as `latest_version`.
+    """
+    store = open_store(location, storage_options)
+    with storage_errors(location, storage_options):
+        try:
+            _delete(store, paths)
+        except (exceptions.BaseError, *_MISSING) as error:
+            if not is_refused_bulk_delete(error):
+                raise
+            single = {f"{_AWS}{_SINGLE_DELETES}": "true"}
+            _delete(open_store(location, {**snapshot(storage_options), **single}), paths)
+            _without_bulk_deletes.add(store_id(location, storage_options))
+            log.info("storage at %s refuses bulk deletes: objects are deleted one by one", redact(location))
+
+
+def _delete(store: Any, paths: Collection[str]) -> None:
+    try:
+        obstore.delete(store, list(paths))
+    except _MISSING as error:
+        if is_refused_bulk_delete(error):
+            raise
+        for path in paths:  # the first that is missing ended the request, and may have left the others
+            with contextlib.suppress(*_MISSING):
+                obstore.delete(store, path)
+
+
+def store_id(location: str, storage_options: Mapping[str, str]) -> StoreId:
+    """Return what identifies the store of a location, in whose behavior no two of its locations differ."""
+    split = urlsplit(normalize(location))
+    given = (storage_options.get(f"{prefix}{key}") for key in _ENDPOINTS for prefix in (_AWS, ""))
+    return f"{split.scheme}://{split.netloc}", next((value for value in given if value), "")
+
+
+def is_s3(location: str) -> bool:
+    """Whether a location is in S3, or in a store of others with its interface."""
+    return normalize(location).startswith("s3://")
+
+
+def is_directory_bucket(location: str) -> bool:
+    """Whether a location is in a directory bucket of S3, which lists its objects in no order."""
+    return is_s3(location) and urlsplit(normalize(location)).netloc.endswith(_DIRECTORY_BUCKET)
 
 
 @contextlib.contextmanager
@@ -213,6 +285,19 @@ def storage_errors(
         raise storage_error(error, location, secret_values(storage_options or {})) from None
 
 
+def _default_options(location: str, storage_options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options for S3 that its location implies, as Lance does, or that are known of the store."""
+    implied = {
+        _EXPRESS: is_directory_bucket(location),
+        _SINGLE_DELETES: store_id(location, storage_options) in _without_bulk_deletes,
+    }
+    return {
+        key: "true"
+        for key, applies in implied.items()
+        if applies and not {key, f"{_AWS}{key}"} & storage_options.keys()
+    }
+
+
 def _split_options(scheme: str, options: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
     """Split Lance's options into those of the HTTP client and those of the store."""
     client: dict[str, Any] = {}
@@ -239,10 +324,9 @@ def _allowed_value(url: str, key: str, value: str) -> str | None:
     return None
 
 
-def _lists_newest_first(page: Sequence[ObjectMeta]) -> bool:
-    # Object stores list by name, and V2 names count down.
-    name = page[0]["path"].rpartition("/")[2]
-    return len(name) == _V2_LENGTH
+def _is_newest_first(names: Sequence[str]) -> bool:
+    # Object stores list by name, and V2 names count down. Those that encrypt names list in another order.
+    return len(names[0]) == _V2_LENGTH and all(a <= b for a, b in itertools.pairwise(names))
 
 
 @functools.lru_cache(maxsize=64)

@@ -12,7 +12,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import obstore
 
@@ -20,9 +20,6 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import is_local, normalize
 from airflow_provider_lancens.namespace.storage import local_folder, object_store
 from airflow_provider_lancens.namespace.storage.object_store import BRANCHES, RECORDED, VERSIONS, version_of
-
-if TYPE_CHECKING:
-    from obstore.store import ObjectStore
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +113,7 @@ def _remove_remote(location: str, storage_options: Mapping[str, str]) -> int:
     store = object_store.open_store(location, storage_options)
     if store is None or object_store.latest_version(location, storage_options) is None:
         return 0
-    removed = _remove_all(lambda folder, is_own: _remove_objects(store, folder, is_own))
+    removed = _remove_all(lambda folder, is_own: _remove_objects(location, storage_options, folder, is_own))
     left = obstore.list_with_delimiter(store)
     _log_left(location, sorted([*left["common_prefixes"], *(entry["path"] for entry in left["objects"])]))
     return removed
@@ -127,12 +124,15 @@ def _remove_all(remove_below: _RemoveBelow) -> int:
     return removed + remove_below(VERSIONS, _is_own)
 
 
-def _remove_objects(store: ObjectStore, folder: str, is_own: Callable[[str], bool]) -> int:
+def _remove_objects(
+    location: str, storage_options: Mapping[str, str], folder: str, is_own: Callable[[str], bool]
+) -> int:
+    store: Any = object_store.open_store(location, storage_options)
     removed = 0
     for page in obstore.list(store, prefix=folder, chunk_size=_PAGE):
         paths = [entry["path"] for entry in page if is_own(entry["path"])]
         if paths:
-            obstore.delete(store, paths)
+            object_store.delete_objects(location, storage_options, paths)
         removed += len(paths)
     return removed
 

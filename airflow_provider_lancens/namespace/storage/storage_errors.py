@@ -12,19 +12,42 @@ import re
 from collections.abc import Collection
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.locations import is_local, normalize
+from airflow_provider_lancens.namespace.storage import local_folder
 from airflow_provider_lancens.redaction import redact
 
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _DENIED = frozenset({errno.EACCES, errno.EPERM})
+_NO_LINK = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+"""What file systems without hard links answer to the request for one."""
 _DENIED_KINDS = ("PermissionDeniedError", "PermissionError")
-_DENIED_WORDS = "lacked the necessary privileges"
 _UNAUTHENTICATED_KINDS = ("UnauthenticatedError",)
-_UNAUTHENTICATED_WORDS = "lacked valid authentication credentials"
+# The library has no kind of error for a denied listing, or for an object of a bulk delete.
+_DENIED_WORDS = ("lacked the necessary privileges", "status code: 403", "(code: AccessDenied)")
+_UNAUTHENTICATED_WORDS = ("lacked valid authentication credentials", "status code: 401")
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
 """What S3, Azure and Google answer where the bucket itself is missing; the library has no kind for it."""
 _EXPIRED = ("ExpiredToken", "TokenRefreshRequired", "The provided token has expired")
 """What S3 answers, with the status 400, to credentials that were valid once."""
+_REFUSED = re.compile(r"status code: (?:4(?!01|29)\d\d|501)\b|\(code: AccessDenied\)")
+_BULK_DELETE = re.compile(r"POST \S+[?&]delete\b|DeleteObjects request failed")
+_UNKNOWN_REQUEST = re.compile(r"status code: (?:405|501)\b")
+_OPERATIONS = (
+    (re.compile(r"list request"), "list objects (s3:ListBucket)"),
+    (re.compile(rf"DELETE |{_BULK_DELETE.pattern}"), "delete objects (s3:DeleteObject)"),
+    (re.compile(r"PUT |POST "), "write objects (s3:PutObject)"),
+    (
+        re.compile(r"GET |HEAD "),
+        "read objects (s3:GetObject), and list them (s3:ListBucket), without which missing ones are denied",
+    ),
+)
+"""What a request does, by its text in the library's message, and the right that it needs on S3."""
+_VOLATILE = re.compile(
+    r" in \d[\d.]*(?:n|µ|u|m)?s\b(?:, after \d+ retries, max_retries: \d+, retry_timeout: \S+)?"
+    r"|<(RequestId|HostId)>[^<]*</\1>"
+)
+"""What differs each time in the library's message: a wait logs a reason again only if it is another."""
 _LANCE_IO = "LanceError(IO)"
 _SOURCE_LINE = re.compile(r",? ?(?:/\S*|[A-Za-z]:\\\S*)\.rs:\d+:\d+")
 """Source position in Lance's own code: a path of the machine that built it."""
@@ -41,13 +64,23 @@ def storage_error(
         secrets: values that must not be shown, see `redaction.redact`.
 
     Returns:
-        A PermissionDeniedError (15) where access is denied or the file system read-only, an
-        UnauthenticatedError (16) where the storage refused the credentials, a MissingBucketError (17)
-        where there is no such bucket, else a ServiceUnavailableError (17): the storage is full, unreachable,
-        or failed.
+        An UnsupportedOperationError (0) where the storage lacks what is needed, a PermissionDeniedError (15)
+        where access is denied or the file system read-only, an UnauthenticatedError (16) where the storage
+        refused the credentials, a MissingBucketError (17) where there is no such bucket, else a
+        ServiceUnavailableError (17): the storage is full, unreachable, or failed.
     """
-    where, reason, number = f"storage at {redact(location, secrets)}", _reason(error, secrets), _errno(error)
-    kind = type(error).__name__
+    where, reason = f"storage at {redact(location, secrets)}", _reason(error, secrets)
+    return (
+        _file_system_error(error, location, where, reason)
+        or _refusal(error, where, reason)
+        or spec_errors.ServiceUnavailableError(f"{where} returned an unexpected response: {reason}")
+    )
+
+
+def _file_system_error(
+    error: BaseException, location: str, where: str, reason: str
+) -> spec_errors.LanceNamespaceError | None:
+    number = _errno(error)
     if number in _FULL:
         return spec_errors.ServiceUnavailableError(
             f"{where} is full: {reason}; free up space there, or raise its quota, and run it again"
@@ -56,31 +89,54 @@ def storage_error(
         return spec_errors.PermissionDeniedError(
             f"{where} is read-only: {reason}; mount it writable, or write elsewhere"
         )
+    if number in _NO_LINK and is_local(location) and not local_folder.has_hard_links(normalize(location)):
+        return spec_errors.UnsupportedOperationError(
+            f"{where} is on a mount without hard links, by which exactly one writer creates a version; use "
+            "a file system that has them, such as ext4, XFS or NFS, or an object store"
+        )
     if number in _DENIED:
         return spec_errors.PermissionDeniedError(
             f"{where}: access denied: {reason}; grant it to the user that workers and executors run as"
         )
-    if kind in _DENIED_KINDS or _DENIED_WORDS in reason:
-        return spec_errors.PermissionDeniedError(f"{where}: access denied; check the storage.* properties")
-    if kind in _UNAUTHENTICATED_KINDS or _UNAUTHENTICATED_WORDS in reason:
-        return spec_errors.UnauthenticatedError(f"{where}: not authenticated; check the storage.* properties")
-    if any(message in str(error) for message in _NO_BUCKET):
+    return None
+
+
+def _refusal(error: BaseException, where: str, reason: str) -> spec_errors.LanceNamespaceError | None:
+    """Return the error for a request that an object store refused; None if it failed otherwise."""
+    kind, text = type(error).__name__, str(error)
+    if any(said in text for said in _NO_BUCKET):
         # A subclass of an error of the specification, whose package isn't loaded before there is an error.
         from airflow_provider_lancens.namespace.storage.missing_bucket import MissingBucketError
 
         return MissingBucketError(f"{where}: its bucket does not exist; create it, or correct the location")
-    if any(said in str(error) for said in _EXPIRED):
+    if any(said in text for said in _EXPIRED):
         # Not an UnauthenticatedError, which is not retried: those of an `aws` connection are new in each try.
         return spec_errors.ServiceUnavailableError(
             f"{where}: the credentials have expired; a storage.session_token cannot be renewed while a task "
             "runs: set a new one, or give executors a role instead"
         )
-    return spec_errors.ServiceUnavailableError(f"{where} returned an unexpected response: {reason}")
+    if _BULK_DELETE.search(reason) and _UNKNOWN_REQUEST.search(reason):
+        return spec_errors.UnsupportedOperationError(
+            f"{where} does not support bulk deletes; set property storage.aws_disable_bulk_delete=true"
+        )
+    if kind in _DENIED_KINDS or any(said in reason for said in _DENIED_WORDS):
+        return spec_errors.PermissionDeniedError(
+            f"{where}: access denied; check the storage.* properties{_needed_right(reason)}"
+        )
+    if kind in _UNAUTHENTICATED_KINDS or any(said in reason for said in _UNAUTHENTICATED_WORDS):
+        return spec_errors.UnauthenticatedError(f"{where}: not authenticated; check the storage.* properties")
+    return None
 
 
 def is_storage_error(error: BaseException) -> bool:
     """Whether an error is the storage's: Lance raises a ValueError for some."""
     return isinstance(error, OSError) or (isinstance(error, ValueError) and _LANCE_IO in str(error))
+
+
+def is_refused_bulk_delete(error: BaseException) -> bool:
+    """Whether a store refused to delete several objects by one request: it lacks or denies it."""
+    reason = str(error).partition("\n")[0]
+    return bool(_REFUSED.search(reason) and _BULK_DELETE.search(reason))
 
 
 def invalid_option(location: str, key: str, expected: str) -> spec_errors.InvalidInputError:
@@ -108,9 +164,14 @@ def _errno(error: BaseException) -> int | None:
     return int(found[1]) if found else None
 
 
+def _needed_right(reason: str) -> str:
+    right = next((right for request, right in _OPERATIONS if request.search(reason)), "")
+    return f", and that they may {right}" if right else ""
+
+
 def _reason(error: BaseException, secrets: Collection[str]) -> str:
     number = _errno(error)
-    first = _SOURCE_LINE.sub("", str(error).partition("\n")[0]).strip()
+    first = _VOLATILE.sub("", _SOURCE_LINE.sub("", str(error).partition("\n")[0])).strip()
     if number is not None:
         # The rest names temporary files of Lance's, which is of no use to the user.
         return os.strerror(number)

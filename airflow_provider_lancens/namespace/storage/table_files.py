@@ -7,6 +7,8 @@ ServiceUnavailableError (17) of the storage.
 from __future__ import annotations
 
 import contextlib
+import logging
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -17,8 +19,10 @@ from typing import TYPE_CHECKING, TypeVar
 import obstore
 from obstore import exceptions
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import is_local, normalize
 from airflow_provider_lancens.namespace.storage import local_folder, object_store
+from airflow_provider_lancens.redaction import redact
 
 if TYPE_CHECKING:
     from obstore import ListResult, ObjectMeta
@@ -27,7 +31,11 @@ if TYPE_CHECKING:
 _MISSING = (exceptions.NotFoundError, FileNotFoundError)
 _PAGE = 1000
 _THREADS = 32
+_CONFLICTS = 8
+_CONFLICT_SECONDS = 0.05
 _Answer = TypeVar("_Answer")
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +64,11 @@ class TableFiles:
         """
         self.location = location
         self._storage_options = storage_options
+
+    @property
+    def store_id(self) -> object_store.StoreId:
+        """What identifies the store of the location."""
+        return object_store.store_id(self.location, self._storage_options)
 
     def below(self, folder: str) -> list[StoredFile]:
         """List the files directly in a folder, by one request."""
@@ -105,7 +118,27 @@ class TableFiles:
 
         Returns:
             Whether the file has this content: false if another writer created it first.
+
+        Raises:
+            ServiceUnavailableError: (17) nothing was written, since other requests for the same file, which
+                were not completed, were in progress at each attempt; or the storage failed.
         """
+        for attempt in range(_CONFLICTS):
+            if self.create_once(path, content):
+                return True
+            # A retried request may find its own success; no two writers write the same content.
+            found = self.read(path)
+            if found is not None:
+                return found == content
+            # S3 refused it because of another request in progress, which has not stored anything.
+            time.sleep(_CONFLICT_SECONDS * 2**attempt)
+        raise spec_errors.ServiceUnavailableError(
+            f"storage at {redact(self.location)}: {path} could not be created, since the storage reported a "
+            f"conflict with other requests {_CONFLICTS} times; nothing was written, run it again"
+        )
+
+    def create_once(self, path: str, content: bytes) -> bool:
+        """Create a file by one request; return false if the storage refused it, as one that exists."""
         store = self._store()
         try:
             with object_store.storage_errors(
@@ -114,8 +147,7 @@ class TableFiles:
                 # One request, which the store refuses if the name is taken: only one writer can succeed.
                 obstore.put(store, path, content, mode="create", use_multipart=False)  # type: ignore[arg-type]
         except exceptions.AlreadyExistsError:
-            # A retried request may find its own success; no two writers write the same content.
-            return self.read(path) == content
+            return False
         return True
 
     def put(self, path: str, content: bytes) -> None:
@@ -131,11 +163,17 @@ class TableFiles:
                 for path in paths:
                     local_folder.remove_file(Path(normalize(self.location)), path)
             return
-        store = self._store()
-        if store is None:
-            return
-        with self._ignoring_missing():
-            obstore.delete(store, list(paths))
+        object_store.delete_objects(self.location, self._storage_options, paths)
+
+    def remove_outdated(self, *paths: str) -> None:
+        """Remove files that nothing needs any more; if that fails, they are left, with a warning.
+
+        No reader depends on this removal, and it never decides over the call that makes it.
+        """
+        try:
+            self.remove(*paths)
+        except spec_errors.LanceNamespaceError as error:
+            log.warning("Files that nothing needs any more are left behind, such as %s: %s", paths[0], error)
 
     def _found(self, take: Callable[[ObjectStore], _Answer]) -> _Answer | None:
         store = self._store()

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from airflow_provider_lancens.namespace.storage.storage_errors import is_refused_bulk_delete
+from airflow_provider_lancens.namespace.storage.table_files import TableFiles
+
 if TYPE_CHECKING:
     from lance import LanceDataset
 
@@ -81,7 +84,17 @@ def delete_tag(dataset: LanceDataset, tag: str) -> bool:
     Returns:
         False if there was no such tag.
     """
-    return _unless(_MISSING, lambda: dataset.tags.delete(tag))
+    return _unless(_MISSING, lambda: _delete_tag(dataset, tag))
+
+
+def _delete_tag(dataset: LanceDataset, tag: str) -> None:
+    try:
+        dataset.tags.delete(tag)
+    except (OSError, ValueError) as error:
+        if not is_refused_bulk_delete(error):
+            raise
+        # Lance asks S3 for a bulk delete of the tag's file, which is all that it deletes.
+        TableFiles(dataset.uri, dataset.latest_storage_options() or {}).remove(f"_refs/tags/{tag}.json")
 
 
 def replace_metadata(dataset: LanceDataset, tag: str, metadata: Mapping[str, str]) -> None:

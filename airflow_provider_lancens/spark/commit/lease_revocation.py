@@ -67,7 +67,7 @@ def revoke_leases(
         files.put(record, b"")
     files.remove(*(path for lease in dead for path in lease.paths))
     version = _commit_barrier(target)
-    files.remove(*records, *recorded)
+    files.remove_outdated(*records, *recorded)
     _log.info(
         "Table %s: %d writes are presumed dead; as of version %d, none of them can commit",
         target.id,

@@ -101,7 +101,7 @@ class SingleVersionCommit(LeasedCommits):
         if request["version"] != self.base_version + 1:
             # Lance reads the versions in between by path, and would continue; its staged file is left behind.
             manifests = self.target.dataset.manifests
-            manifests.remove(f"{VERSIONS}/{staged_name(request['manifest_path'])}")
+            manifests.remove_outdated(f"{VERSIONS}/{staged_name(request['manifest_path'])}")
             raise spec_errors.ConcurrentModificationError(
                 f"expected a request for version {self.base_version + 1}, but Lance requested version "
                 f"{request['version']}"

@@ -118,12 +118,7 @@ class WriteLease:
 
     def end(self) -> None:
         """Release the lease, which may have been revoked."""
-        try:
-            self.files.remove(self.path, self.path + HEARTBEAT, *self.leftovers)
-        except spec_errors.LanceNamespaceError as error:
-            _log.warning(
-                "The lease of a finished write could not be removed; a clean-up will remove it: %s", error
-            )
+        self.files.remove_outdated(self.path, self.path + HEARTBEAT, *self.leftovers)
 
 
 @dataclass(frozen=True, slots=True)

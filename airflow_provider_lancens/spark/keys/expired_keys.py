@@ -33,7 +33,7 @@ class ExpiredKeys:
         text = "\n".join(sorted(known.union(digests)))
         self.files.put(f"{EXPIRED_KEYS}/{shard}/{uuid4()}", text.encode())
         if outdated:
-            self.files.remove(*outdated)
+            self.files.remove_outdated(*outdated)
 
     def _read(self, shard: str) -> tuple[frozenset[str], list[str]]:
         """Return the keys of a shard, and the files that hold them."""

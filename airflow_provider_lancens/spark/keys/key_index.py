@@ -6,10 +6,12 @@ One listing of its folder returns all of that, and is all that a lookup needs be
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.object_store import RECORDED
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
 from airflow_provider_lancens.spark.keys.key_records import KEYS, KeyRecord, records_in, retract
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from lance import LanceDataset
 
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+
+_log = logging.getLogger(__name__)
 
 INDEX = f"{RECORDED}/key-index"
 """Folder of the index."""
@@ -103,5 +107,17 @@ def checkpoint_below(files: TableFiles, latest: LanceDataset) -> int | None:
 
 
 def record_restores(target: ResolvedTable, latest: LanceDataset) -> None:
-    """Record the Restores up to the latest version, so that they are known once it is cleaned up."""
-    KeyIndex.of(target.dataset.manifests).checkpoint.advance(latest, completely=True)
+    """Record the Restores up to the latest version, so that they are known once it is cleaned up.
+
+    A failure is logged, since they are committed; a clean-up records them too before it removes versions.
+    """
+    try:
+        KeyIndex.of(target.dataset.manifests).checkpoint.advance(latest, completely=True)
+    except spec_errors.LanceNamespaceError as error:
+        _log.warning(
+            "Table %s: version %d is committed, but could not be recorded as a restore; a clean-up does "
+            "that: %s",
+            target.id,
+            latest.version,
+            error,
+        )

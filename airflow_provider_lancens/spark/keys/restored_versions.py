@@ -187,7 +187,7 @@ class RestoreCheckpoint:
         """Replace what is recorded."""
         self.files.put(self._path(known.checked), json.dumps(known.restores).encode())
         if outdated := [self._path(version) for version in self.sizes if version != known.checked]:
-            self.files.remove(*outdated)
+            self.files.remove_outdated(*outdated)
 
     def _behind(self, newest: int) -> int:
         best = max(self.sizes, default=0)

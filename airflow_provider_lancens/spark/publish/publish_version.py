@@ -73,7 +73,7 @@ def publish_version(
             lookup = look_up(target, WriteRequest(idempotency_key=staged.key))
             found = _published_as(lookup, staged)
             outcome = CommitOutcome(found, made_here=False) if found else _publish(lookup, staged, lease)
-            target.dataset.manifests.remove(staged.tag)
+            target.dataset.manifests.remove_outdated(staged.tag)
             result = outcome.commit.result(target.id, lookup.started, committed=outcome.made_here)
     did = "published" if outcome.made_here else "an earlier run had published"
     _log.info("table %s: %s staged version %d as version %d", result.table, did, version, result.version)

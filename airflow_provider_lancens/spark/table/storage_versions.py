@@ -21,6 +21,7 @@ from airflow_provider_lancens.namespace.managed.publication import (
     publish,
 )
 from airflow_provider_lancens.namespace.requests import as_model
+from airflow_provider_lancens.namespace.storage.conditional_writes import require_conditional_writes
 from airflow_provider_lancens.namespace.storage.manifests import Manifest, staged_name
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
@@ -77,8 +78,11 @@ class StorageVersions(LanceNamespace):
 
         Raises:
             ConcurrentModificationError: (14) that version exists.
+            UnsupportedOperationError: (0) the storage overwrites files that exist.
         """
-        made = publish(self.dataset.manifests, _commit_of(request))
+        manifests = self.dataset.manifests
+        require_conditional_writes(manifests)
+        made = publish(manifests, _commit_of(request))
         return models.CreateTableVersionResponse(version=_table_version(made))
 
     def create_if(
@@ -93,8 +97,11 @@ class StorageVersions(LanceNamespace):
 
         Raises:
             ConcurrentModificationError: (14) that version exists.
+            UnsupportedOperationError: (0) the storage overwrites files that exist.
         """
-        made = create_version(self.dataset.manifests, _commit_of(request), check_allowed)
+        manifests = self.dataset.manifests
+        require_conditional_writes(manifests)
+        made = create_version(manifests, _commit_of(request), check_allowed)
         return models.CreateTableVersionResponse(version=_table_version(made))
 
 
