@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from airflow.providers.common.compat.sdk import BaseOperatorLink
+from airflow.sdk import BaseOperatorLink
 
 from airflow_provider_lancens.identifiers import TableId
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import BaseOperator, TaskInstanceKey
+    from airflow.sdk import BaseOperator
+    from airflow.sdk.types import TaskInstanceKey
 
     from airflow_provider_lancens.hooks.lance_hook import LanceHook
 
@@ -42,7 +43,7 @@ def table_page_url(conn_id: str, table: str, version: int | None = None) -> str:
 
 
 def _page_url(params: Mapping[str, str | int | None]) -> str:
-    from airflow.providers.common.compat.sdk import conf
+    from airflow.configuration import conf
 
     given = {name: str(value) for name, value in params.items() if value is not None}
     query = "&".join(f"{name}={quote(value, safe='')}" for name, value in given.items())
@@ -80,7 +81,7 @@ class Console:
 class _LanceLink(BaseOperatorLink):
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
         """Return the page's URL, empty if there is none. Called only by a worker, at the end of a task."""
-        from airflow.providers.common.compat.sdk import XCom
+        from airflow.sdk.execution_time.xcom import XCom
 
         # Airflow logs an error for an XCom that doesn't exist, and also asks when a task is deferred or has
         # failed; a worker passes the task instance itself, with its state.

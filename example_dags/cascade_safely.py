@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk import DAG, task
 
 from airflow_provider_lancens.operators import LanceDropNamespaceOperator
+
+try:
+    from airflow.sdk.exceptions import AirflowFailException
+except ImportError:  # Airflow 3.1
+    from airflow.exceptions import AirflowFailException
 
 NAMESPACE = "scratch"
 MOST_TABLES = 100

@@ -10,7 +10,6 @@ import os
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk import DAG, task
 
 from airflow_provider_lancens.operators import (
@@ -22,6 +21,11 @@ from airflow_provider_lancens.operators import (
     LanceSparkIngestOperator,
 )
 from airflow_provider_lancens.sensors import LanceTableVersionSensor
+
+try:
+    from airflow.sdk.exceptions import AirflowFailException
+except ImportError:  # Airflow 3.1
+    from airflow.exceptions import AirflowFailException
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,7 +12,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow.providers.common.compat.sdk import AirflowSkipException
 from airflow.sdk import DAG, Param, task
 from nycflights.months import MONTHS, first_missing
 from nycflights.spark_sources import delays_of_month, landed_file
@@ -25,6 +24,11 @@ from airflow_provider_lancens.operators import (
     LanceSparkIngestOperator,
 )
 from airflow_provider_lancens.sensors import LanceTableVersionSensor
+
+try:
+    from airflow.sdk.exceptions import AirflowSkipException
+except ImportError:  # Airflow 3.1
+    from airflow.exceptions import AirflowSkipException
 
 CONNECTION = "lance_flights"
 LANDING = "{{ var.value.get('lance_flights_landing', '/tmp/lance_flights') }}"

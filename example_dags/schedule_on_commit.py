@@ -9,10 +9,14 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from airflow.providers.common.compat.sdk import AirflowSkipException
 from airflow.sdk import DAG, task
 
 from airflow_provider_lancens.assets import watched_table
+
+try:
+    from airflow.sdk.exceptions import AirflowSkipException
+except ImportError:  # Airflow 3.1
+    from airflow.exceptions import AirflowSkipException
 
 CONNECTION = os.environ.get("LANCE_EXAMPLE_CONNECTION", "lake")
 TABLE = os.environ.get("LANCE_EXAMPLE_TABLE", "sales$orders")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk import DAG, Param, task
 
 from airflow_provider_lancens.assets import lance_table
@@ -17,6 +16,11 @@ from airflow_provider_lancens.operators import (
     LanceSparkIngestOperator,
     lance_spark,
 )
+
+try:
+    from airflow.sdk.exceptions import AirflowFailException
+except ImportError:  # Airflow 3.1
+    from airflow.exceptions import AirflowFailException
 
 CONNECTION = "lake"
 PAYMENTS = "ledger$payments"

@@ -15,8 +15,8 @@ from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.identifiers import TableId
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.openlineage.facet import Dataset
     from airflow.sdk import Asset
+    from openlineage.client.event_v2 import Dataset
 
 _DEFAULT_CATALOG = "hive"
 _GLUE = "lance_glue"
@@ -44,7 +44,7 @@ def convert_asset_to_openlineage(
     Returns:
         None if the table has no name, see `name_of_table`.
     """
-    from airflow.providers.common.compat.openlineage.facet import Dataset
+    from openlineage.client.event_v2 import Dataset
 
     lance_table = LanceTable.parse(asset.uri)
     named = name_of_table(LanceHook.for_connection(lance_table.lance_conn_id), lance_table.table)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
-from airflow.providers.common.compat.sdk import Asset, AssetAlias
+from airflow.sdk import Asset, AssetAlias
 
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow.providers.common.compat.sdk import Asset
+from airflow.sdk import Asset
 
 from airflow_provider_lancens.assets.table import LanceTable
 

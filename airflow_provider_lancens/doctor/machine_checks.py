@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from airflow_provider_lancens.doctor.findings import Finding
 
 _SHOWN = ("apache-airflow", "airflow-provider-lancens", "pylance", "pyarrow", "pyspark", "pandas")
-_OLDEST_PYSPARK = (3, 5)
+_OLDEST_PYSPARK = (3, 5, 2)
 _NEWEST_PANDAS = 2
 """PySpark doesn't fully support later major versions."""
 _JAVA = 17
@@ -35,10 +35,12 @@ def check_packages() -> Iterator[Finding]:
             "Uninstall both, and install pyspark again.",
         )
     if _parts(pyspark) < _OLDEST_PYSPARK:
-        yield Finding("problem", "PySpark", f"{pyspark} is not supported", "Install pyspark 3.5 or newer.")
-    if pandas is None or _parts(pandas)[0] > _NEWEST_PANDAS:
-        text = "is not installed" if pandas is None else f"{pandas} is not fully supported by PySpark"
-        yield Finding("warning", "pandas", text, "Install 'pandas>=2.2.2,<3', as the extra spark does.")
+        yield Finding("problem", "PySpark", f"{pyspark} is not supported", "Install pyspark 3.5.2 or newer.")
+    if pandas is None:
+        yield Finding("problem", "pandas", "is not installed", "Install the extra spark, which contains it.")
+    elif _parts(pandas)[0] > _NEWEST_PANDAS:
+        text = f"{pandas} is not fully supported by PySpark, which matters only to functions that use pandas"
+        yield Finding("warning", "pandas", text, "Install 'pandas<3' if yours do.")
 
 
 def check_java() -> Iterator[Finding]:

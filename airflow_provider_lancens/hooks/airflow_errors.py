@@ -60,7 +60,7 @@ and a wait goes on; all others become an ``AirflowFailException``, which fails t
     └── TaskKilled                                ends the task that was killed
 
 The specification's classes are in ``lance_namespace.errors``, and Airflow's in
-``airflow.providers.common.compat.sdk``. Code 10 is part of the specification, and no operation of these
+``airflow.sdk.exceptions``. Code 10 is part of the specification, and no operation of these
 namespaces raises it. An operator's argument decides whether an object that exists or is
 missing is an error at all: ``if_exists`` and ``if_missing``. Errors of other libraries are raised unchanged,
 and Airflow retries the task, unless their text contains a secret: then they become a ``LanceRetryableError``
@@ -73,10 +73,36 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
+try:  # Airflow 3.2 and newer; compatibility providers of older versions lack some of these names
+    from airflow.sdk.exceptions import (
+        AirflowException,
+        AirflowFailException,
+        AirflowNotFoundException,
+        AirflowSensorTimeout,
+        AirflowSkipException,
+    )
+except ImportError:  # Airflow 3.1
+    from airflow.exceptions import (  # type: ignore[attr-defined, no-redef]
+        AirflowException,
+        AirflowFailException,
+        AirflowNotFoundException,
+        AirflowSensorTimeout,
+        AirflowSkipException,
+    )
 
 if TYPE_CHECKING:
     from lance_namespace.errors import LanceNamespaceError
+
+__all__ = [
+    "AirflowException",
+    "AirflowFailException",
+    "AirflowNotFoundException",
+    "AirflowSensorTimeout",
+    "AirflowSkipException",
+    "LanceRetryableError",
+    "airflow_error",
+    "airflow_errors",
+]
 
 _TRANSIENT_CODES = frozenset({14, 17, 21})
 """Codes of transient errors: a lost compare-and-set, an unreachable server, throttling."""

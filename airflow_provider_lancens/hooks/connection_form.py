@@ -8,12 +8,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from airflow.providers.common.compat.sdk import AirflowFailException
-
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.provider_info import get_provider_info
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import Connection
+    from airflow.sdk import Connection
 
 HookClass = TypeVar("HookClass", bound=type[Any])
 

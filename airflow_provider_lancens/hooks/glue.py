@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowFailException, mask_secret
+from airflow.sdk.log import mask_secret
 
-from airflow_provider_lancens.hooks.airflow_errors import airflow_errors
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, airflow_errors
 from airflow_provider_lancens.hooks.connection_form import field_name, hook_of_connection_type, read_extra
 from airflow_provider_lancens.hooks.lance_hook import LanceHook, read_connection
 

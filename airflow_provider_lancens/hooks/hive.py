@@ -6,8 +6,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from airflow.providers.common.compat.sdk import AirflowFailException, conf
+from airflow.configuration import conf
 
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.connection_form import (
     connection_types,
     field_name,
@@ -17,7 +18,7 @@ from airflow_provider_lancens.hooks.connection_form import (
 from airflow_provider_lancens.hooks.lance_hook import LanceHook, read_connection
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import Connection
+    from airflow.sdk import Connection
 
 _DEFAULT_PORT = 9083
 _SCHEME = "thrift"

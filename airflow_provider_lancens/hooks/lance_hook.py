@@ -9,9 +9,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, cast
 from urllib.parse import urlsplit
 
-from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BaseHook, mask_secret
+from airflow.sdk import BaseHook
+from airflow.sdk.log import mask_secret
 
-from airflow_provider_lancens.hooks.airflow_errors import airflow_error, airflow_errors
+from airflow_provider_lancens.hooks.airflow_errors import (
+    AirflowException,
+    AirflowFailException,
+    airflow_error,
+    airflow_errors,
+)
 from airflow_provider_lancens.hooks.connection_form import (
     connection_types,
     extra_properties,
@@ -21,7 +27,7 @@ from airflow_provider_lancens.hooks.connection_form import (
 from airflow_provider_lancens.hooks.template_args import parse_table
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import Connection
+    from airflow.sdk import Connection
 
     from airflow_provider_lancens.identifiers import TableId
     from airflow_provider_lancens.namespace.base import MetastoreNamespace

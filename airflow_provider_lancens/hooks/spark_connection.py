@@ -10,14 +10,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from airflow.providers.common.compat.sdk import AirflowFailException
-
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.connection_form import read_extra
 from airflow_provider_lancens.hooks.lance_hook import read_connection
 from airflow_provider_lancens.hooks.template_args import parse_settings
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import Connection
+    from airflow.sdk import Connection
 
 _MASTERS = ("local", "spark://", "yarn", "k8s://")
 _BINARIES = ("spark-submit", "spark2-submit", "spark3-submit")

@@ -12,7 +12,7 @@ import difflib
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-from airflow.providers.common.compat.sdk import conf
+from airflow.configuration import conf
 
 SECTION, OPTION = "lancens", "allowed_storage_options"
 

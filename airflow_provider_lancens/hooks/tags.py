@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
-
-from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError, airflow_errors
+from airflow_provider_lancens.hooks.airflow_errors import (
+    AirflowException,
+    AirflowFailException,
+    LanceRetryableError,
+    airflow_errors,
+)
 
 if TYPE_CHECKING:
     from lance import LanceDataset

@@ -12,8 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from airflow.providers.common.compat.sdk import AirflowFailException
-
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, NamespaceId, TableId
 
 _Id = TypeVar("_Id", NamespaceId, TableId)

@@ -181,12 +181,12 @@ def _derived(column: DerivedColumn, sources: Sequence[DatasetName]) -> column_li
 
 
 def _others(assets: Sequence[Any], lineage: TaskLineage, known: Sequence[Dataset]) -> list[Dataset]:
-    from airflow.providers.common.compat.sdk import Asset
+    from airflow.sdk import Asset
 
     others = [one for one in assets if isinstance(one, Asset) and one.uri not in lineage.assets]
     if not others:
         return []
-    from airflow.providers.common.compat.openlineage.utils.utils import translate_airflow_asset
+    from airflow.providers.openlineage.utils.utils import translate_airflow_asset
 
     names = {(one.namespace, one.name) for one in known}
     converted = [translate_airflow_asset(one, None) for one in others]

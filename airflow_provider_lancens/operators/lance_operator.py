@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow.providers.common.compat.sdk import BaseOperator
+from airflow.sdk import BaseOperator
 
 from airflow_provider_lancens.assets.table import LanceTable, note_version
 from airflow_provider_lancens.hooks.airflow_errors import airflow_errors

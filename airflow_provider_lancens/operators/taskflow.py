@@ -7,10 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowFailException
-
 from airflow_provider_lancens.assets.table import LanceTable, note_version
-from airflow_provider_lancens.hooks.airflow_errors import airflow_errors
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, airflow_errors
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.hooks.template_args import parse_mapping, parse_table
 from airflow_provider_lancens.operators._spark.pinned_inputs import ChangedRows, PinnedTable

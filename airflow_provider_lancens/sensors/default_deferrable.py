@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from configparser import ConfigParser
 
-from airflow.providers.common.compat.sdk import conf
+from airflow.configuration import conf
 
 _SECTION = "operators"
 _OPTION = "default_deferrable"

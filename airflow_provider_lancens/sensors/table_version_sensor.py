@@ -10,14 +10,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pendulum
-from airflow.providers.common.compat.sdk import (
+from airflow.sdk import BaseSensorOperator, PokeReturnValue
+
+from airflow_provider_lancens.hooks.airflow_errors import (
     AirflowFailException,
     AirflowSensorTimeout,
-    BaseSensorOperator,
-    PokeReturnValue,
+    LanceRetryableError,
 )
-
-from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.hooks.tags import data_changed, index_covers, pin, tag_name
 from airflow_provider_lancens.hooks.template_args import check_choice, parse_text

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from airflow.providers.common.compat.sdk import AirflowException
-
+from airflow_provider_lancens.hooks.airflow_errors import AirflowException
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.hooks.tags import data_changed
 from airflow_provider_lancens.identifiers import TableId

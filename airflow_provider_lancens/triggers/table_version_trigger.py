@@ -8,9 +8,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from airflow.providers.common.compat.sdk import AirflowFailException, conf
+from airflow.configuration import conf
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.template_args import parse_table
 from airflow_provider_lancens.namespace.table_status import VersionCondition
 from airflow_provider_lancens.triggers.poller import subscribe

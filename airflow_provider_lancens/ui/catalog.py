@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 
 from airflow.models import Connection
 from airflow.models.asset import AssetModel
-from airflow.providers.common.compat.sdk import AirflowException
 from airflow.utils.session import create_session
 from lance_namespace import ListNamespacesRequest, ListTablesRequest
 from sqlalchemy import select
 
 from airflow_provider_lancens.assets.table import SCHEME, LanceTable
+from airflow_provider_lancens.hooks.airflow_errors import AirflowException
 from airflow_provider_lancens.hooks.connection_form import connection_types
 from airflow_provider_lancens.hooks.lance_hook import LanceHook, read_connection
 from airflow_provider_lancens.identifiers import TableId

@@ -6,11 +6,14 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from airflow.providers.common.compat.sdk import AirflowException, AirflowNotFoundException
 from fastapi import HTTPException
 from lance_namespace.errors import ErrorCode, LanceNamespaceError
 
-from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError
+from airflow_provider_lancens.hooks.airflow_errors import (
+    AirflowException,
+    AirflowNotFoundException,
+    LanceRetryableError,
+)
 from airflow_provider_lancens.redaction import redact
 from airflow_provider_lancens.ui.reader_threads import TooManyReadsError
 

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from airflow.configuration import conf
-from airflow.providers.common.compat.sdk import AirflowPlugin
+from airflow.plugins_manager import AirflowPlugin
 
 URL_PREFIX = "/lance"
 _OF_A_TASK = "dag_id={DAG_ID}&run_id={RUN_ID}&task_id={TASK_ID}&map_index={MAP_INDEX}"

@@ -146,10 +146,13 @@ def installed(
 
 
 def _install_with_uv(python: str, venv: Path, wanted: str) -> None:
-    install_with_uv(python, venv, "--find-links", str(_wheel_of_pyspark()), wanted)
+    newest = wheel_of_pyspark(
+        version("pyspark")
+    )  # if there is a newer one by now, that is built from its source
+    install_with_uv(python, venv, "--find-links", str(newest), wanted)
 
 
-def install_with_uv(python: str, venv: Path, *wanted: str) -> None:
+def install_with_uv(python: str, venv: Path, *wanted: str | Path) -> None:
     """Create an environment and install into it.
 
     Args:
@@ -161,12 +164,9 @@ def install_with_uv(python: str, venv: Path, *wanted: str) -> None:
     _uv("pip", "install", "--quiet", "--python", venv / "bin/python", *wanted)
 
 
-def _wheel_of_pyspark() -> Path:
-    """A folder with a wheel of the tests' PySpark, which is published as source and takes a minute to build.
-
-    If there is a newer PySpark, that is installed from source instead.
-    """
-    exact = f"pyspark=={version('pyspark')}"
+def wheel_of_pyspark(wanted: str) -> Path:
+    """A folder with a wheel of this PySpark, which is published as source and takes a minute to build."""
+    exact = f"pyspark=={wanted}"
     build = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", exact, "--wheel-dir")
     return made_once(f"{exact}-wheel", lambda folder: _do(*build, folder))
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from airflow.providers.common.compat.sdk import AirflowFailException
-
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.template_args import parse_mapping
 from airflow_provider_lancens.operators._spark.pinned_inputs import Input, parse_input
 from airflow_provider_lancens.operators._spark.write_naming import fingerprint_of

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowFailException
-
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.template_args import check_mapping, is_template, parse_number
 from airflow_provider_lancens.spark.maintenance import maintenance_options
 from airflow_provider_lancens.spark.maintenance.maintenance_options import CompactionOptions, IndexSpec

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from airflow.providers.common.compat.sdk import AirflowFailException
-
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.template_args import parse_table, parse_version
 
 if TYPE_CHECKING:

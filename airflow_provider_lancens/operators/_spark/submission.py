@@ -9,9 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowFailException
-
-from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, LanceRetryableError
 from airflow_provider_lancens.operators._spark.ingest_sources import FunctionOfTask
 
 if TYPE_CHECKING:

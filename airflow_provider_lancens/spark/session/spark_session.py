@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -66,6 +67,8 @@ def opened_session(app_name: str, conf: Mapping[str, str] | None = None) -> Iter
         RuntimeError: there is no Java to start Spark with, or the existing session runs elsewhere than
             `conf` configures.
     """
+    # Said of each function that gets rows as Arrow, too. The doctor says it once.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     opened = _open(app_name, dict(conf or {}))
     try:
         opened.begin()

@@ -10,7 +10,12 @@ from functools import partial
 from typing import Any
 
 from airflow.exceptions import AirflowRescheduleException
-from airflow.providers.common.compat.sdk import BaseSensorOperator, TaskDeferred, timezone
+from airflow.sdk import BaseSensorOperator, timezone
+
+try:
+    from airflow.sdk.exceptions import TaskDeferred
+except ImportError:  # Airflow 3.1
+    from airflow.exceptions import TaskDeferred
 
 MODES = {
     "poke": {"deferrable": False, "mode": "poke"},

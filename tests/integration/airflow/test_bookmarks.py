@@ -8,9 +8,9 @@ from typing import Any
 
 import lance
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException
 from lance_namespace import LanceNamespace
 
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, AirflowSkipException
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.operators import (
     LanceCleanUpVersionsOperator,

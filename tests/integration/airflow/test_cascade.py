@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
 from lance_namespace import LanceNamespace, ListTablesRequest
 
 from airflow_provider_lancens.embedded import MetastoreServer
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.operators.namespaces import LanceDropNamespaceOperator
 from tests.conformance.conftest import Backend
 from tests.conformance.foreign import make_foreign_table

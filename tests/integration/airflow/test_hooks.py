@@ -6,11 +6,11 @@ from contextlib import closing
 
 import lance
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException, Connection
+from airflow.sdk import Connection
 from lance_namespace import DeclareTableRequest
 
 from airflow_provider_lancens.embedded import MetastoreServer
-from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, LanceRetryableError
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.table_status import TableStatus

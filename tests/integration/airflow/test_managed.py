@@ -8,10 +8,9 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_lancens.embedded import MetastoreServer
-from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, LanceRetryableError
 from airflow_provider_lancens.namespace import Hive2Namespace
 from airflow_provider_lancens.operators.namespaces import LanceCreateNamespaceOperator
 from airflow_provider_lancens.operators.tables import LanceDeclareTableOperator

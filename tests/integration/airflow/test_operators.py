@@ -6,9 +6,12 @@ from typing import Any
 
 import lance
 import pytest
-from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
-from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError
+from airflow_provider_lancens.hooks.airflow_errors import (
+    AirflowException,
+    AirflowFailException,
+    LanceRetryableError,
+)
 from airflow_provider_lancens.operators.namespaces import (
     LanceCreateNamespaceOperator,
     LanceDropNamespaceOperator,

@@ -6,11 +6,11 @@ from typing import Any
 
 import lance
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk.execution_time.context import OutletEventAccessors
 from lance_namespace import DescribeTableRequest
 
 from airflow_provider_lancens.assets.table import lance_table
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.operators.restore_table import (
     LanceFindVersionOperator,
     LanceRestoreTableOperator,

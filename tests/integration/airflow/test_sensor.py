@@ -8,13 +8,13 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
-from airflow.providers.common.compat.sdk import (
+
+from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.hooks.airflow_errors import (
     AirflowFailException,
     AirflowSensorTimeout,
     AirflowSkipException,
 )
-
-from airflow_provider_lancens.embedded import EmbeddedMetastore
 from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.integration.airflow.tables import Table
 

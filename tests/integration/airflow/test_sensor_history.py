@@ -5,8 +5,8 @@ from typing import Any
 
 import lance
 import pytest
-from airflow.providers.common.compat.sdk import AirflowSensorTimeout
 
+from airflow_provider_lancens.hooks.airflow_errors import AirflowSensorTimeout
 from tests.integration.airflow.tables import Table
 
 Wait = Callable[..., Any]

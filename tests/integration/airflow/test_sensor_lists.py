@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSensorTimeout
 from lance_namespace import LanceNamespace
 
 from airflow_provider_lancens.embedded import MetastoreServer
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, AirflowSensorTimeout
 from airflow_provider_lancens.sensors import LanceTableVersionSensor
 from tests.integration.airflow.lifecycle import run_to_its_end
 from tests.integration.airflow.tables import Table

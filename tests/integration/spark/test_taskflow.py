@@ -9,14 +9,14 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException, BaseOperator
+from airflow.sdk import BaseOperator
 from airflow.sdk.execution_time.context import OutletEventAccessors, set_current_context
 from lance_namespace import CreateNamespaceRequest, DeclareTableRequest
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.assets.table import lance_table
 from airflow_provider_lancens.embedded import MetastoreServer
-from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, LanceRetryableError
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.operators._spark.spark_operator import TaskKilled
 from airflow_provider_lancens.operators.taskflow import SparkLake, lance_spark

@@ -1,10 +1,14 @@
 """A namespace's errors fail a task without retries, or are retryable."""
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 from lance_namespace.errors import ErrorCode, from_error_code
 
-from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError, airflow_errors
+from airflow_provider_lancens.hooks.airflow_errors import (
+    AirflowException,
+    AirflowFailException,
+    LanceRetryableError,
+    airflow_errors,
+)
 
 MAY_PASS = {ErrorCode.CONCURRENT_MODIFICATION, ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.THROTTLING}
 

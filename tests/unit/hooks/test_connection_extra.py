@@ -4,8 +4,9 @@ import json
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException, Connection
+from airflow.sdk import Connection
 
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.connection_form import extra_properties
 
 

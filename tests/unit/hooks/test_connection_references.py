@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.hive import LanceHive2Hook, LanceHive3Hook
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 

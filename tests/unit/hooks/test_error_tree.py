@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
 from lance_namespace import errors as specification
 from lance_namespace.errors import LanceNamespaceError
 
 import airflow_provider_lancens
 from airflow_provider_lancens.hooks import airflow_errors
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 
 PACKAGE = Path(airflow_provider_lancens.__file__).parent
 LINE = re.compile(r"^(?P<branch>[│├└─ ]*)(?P<name>\w+)\s*(?P<code>\d+)?\s*(?P<fate>fails|retried|ends)?")

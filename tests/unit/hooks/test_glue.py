@@ -6,8 +6,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
+from airflow_provider_lancens.hooks.airflow_errors import AirflowException, AirflowFailException
 from airflow_provider_lancens.hooks.glue import LanceGlueHook
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 

@@ -1,8 +1,9 @@
 """A Hive connection's host and port as the metastore's addresses."""
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException, Connection
+from airflow.sdk import Connection
 
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.hive import LanceHive2Hook, metastore_uris
 
 

@@ -9,9 +9,10 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException, Connection
+from airflow.sdk import Connection
 from lance_namespace.errors import LanceNamespaceError
 
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.connection_form import extra_properties
 from airflow_provider_lancens.namespace.storage.object_store import latest_version
 

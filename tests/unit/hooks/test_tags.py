@@ -1,8 +1,8 @@
 """Valid tag names, and those made from a task's ids."""
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.tags import check_tag, tag_name
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pendulum
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.operators._spark.ingest_sources import FunctionOfTask
 from airflow_provider_lancens.operators._spark.pinned_inputs import ChangedRows, PinnedTable

@@ -5,9 +5,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk import DAG
 
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.operators import (
     LanceCleanUpVersionsOperator,
     LanceCompactTableOperator,

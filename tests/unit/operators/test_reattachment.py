@@ -5,8 +5,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.operators._spark.reattachment import driver_identity
 from airflow_provider_lancens.spark.options import WriteRequest
 from airflow_provider_lancens.spark.submit.job_script import Job

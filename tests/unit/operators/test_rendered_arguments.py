@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk import DAG, BaseOperator
 
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.operators.computed_column import LanceComputeColumnOperator
 from airflow_provider_lancens.operators.delete_rows import LanceDeleteRowsOperator
 from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator

@@ -4,8 +4,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSensorTimeout
 
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, AirflowSensorTimeout
 from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVersionSensor
 
 SOON = "2100-01-01T00:00:00+00:00"

@@ -1,7 +1,6 @@
 """Errors of reads become responses whose text says what happened, without secrets."""
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException, AirflowNotFoundException
 from fastapi import HTTPException
 from lance_namespace.errors import (
     InternalError,
@@ -10,7 +9,11 @@ from lance_namespace.errors import (
     TableNotFoundError,
 )
 
-from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError
+from airflow_provider_lancens.hooks.airflow_errors import (
+    AirflowFailException,
+    AirflowNotFoundException,
+    LanceRetryableError,
+)
 from airflow_provider_lancens.identifiers import InvalidIdentifierError
 from airflow_provider_lancens.ui.http_errors import http_errors
 from airflow_provider_lancens.ui.reader_threads import TooManyReadsError

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.ui.open_hooks import OpenHooks
 
 

@@ -5,12 +5,12 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk.execution_time.context import OutletEventAccessors
 from lance_namespace.errors import InvalidInputError, TableColumnNotFoundError
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.assets import lance_table
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.operators import LanceSparkIngestOperator
 from airflow_provider_lancens.spark import delete_rows

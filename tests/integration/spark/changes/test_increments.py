@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException
 from increments import revenue
 from lance_namespace import DeclareTableRequest
 
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, AirflowSkipException
 from airflow_provider_lancens.operators import (
     LanceFindChangesOperator,
     LanceSparkIngestOperator,

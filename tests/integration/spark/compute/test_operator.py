@@ -7,8 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException, Asset
+from airflow.sdk import Asset
 
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.operators import LanceComputeColumnOperator
 from airflow_provider_lancens.operators._spark.spark_operator import LanceSparkOperator
 from airflow_provider_lancens.spark import ColumnFunctionError

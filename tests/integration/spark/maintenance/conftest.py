@@ -10,7 +10,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
-from airflow.providers.common.compat.sdk import Asset
+from airflow.sdk import Asset
 from lance_namespace import DeclareTableRequest, DescribeTableRequest
 from pyspark.sql import DataFrame, SparkSession
 

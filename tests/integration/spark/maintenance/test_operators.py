@@ -6,9 +6,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, LanceRetryableError
 from airflow_provider_lancens.operators import (
     LanceCleanUpVersionsOperator,
     LanceCompactTableOperator,

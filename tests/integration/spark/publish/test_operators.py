@@ -6,8 +6,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException, Asset
+from airflow.sdk import Asset
 
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
 from airflow_provider_lancens.operators.publish import LanceDiscardOperator, LancePublishOperator
 from tests.integration.airflow.lifecycle import Attempt

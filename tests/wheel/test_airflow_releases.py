@@ -1,0 +1,120 @@
+"""The provider beside what each supported Airflow pins: versions that fit, and a DAG that runs."""
+
+import json
+import shutil
+import tomllib
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+
+from tests.servers.daemon import Daemon
+from tests.wheel.airflow_releases import Release, resolve, supported_releases, table_of_pins
+from tests.wheel.conftest import TREE, Installed, install_with_uv, wheel_of_pyspark
+from tests.wheel.python_versions import RUNNING
+
+RELEASES = supported_releases()
+OLDEST, MIDDLE, NEWEST = RELEASES[0], RELEASES[-4], RELEASES[-1]
+UNPINNED = (
+    *("hmsclient", "lance-namespace", "lance-namespace-urllib3-client", "obstore", "pure-sasl", "pylance"),
+    *("pymetastore", "pyspark"),
+)
+"""What no Airflow pins, or only some of them: of any age."""
+PROVIDERS = ("amazon", "apache-hive", "databricks", "google", "snowflake")
+READ = """
+import json, sys
+from airflow_provider_lancens.namespace import Hive2Namespace
+import lance
+namespace = Hive2Namespace(uri=sys.argv[1], root=sys.argv[2])
+table = lance.dataset(namespace_client=namespace, table_id=["weather", "readings"])
+print(json.dumps([table.version, table.count_rows()]))
+"""
+
+
+def as_pinned_by(release: Release, folder: Path) -> list[str | Path]:
+    """Arguments of ``uv pip`` for the packages of an Airflow's day, with what its constraints pin."""
+    constraints = folder / "pinned.txt"
+    pins = {"apache-airflow": release.version, **release.pins}
+    constraints.write_text("".join(f"{name}=={version}\n" for name, version in pins.items()))
+    now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    of_any_age = [part for name in UNPINNED for part in ("--exclude-newer-package", f"{name}={now}")]
+    return ["--constraints", constraints, "--exclude-newer", release.day_after, *of_any_age]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.version)
+def test_versions_are_found_beside_what_an_airflow_pins(release: Release, tmp_path: Path) -> None:
+    found = resolve(
+        TREE / "pyproject.toml",
+        *("--extra", "spark", "--extra", "sasl", "--python-version", RUNNING),
+        *as_pinned_by(release, tmp_path),
+    )
+
+    assert found["apache-airflow"] == release.version
+    assert {name: found[name] for name in release.pins if name in found}.items() <= release.pins.items()
+    assert set(release.pins) - set(found) <= {"grpcio", "pyspark-client", "sqlglot"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_newest_providers_stay_the_newest_beside_this_one() -> None:
+    providers = [f"apache-airflow-providers-{name}" for name in PROVIDERS]
+    asked = "\n".join([f"apache-airflow=={NEWEST.version}", *providers])
+    project = tomllib.loads((TREE / "pyproject.toml").read_text())["project"]
+    ours = [*project["dependencies"], *project["optional-dependencies"]["sasl"]]
+
+    alone = resolve("--python-version", RUNNING, requirements=asked)
+    beside = resolve("--python-version", RUNNING, requirements="\n".join([asked, *ours]))
+
+    assert {name: beside[name] for name in providers} == {name: alone[name] for name in providers}
+
+
+def test_the_lowest_supported_airflow_is_the_lowest_of_the_releases() -> None:
+    project = tomllib.loads((TREE / "pyproject.toml").read_text())["project"]
+    [airflow] = (one for one in map(Requirement, project["dependencies"]) if one.name == "apache-airflow")
+
+    assert [release.version in airflow.specifier for release in RELEASES] == [True] * len(RELEASES)
+    assert str(airflow.specifier) == f">={OLDEST.version}"
+
+
+def test_the_page_on_installation_shows_what_each_airflow_pins() -> None:
+    assert table_of_pins() in (TREE / "docs/installation.md").read_text()
+
+
+@pytest.fixture(scope="module", params=[OLDEST, MIDDLE, NEWEST], ids=lambda release: release.version)
+def pinned(
+    request: pytest.FixtureRequest, wheel: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Installed]:
+    """An environment with the wheel and its extra `spark` beside what an Airflow pins."""
+    release: Release = request.param
+    folder = tmp_path_factory.mktemp("pinned")
+    wanted = [f"airflow-provider-lancens[spark] @ {wheel.as_uri()}", f"apache-airflow=={release.version}"]
+    if "pyspark" in release.pins:
+        wanted += ["--find-links", str(wheel_of_pyspark(release.pins["pyspark"]))]
+    install_with_uv(RUNNING, folder / "venv", *as_pinned_by(release, folder), *wanted)
+    yield Installed(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_a_dag_runs_on_what_an_airflow_pins(
+    pinned: Installed, connection: Callable[..., dict[str, str]], tmp_path: Path
+) -> None:
+    command = [pinned.python, "-m", "airflow_provider_lancens.embedded", "--folder", tmp_path / "metastore"]
+    with Daemon(command, pinned.environment()) as server:
+        uri = server.read(r"ready at (thrift://\S+)")
+        lake = connection(host=uri, extra={"root": str(tmp_path / "lake")})
+
+        outcome, _ = pinned.run_dag(
+            TREE / "example_dags/spark_pinned_read.py", LANCE_EXAMPLE_POLL="1", **lake
+        )
+
+        version = outcome["ingest"]["xcom"]["version"]
+        assert outcome["wait"]["xcom"]["version"] == version
+        read: list[Any] = json.loads(pinned.run("-c", READ, uri, str(tmp_path / "lake")).splitlines()[-1])
+        assert read == [version, 24]
