@@ -48,6 +48,8 @@ TABLE_ERRORS: ErrorMap = {
 }
 ALTER_ERRORS: ErrorMap = {**TABLE_ERRORS, "MetaException": ConcurrentModificationError}
 # HIVE-26882's refusal is a plain MetaException: only its text, whose rest varies, distinguishes it.
+_INVALID_LOCATION = "An external table's location should not be located within managed warehouse"
+"""What 4.x answers, as a MetaException, to a location in the folder that it keeps for managed tables."""
 _REFUSED_ALTER = "The table has been modified. The parameter value for key"
 
 
@@ -73,6 +75,11 @@ def hive_errors(error_map: ErrorMap, attempt: str) -> Iterator[None]:
         kind = error_map.get(type(error).__name__, InternalError)
         if kind is ConcurrentModificationError and not is_refused_alter(error):
             kind = InternalError
+        if kind is InternalError and _message_of(error).startswith(_INVALID_LOCATION):
+            raise InvalidInputError(
+                f"cannot {attempt}: {redact(_message_of(error))}; set the location, or the property 'root', "
+                "to one outside the metastore's warehouse of managed tables"
+            ) from shareable_cause(error)
         # The server quotes stored values, which may include another client's location.
         raise kind(f"cannot {attempt}: {redact(_message_of(error))}") from shareable_cause(error)
     except UnicodeEncodeError as error:

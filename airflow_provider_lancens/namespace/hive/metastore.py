@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -29,6 +30,7 @@ from airflow_provider_lancens.namespace.hive.connection import Connection
 from airflow_provider_lancens.namespace.hive.databases import HiveDatabases
 from airflow_provider_lancens.namespace.hive.dialect import DEFAULT_CATALOG
 from airflow_provider_lancens.namespace.hive.errors import ALTER_ERRORS, NAMESPACE_ERRORS, TABLE_ERRORS
+from airflow_provider_lancens.namespace.hive.pool import LostReplyError
 from airflow_provider_lancens.namespace.hive.settings import ClientSettings
 from airflow_provider_lancens.namespace.metastore_protocol import (
     Expectation,
@@ -42,6 +44,8 @@ from airflow_provider_lancens.namespace.metastore_protocol import (
 log = logging.getLogger(__name__)
 
 _NO_LIMIT = -1
+_FILTER_PAUSE_SECONDS = 600.0
+"""How long a filter that failed isn't tried again: it may take as long as a call may take until it fails."""
 _TABLE_TYPE = f"hive_filter_field_params__{table_properties.TABLE_TYPE}"
 # "like" takes a Java pattern and finds every spelling, on a database that supports such patterns. One that
 # doesn't finds nothing, and is then queried for the usual spellings: together they take twice as long.
@@ -56,6 +60,7 @@ class HiveMetastore(HiveDatabases):
         """Take the settings; nothing is opened."""
         super().__init__(settings)
         self._cas_probe = HiveCasProbe()
+        self._filter_failed_until = 0.0
         self._batch_reader = HiveBatchReader(self._api, settings.read_timeout)
 
     def server_info(self) -> ServerInfo:
@@ -117,10 +122,20 @@ class HiveMetastore(HiveDatabases):
         """List the Lance tables by the server's filter, or by reading all tables if it has none."""
         if not self._settings.filters_tables:
             return self._list_lance_by_reading(namespace)
+        if time.monotonic() < self._filter_failed_until:
+            return self._list_lance_by_reading(namespace)
         try:
             names = self._list_by_filter(namespace, _ANY_SPELLING)
             names = names or self._list_by_filter(namespace, _USUAL_SPELLINGS)
-        except (InternalError, UnsupportedOperationError):
+        except (InternalError, UnsupportedOperationError, LostReplyError) as error:
+            if isinstance(error, LostReplyError) and not error.timed_out:
+                raise
+            self._filter_failed_until = time.monotonic() + _FILTER_PAUSE_SECONDS
+            log.warning(
+                "The server's filter of tables failed, so all tables are read instead; if it keeps failing, "
+                "set client.table-filter=false: %s",
+                error,
+            )
             return self._list_lance_by_reading(namespace)
         return list(filter(is_addressable, self._names_or_not_found(namespace, names)))
 

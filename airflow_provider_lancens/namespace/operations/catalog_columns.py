@@ -6,6 +6,8 @@ Hive lacks is described by the nearest one that holds its values.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
@@ -34,6 +36,9 @@ _NAMES = {
 }
 """Hive's names by Arrow's; what isn't here is described as text."""
 _TEXT = "string"
+_FIELD_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+"""Names of a struct's fields that Hive's and Spark's grammars of types can both express."""
+_MOST_DIGITS = 38
 _BLOB = "lance.blob.v2"
 _BYTES = "binary"
 
@@ -86,8 +91,7 @@ def hive_type(arrow: pa.DataType) -> str:
     if pa.types.is_dictionary(arrow):
         return hive_type(arrow.value_type)
     if pa.types.is_struct(arrow):
-        fields = (arrow.field(i) for i in range(arrow.num_fields))
-        return f"struct<{','.join(f'{field.name.lower()}:{hive_type(field.type)}' for field in fields)}>"
+        return _struct_type([arrow.field(i) for i in range(arrow.num_fields)])
     if pa.types.is_map(arrow):
         return f"map<{hive_type(arrow.key_type)},{hive_type(arrow.item_type)}>"
     if pa.types.is_list(arrow) or pa.types.is_large_list(arrow) or pa.types.is_fixed_size_list(arrow):
@@ -95,11 +99,25 @@ def hive_type(arrow: pa.DataType) -> str:
     return _plain_type(arrow)
 
 
+def _struct_type(fields: Sequence[pa.Field]) -> str:
+    names = [field.name.lower() for field in fields]
+    # One type that can't be parsed makes SHOW TABLE EXTENDED fail for all tables of a database.
+    if not fields or len(set(names)) < len(names) or not all(map(_FIELD_NAME.fullmatch, names)):
+        return _TEXT
+    types = (hive_type(field.type) for field in fields)
+    return f"struct<{','.join(f'{name}:{one}' for name, one in zip(names, types, strict=True))}>"
+
+
+def _decimal_type(precision: int, scale: int) -> str:
+    digits = max(precision - min(scale, 0), scale)
+    return f"decimal({digits},{max(scale, 0)})" if digits <= _MOST_DIGITS else _TEXT
+
+
 def _plain_type(arrow: pa.DataType) -> str:
     import pyarrow as pa
 
     if pa.types.is_decimal(arrow):
-        return f"decimal({arrow.precision},{arrow.scale})"
+        return _decimal_type(arrow.precision, arrow.scale)
     if pa.types.is_timestamp(arrow):
         return "timestamp"
     if any(kind(arrow) for kind in (pa.types.is_binary, pa.types.is_large_binary)):

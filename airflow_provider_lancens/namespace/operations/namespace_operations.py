@@ -51,8 +51,8 @@ class NamespaceOperations:
         except spec_errors.NamespaceAlreadyExistsError:
             if mode != EXIST_OK:
                 raise
-            view = self.metastore.get_namespace(namespace)
-        return namespace_properties.to_properties(view)
+        # As it is stored: a metastore sets a location itself, or another spelling of the given one.
+        return namespace_properties.to_properties(self.metastore.get_namespace(namespace))
 
     def list(self, parent: NamespaceId, token: str | None, limit: int | None) -> Page:
         """List the names one level below `parent`, sorted and paginated.

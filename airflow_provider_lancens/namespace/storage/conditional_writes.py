@@ -48,11 +48,15 @@ def require_conditional_writes(files: TableFiles) -> None:
         _supporting.add(store)
 
 
-def has_conditional_writes(files: TableFiles) -> bool:
-    """Return whether the store of a location refuses to create a file that exists, by trying it."""
-    for path in (_TRIED, f"{_TRIED}-{uuid.uuid4()}"):  # the first may be removed meanwhile, by a drop
-        if not all(files.create_once(path, uuid.uuid4().bytes) for _ in range(2)):
+def has_conditional_writes(files: TableFiles, path: str = _TRIED) -> bool:
+    """Return whether the store of a location refuses to create a file that exists, by trying it.
+
+    Args:
+        files: the files at the location.
+        path: a file that need not exist, and does afterwards.
+    """
+    for tried in (path, f"{path}-{uuid.uuid4()}"):  # another client may remove the first meanwhile
+        if not all(files.create_once(tried, uuid.uuid4().bytes) for _ in range(2)):
             return True
-        if path != _TRIED:
-            files.remove_outdated(path)
+        files.remove_outdated(tried)
     return False

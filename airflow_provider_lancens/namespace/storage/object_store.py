@@ -22,6 +22,7 @@ from obstore.store import LocalStore, ObjectStore, from_url
 
 from airflow_provider_lancens.namespace.locations import is_local, normalize
 from airflow_provider_lancens.namespace.storage import local_folder
+from airflow_provider_lancens.namespace.storage.aws_credentials import credential_provider
 from airflow_provider_lancens.namespace.storage.storage_errors import (
     invalid_option,
     invalid_url,
@@ -185,23 +186,33 @@ def open_store(location: str, storage_options: Mapping[str, str]) -> ObjectStore
     """Open the object store at a location; None if a local folder doesn't exist.
 
     Raises:
-        InvalidInputError: (13) the location or a storage option is invalid.
+        InvalidInputError: (13) the location, a storage option or the selected AWS profile is invalid.
+        UnauthenticatedError: (16) the selected AWS profile has no credentials.
     """
     if is_local(location):
         path = Path(normalize(location))
         return LocalStore(path, automatic_cleanup=True) if path.is_dir() else None
     url, storage_options = normalize(location), snapshot(storage_options)
     client, config = _split_options(url.partition("://")[0], storage_options)
+    provider = None
     if is_s3(location):
         config = _default_options(location, storage_options) | config
+        provider = credential_provider(config)
     try:
-        return _remote_store(url, frozenset(config.items()), frozenset({**_TIMEOUTS, **client}.items()))
+        return _remote_store(
+            url, frozenset(config.items()), frozenset({**_TIMEOUTS, **client}.items()), provider
+        )
     except (exceptions.BaseError, ValueError) as error:
         # The library quotes the value of an option, which may be a misplaced secret.
         for key, value in storage_options.items():
             if expected := _allowed_value(url, key, value):
                 raise invalid_option(location, key, expected) from None
         raise invalid_url(error, location, secret_values(storage_options)) from None
+
+
+def supports_bulk_deletes(location: str, storage_options: Mapping[str, str]) -> bool:
+    """Whether no bulk delete of this process was refused by the store of a location."""
+    return store_id(location, storage_options) not in _without_bulk_deletes
 
 
 def delete_objects(location: str, storage_options: Mapping[str, str], paths: Collection[str]) -> None:
@@ -289,7 +300,7 @@ def _default_options(location: str, storage_options: Mapping[str, str]) -> dict[
     """Return the options for S3 that its location implies, as Lance does, or that are known of the store."""
     implied = {
         _EXPRESS: is_directory_bucket(location),
-        _SINGLE_DELETES: store_id(location, storage_options) in _without_bulk_deletes,
+        _SINGLE_DELETES: not supports_bulk_deletes(location, storage_options),
     }
     return {
         key: "true"
@@ -330,9 +341,10 @@ def _is_newest_first(names: Sequence[str]) -> bool:
 
 
 @functools.lru_cache(maxsize=64)
-def _remote_store(url: str, config: frozenset[Any], client: frozenset[Any]) -> ObjectStore:
+def _remote_store(url: str, config: frozenset[Any], client: frozenset[Any], provider: object) -> ObjectStore:
     # Cached, since creating one reads the system's certificates, and a used one holds open connections.
-    return _from_url(url, config=dict(config), client_options=dict(client), retry_config=_RETRIES)
+    signing = {} if provider is None else {"credential_provider": provider}
+    return _from_url(url, config=dict(config), client_options=dict(client), retry_config=_RETRIES, **signing)
 
 
 @functools.cache

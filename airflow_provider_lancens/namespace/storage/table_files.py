@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import obstore
 from obstore import exceptions
@@ -70,6 +70,15 @@ class TableFiles:
         """What identifies the store of the location."""
         return object_store.store_id(self.location, self._storage_options)
 
+    @property
+    def supports_bulk_deletes(self) -> bool:
+        """Whether no bulk delete of this process was refused by the store."""
+        return object_store.supports_bulk_deletes(self.location, self._storage_options)
+
+    def names_as_listed(self, folder: str) -> list[str]:
+        """List the names of the files in a folder, in the order in which the store lists them."""
+        return [file.path.rpartition("/")[2] for page in self.all_below(folder) for file in page]
+
     def below(self, folder: str) -> list[StoredFile]:
         """List the files directly in a folder, by one request."""
         files = [_stored(file) for file in self._listing(folder)["objects"]]
@@ -112,6 +121,12 @@ class TableFiles:
     def read(self, path: str) -> bytes | None:
         """Return the content of a file; None if it doesn't exist."""
         return self._found(lambda store: bytes(obstore.get(store, path).bytes()))
+
+    def read_range(self, path: str, start: int, end: int) -> bytes:
+        """Return the bytes of a file from one position up to another, which exist."""
+        with object_store.storage_errors(self.location, self._storage_options):
+            store: Any = self._store()
+            return bytes(obstore.get_range(store, path, start=start, end=end))
 
     def create(self, path: str, content: bytes) -> bool:
         """Create a file unless it exists.
