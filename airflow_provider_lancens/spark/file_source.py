@@ -39,6 +39,9 @@ class FileSource:
     """Separator of the values in ``csv``."""
     header: bool = True
     """Whether ``csv`` files begin with the column names; if not, `schema` names the columns."""
+    partitions: Mapping[str, str] | bool = True
+    """Whether names of folders below the paths, such as ``day=2026-11-01``, are columns, as in Spark. Their
+    types are inferred from all values; a mapping gives the types of some."""
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
     """Lance storage options to reach the files with; None uses those of the table written to."""
     tasks: int | None = None
@@ -66,6 +69,11 @@ class FileSource:
                 raise ValueError(f"{name}: expected a mapping by columns' names, got {value!r}")
         if self.header not in (True, False):
             raise ValueError(f"header: expected True or False, got {self.header!r}")
+        if self.partitions not in (True, False) and not isinstance(self.partitions, Mapping):
+            raise ValueError(
+                "partitions: expected True, False, or a mapping of types by columns' names, got "
+                f"{self.partitions!r}"
+            )
 
     def _check_text(self) -> None:
         if self.schema is not None and self.format not in ("csv", "json"):

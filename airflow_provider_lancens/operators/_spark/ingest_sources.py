@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
@@ -41,11 +41,13 @@ class IngestSource(Protocol):
         """Return where the columns of rows that were written come from, as far as it is known."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FilesOfTask:
     """Files that executors read directly."""
 
     files: FileSource
+    _fingerprint: str | None = field(default=None, init=False)
+    """The newest fingerprint of the files, which they must still have when they are read."""
 
     @staticmethod
     def template_of(source: FileSource | Mapping[str, Any]) -> dict[str, Any]:
@@ -56,7 +58,7 @@ class FilesOfTask:
                 Airflow's UI would show; the message names it.
         """
         if isinstance(source, FileSource):
-            source = {field.name: getattr(source, field.name) for field in fields(source)}
+            source = {one.name: getattr(source, one.name) for one in fields(source)}
         if not isinstance(source, Mapping):
             raise TypeError(
                 f"source={source!r}; allowed: a function source(spark, **inputs, **op_kwargs), a FileSource "
@@ -90,13 +92,14 @@ class FilesOfTask:
         """See `IngestSource.fingerprint`."""
         from airflow_provider_lancens.spark.write.files.fingerprint import fingerprint_of_files
 
-        return fingerprint_of_files(self.files, target.dataset.storage_options)
+        self._fingerprint = fingerprint_of_files(self.files, target.dataset.storage_options)
+        return self._fingerprint
 
     def rows(self, spark: Any, namespace: LanceNamespace) -> FileRows:
         """See `IngestSource.rows`."""
         from airflow_provider_lancens.spark.write.files.file_rows import FileRows
 
-        return FileRows(spark, self.files)
+        return FileRows(spark, self.files, self._fingerprint)
 
     def reads(self) -> Sequence[FileRead]:
         """See `IngestSource.reads`."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import is_local
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.spark.blobs.blob_contents import NO_BLOBS, BlobReads
@@ -25,6 +26,7 @@ from airflow_provider_lancens.spark.write.fragment_writer import write_overlappi
 from airflow_provider_lancens.spark.write.record_batches import conform, merged, without_empty
 from airflow_provider_lancens.spark.write.row_condition import matching
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress
+from airflow_provider_lancens.spark.write.value_casts import RowError
 
 if TYPE_CHECKING:
     from lance import FragmentMetadata, LanceDataset
@@ -71,13 +73,29 @@ class WriteTask:
 
         Yields:
             A row for each fragment, see `WRITTEN_COLUMNS`.
+
+        Raises:
+            InvalidInputError: (13) a value doesn't fit; the message names its row in the partition and the
+                column.
         """
-        filled = without_empty(batches)
-        first = next(filled, None)
+        yield from self.write(_refusing(self.fitted(without_empty(batches))))
+
+    def fitted(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield rows as the table stores them.
+
+        Raises:
+            RowError: a value doesn't fit.
+        """
+        if self.match is None:
+            return conform(batches, self.schema)
+        return merged(batches, self.schema, self.match)
+
+    def write(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write rows as the table stores them, see `run`."""
+        first = next(batches, None)
         if first is None:
             return
-        every, match = itertools.chain([first], filled), self.match
-        stream = conform(every, self.schema) if match is None else merged(every, self.schema, match)
+        stream: Iterator[pa.RecordBatch] = itertools.chain([first], batches)
         if self.condition is not None:
             stream = matching(stream, self.condition, self.schema)
         reporting = nullcontext(stream) if self.progress is None else self.progress.reporting(stream)
@@ -152,6 +170,13 @@ class ReadTask:
             with_row_address=bool(self.blobs.ranges),
         )
         return self.blobs.batches(dataset, without_empty(scanner.to_batches()))
+
+
+def _refusing(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from rows
+    except RowError as error:
+        raise spec_errors.InvalidInputError(f"{error} (rows are counted within a partition)") from error
 
 
 def _written(fragment: FragmentMetadata) -> dict[str, object]:

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_lancens.spark.blobs.blob_columns import blob_array, is_blob
 from airflow_provider_lancens.spark.schema.merge_plan import ColumnMatch
+from airflow_provider_lancens.spark.write.schema_check import fits_column
+from airflow_provider_lancens.spark.write.value_casts import (
+    RowError,
+    cast_checked,
+    first_row,
+    flattened,
+    is_list,
+    shown,
+)
 
 
 def conform(
@@ -22,11 +32,14 @@ def conform(
         cut_times: whether to truncate times to their new unit; if not, finer times don't fit.
 
     Raises:
-        ValueError: a value doesn't fit; the message names the column.
+        RowError: a value doesn't fit.
     """
+    start = 0
     for batch in batches:
-        columns = [_column(batch.column(field.name), field, cut_times) for field in schema]
+        with _rows_from(start):
+            columns = [_column(batch.column(field.name), field, cut_times) for field in schema]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        start += batch.num_rows
 
 
 def merged(
@@ -40,11 +53,14 @@ def merged(
         match: where the columns are in the batches; fields of structs are matched by name.
 
     Raises:
-        ValueError: a value doesn't fit; the message names the column.
+        RowError: a value doesn't fit.
     """
+    start = 0
     for batch in batches:
-        columns = [_merged_column(batch, field, match) for field in schema]
+        with _rows_from(start):
+            columns = [_merged_column(batch, field, match) for field in schema]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        start += batch.num_rows
 
 
 def without_empty(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -52,11 +68,18 @@ def without_empty(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     return (batch for batch in batches if batch.num_rows)
 
 
+@contextmanager
+def _rows_from(start: int) -> Iterator[None]:
+    """Count the rows of a batch from its first one's number."""
+    try:
+        yield
+    except RowError as error:
+        raise error.at(start) from None
+
+
 def _column(column: pa.Array, field: pa.Field, cut_times: bool) -> pa.Array:
     if not field.nullable and column.null_count:
-        raise ValueError(
-            f"column {field.name}: the table does not allow nulls here, but the data contains some"
-        )
+        raise RowError(first_row(column, _has_nulls), field.name, "the table does not allow nulls here")
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if is_blob(field.type):
@@ -65,6 +88,8 @@ def _column(column: pa.Array, field: pa.Field, cut_times: bool) -> pa.Array:
         column = column.dictionary_decode()  # Arrow casts values more widely than dictionaries of them
     if column.type != field.type:
         column = _cast(column, field, cut_times)
+    if _requires_values(field.type):
+        _check_values(column, field)
     return _realigned(column) if _contains_decimals(field.type) else column
 
 
@@ -72,12 +97,52 @@ def _cast(column: pa.Array, field: pa.Field, cut_times: bool) -> pa.Array:
     if column.null_count == len(column):
         # Also because Arrow crashes when casting only nulls to vectors: Spark sends no values for them.
         return pa.nulls(len(column), field.type)
+    if not cut_times:
+        widens = fits_column(column.type, field.type)
+        return cast_checked(column, field.type, field.name, widens=widens)
     try:
-        return column.cast(options=pc.CastOptions(field.type, allow_time_truncate=cut_times))
+        return column.cast(options=pc.CastOptions(field.type, allow_time_truncate=True))
     except pa.ArrowException as error:
         raise ValueError(
             f"column {field.name}: cannot convert {column.type} to {field.type}: {error}"
         ) from error
+
+
+def _has_nulls(column: pa.Array) -> bool:
+    return bool(column.null_count)
+
+
+def _requires_values(arrow: pa.DataType) -> bool:
+    """Return whether a field inside a type doesn't allow nulls."""
+    fields = [arrow.field(index) for index in range(arrow.num_fields)]
+    if pa.types.is_map(arrow):
+        fields = [arrow.item_field]  # keys never are null
+    return any(not field.nullable or _requires_values(field.type) for field in fields)
+
+
+def _check_values(column: pa.Array, field: pa.Field) -> None:
+    """Check that there are no nulls inside a column where its type doesn't allow them: Arrow casts them."""
+
+    def fails(part: pa.Array) -> bool:
+        return _lacks_values(part, field.type)
+
+    if fails(column):
+        row = first_row(column, fails)
+        raise RowError(row, field.name, f"{shown(column[row])}: the table does not allow nulls inside")
+
+
+def _lacks_values(array: pa.Array, arrow: pa.DataType) -> bool:
+    inner = flattened(array)
+    if pa.types.is_map(arrow):
+        fields = [arrow.key_field, arrow.item_field]
+    elif is_list(arrow):
+        fields = [arrow.value_field]
+    else:
+        fields = [arrow.field(index) for index in range(arrow.num_fields)]
+    return any(
+        (not field.nullable and bool(values.null_count)) or _lacks_values(values, field.type)
+        for values, field in zip(inner, fields, strict=True)
+    )
 
 
 def _merged_column(batch: pa.RecordBatch, field: pa.Field, match: ColumnMatch) -> pa.Array:

@@ -37,12 +37,18 @@ class Columns(Protocol):
     def match_case(self) -> bool:
         """Whether names that differ only in case are different ones where columns are merged."""
 
-    def schema(self, storage: Mapping[str, str], vectors: Mapping[str, int] | None = None) -> pa.Schema:
+    def schema(
+        self,
+        storage: Mapping[str, str],
+        vectors: Mapping[str, int] | None = None,
+        table: pa.Schema | None = None,
+    ) -> pa.Schema:
         """Return the columns as a dataset stores them.
 
         Args:
             storage: the storage options of the table, for rows that are read with the same ones.
             vectors: array columns to store as fixed-size lists, with their dimension.
+            table: the columns that the rows are to fit; None if theirs are to be the table's.
 
         Raises:
             InvalidInputError: (13) a column can't be stored.
@@ -69,6 +75,7 @@ class FrameColumns:
         self,
         storage: Mapping[str, str],  # noqa: ARG002 Spark reads with its own options
         vectors: Mapping[str, int] | None = None,
+        table: pa.Schema | None = None,  # noqa: ARG002 Spark's types don't depend on it
     ) -> pa.Schema:
         """See `Columns.schema`."""
         return arrow_schema(self.frame, vectors)
@@ -91,6 +98,7 @@ class FrameRows:
         self,
         storage: Mapping[str, str],  # noqa: ARG002 Spark reads with its own options
         vectors: Mapping[str, int] | None = None,
+        table: pa.Schema | None = None,  # noqa: ARG002 Spark's types don't depend on it
     ) -> pa.Schema:
         """See `Columns.schema`."""
         return arrow_schema(self.frame.schema, vectors)

@@ -57,7 +57,7 @@ def with_merged_columns(lookup: KeyLookup, columns: Columns) -> KeyLookup:
     replaces_rows = lookup.replaced is not None and request.replace_where is None
     if lookup.replaced is not None and replaces_rows:
         replacing(request.mode, base, lookup.replaced, table)
-    rows = columns.schema(lookup.target.dataset.storage_options)
+    rows = columns.schema(lookup.target.dataset.storage_options, table=base.schema)
 
     def next_step(latest: LanceDataset) -> SchemaStep | None:
         plan = merged_columns(request, rows, latest, columns, table)

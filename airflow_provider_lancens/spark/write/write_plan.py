@@ -185,7 +185,8 @@ def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:
     adds_rows = base is not None and keeps_rows
     merges = base is not None and request.schema_mode == "merge"
     vectors = None if adds_rows or merges else request.options.vector_columns
-    schema, match = columns.schema(dataset.storage_options, vectors), None
+    kept = None if base is None or request.replaces_schema else base.schema
+    schema, match = columns.schema(dataset.storage_options, vectors, kept), None
     if not (adds_rows or merges):
         schema = with_blobs(schema, request.options.blob_columns)
     if base is not None and merges:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -14,9 +15,18 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.file_source import FileSource
 from airflow_provider_lancens.spark.type_names import parse_type
 from airflow_provider_lancens.spark.write.files.file_system import SourceFile, find_files, open_file
-from airflow_provider_lancens.spark.write.files.formats import ArrowFile, FileFormat, InspectedFile, Parquet
+from airflow_provider_lancens.spark.write.files.fingerprint import fingerprint_of_found
+from airflow_provider_lancens.spark.write.files.formats import ArrowFile, FileFormat, InspectedFile
+from airflow_provider_lancens.spark.write.files.parquet_files import Parquet
+from airflow_provider_lancens.spark.write.files.partition_folders import (
+    NO_PARTITIONS,
+    Partitions,
+    Values,
+    partitions_of,
+)
 from airflow_provider_lancens.spark.write.files.projection import Projection, projection_of
 from airflow_provider_lancens.spark.write.files.text_formats import Csv, Json
+from airflow_provider_lancens.spark.write.value_casts import RowError
 
 _PARALLEL = 16
 """Files that are inspected in parallel: on an object store each takes a few requests."""
@@ -25,10 +35,11 @@ _PARALLEL = 16
 class FileUnit(NamedTuple):
     """A piece of a file, the smallest unit of work."""
 
-    location: str
-    file_bytes: int
+    file: SourceFile
     number: int
     bytes: int
+    values: Values = ()
+    """The values of the partition columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,35 +51,62 @@ class FilePlan:
     """The common schema of all files."""
     shape: Projection
     units: Sequence[FileUnit]
+    partitions: pa.Schema
+    """The columns that the files' folders name."""
 
 
-def plan(source: FileSource, options: Mapping[str, str]) -> FilePlan:
+def plan(
+    source: FileSource, options: Mapping[str, str], *, zone: str = "UTC", fingerprint: str | None = None
+) -> FilePlan:
     """Inspect all files of a source, and plan the write.
 
     Args:
         source: the files, with their projection.
         options: Lance's storage options to reach them.
+        zone: the time zone of times in the names of folders.
+        fingerprint: that of the files as they must still be, see `fingerprint_files`; None allows any.
 
     Raises:
         InvalidInputError: (13) there is no file, one can't be read, or a type or the filter is invalid.
         TableColumnNotFoundError: (12) a column is named that the files don't have.
+        ConcurrentModificationError: (14) a file was changed meanwhile.
         TableSchemaValidationError: (20) the files don't have one schema; the message names the file.
         ServiceUnavailableError: (17) the storage returned an unexpected response, or none.
     """
     inspector = _Inspector(source, _format(source), options)
+    found = find_files(source.paths, options)
+    if fingerprint is not None and fingerprint_of_found(source, found) != fingerprint:
+        raise spec_errors.ConcurrentModificationError(
+            f"files {', '.join(source.paths)}: they were changed after their fingerprint was computed; "
+            "run it again with the new one"
+        )
     # As in Spark, an empty file has no rows, regardless of the format.
-    files = [file for file in find_files(source.paths, options) if file.bytes]
+    files = [file for file in found if file.bytes]
     with ThreadPoolExecutor(_PARALLEL, thread_name_prefix="lance-files") as pool:
         inspected_files = dict(zip(files, pool.map(inspector.inspect, files), strict=True))
     schema = _common_schema(inspected_files) if inspected_files else inspector.format.schema
     if schema is None:
         raise spec_errors.InvalidInputError("paths: all files are empty, so their columns are unknown")
+    partitions = _partitions(source, found, schema, zone)
     units = [
-        FileUnit(file.location, file.bytes, piece.number, piece.bytes or file.bytes)
+        FileUnit(file, piece.number, piece.bytes or file.bytes, partitions.values.get(file.location, ()))
         for file, inspected in inspected_files.items()
         for piece in inspected.pieces
     ]
-    return FilePlan(inspector.format, schema, projection_of(source, schema), units)
+    shape = projection_of(source, pa.schema([*schema, *partitions.columns]))
+    return FilePlan(inspector.format, schema, shape, units, partitions.columns)
+
+
+def _partitions(source: FileSource, files: Sequence[SourceFile], schema: pa.Schema, zone: str) -> Partitions:
+    if source.partitions is False:
+        return NO_PARTITIONS
+    found = partitions_of(files, source.partitions if isinstance(source.partitions, Mapping) else {}, zone)
+    if twice := [name for name in found.columns.names if name in schema.names]:
+        raise spec_errors.InvalidInputError(
+            f"column {', '.join(twice)}: it is in the files and in the names of their folders; pass "
+            "partitions=False to read that of the files"
+        )
+    return found
 
 
 def shares(units: Sequence[FileUnit], count: int) -> list[list[FileUnit]]:
@@ -90,9 +128,10 @@ class _Inspector:
 
     def inspect(self, file: SourceFile) -> InspectedFile:
         try:
-            with open_file(file.location, file.bytes, self.options) as opened:
-                inspected = self.format.inspect(opened)
+            inspected = self.format.inspect(partial(open_file, file, self.options))
             _check_names(inspected.schema.names)
+        except RowError as error:
+            raise spec_errors.InvalidInputError(f"file {file.location}: {error}") from error
         except (pa.ArrowException, OSError, ValueError) as error:
             raise spec_errors.InvalidInputError(
                 f"file {file.location}: cannot read it as {self.source.format}: {error}"

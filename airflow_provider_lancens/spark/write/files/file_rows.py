@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import is_local
 from airflow_provider_lancens.namespace.storage.storage_errors import storage_error
 from airflow_provider_lancens.redaction import secret_values
@@ -18,15 +23,22 @@ from airflow_provider_lancens.spark.file_source import FileSource
 from airflow_provider_lancens.spark.types import with_vectors
 from airflow_provider_lancens.spark.write.executor_tasks import WRITTEN_COLUMNS, WriteTask
 from airflow_provider_lancens.spark.write.files.file_plan import FilePlan, FileUnit, plan, shares
-from airflow_provider_lancens.spark.write.files.file_system import open_file
+from airflow_provider_lancens.spark.write.files.file_system import SourceFile, open_file
 from airflow_provider_lancens.spark.write.files.formats import ScanRequest
+from airflow_provider_lancens.spark.write.files.projection import Projection
+from airflow_provider_lancens.spark.write.files.stored_types import plain_type
 from airflow_provider_lancens.spark.write.read_ahead import read_ahead
+from airflow_provider_lancens.spark.write.schema_check import fits_column
+from airflow_provider_lancens.spark.write.value_casts import RowError
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     from airflow_provider_lancens.spark.write.row_sources import Written
+
+Fit: TypeAlias = "Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]"
+"""Converts rows to those of the table, and raises a RowError of a value that doesn't fit."""
 
 _BYTES_PER_TASK = 64 * 1024 * 1024
 """Used if Spark doesn't report how many tasks it runs in parallel."""
@@ -38,6 +50,8 @@ class FileRows:
 
     spark: SparkSession
     source: FileSource
+    fingerprint: str | None = None
+    """That of the files as they must be when the write is planned; None allows any."""
     time_zone_known: ClassVar[bool] = True
     """The time zone is UTC, as for every other time in files."""
     match_case: ClassVar[bool] = True
@@ -51,9 +65,25 @@ class FileRows:
         shape = self._planned.shape
         return dict(zip(shape.schema.names, shape.cast.names, strict=True))
 
-    def schema(self, storage: Mapping[str, str], vectors: Mapping[str, int] | None = None) -> pa.Schema:
-        """See `Columns.schema`."""
-        return with_vectors(self._plan(storage).shape.schema, vectors or {})
+    def schema(
+        self,
+        storage: Mapping[str, str],
+        vectors: Mapping[str, int] | None = None,
+        table: pa.Schema | None = None,
+    ) -> pa.Schema:
+        """See `Columns.schema`: those of Parquet files are as Spark reads them."""
+        shape = self._plan(storage).shape
+        if self.source.format != "parquet":
+            return with_vectors(shape.schema, vectors or {})
+        present = {} if table is None else dict(zip(table.names, table.types, strict=True))
+        cast = [name in self.source.casts for name in shape.cast.names]
+        columns = [
+            field
+            if is_cast or _fits(field, present)
+            else field.with_type(plain_type(field.type, as_spark=True))
+            for field, is_cast in zip(shape.schema, cast, strict=True)
+        ]
+        return with_vectors(pa.schema(columns), vectors or {})
 
     def write(self, task: WriteTask) -> Written:
         """See `Rows.write`."""
@@ -79,7 +109,9 @@ class FileRows:
     def _plan(self, storage: Mapping[str, str]) -> FilePlan:
         # Planned once, so that the files are those at the beginning of the write.
         if self._planned is None:
-            self._planned = plan(self.source, self.source.options_over(storage))
+            options = self.source.options_over(storage)
+            zone = self.spark.conf.get("spark.sql.session.timeZone") or "UTC"
+            self._planned = plan(self.source, options, zone=zone, fingerprint=self.fingerprint)
         return self._planned
 
     def _parallelism(self, units: Iterable[FileUnit]) -> int:
@@ -96,26 +128,85 @@ class FileReader:
     plan: FilePlan
     options: Mapping[str, str] = field(repr=False)
 
-    def read(self, units: Sequence[FileUnit]) -> Iterator[pa.RecordBatch]:
+    def read(self, units: Sequence[FileUnit], fit: Fit) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the units as the table stores them.
 
-        Raises:
-            ValueError: the content of a file is invalid; the message names it.
-        """
-        for location, pieces in itertools.groupby(units, attrgetter("location")):
-            try:
-                yield from self.plan.shape.apply(self._read(location, list(pieces)))
-            except OSError as error:
-                raise storage_error(error, location, secret_values(self.options)) from None
-            except (pa.ArrowException, ValueError) as error:
-                raise ValueError(f"file {location}: {error}") from error
+        Args:
+            units: the units, those of a file beside each other.
+            fit: converts rows to those of the table.
 
-    def _read(self, location: str, pieces: Sequence[FileUnit]) -> Iterator[pa.RecordBatch]:
-        shape = self.plan.shape
-        condition = shape.condition and shape.condition.expression
-        wanted = ScanRequest(shape.read, self.plan.files, condition)
-        with open_file(location, pieces[0].file_bytes, self.options) as file:
-            yield from self.plan.format.read(file, [piece.number for piece in pieces], wanted)
+        Raises:
+            InvalidInputError: (13) the content of a file is invalid, or a value doesn't fit; the message
+                names the file, the row and the column.
+            ConcurrentModificationError: (14) a file was changed since the write was planned.
+        """
+        for file, pieces in itertools.groupby(units, attrgetter("file")):
+            try:
+                yield from self._read(file, list(pieces), fit)
+            except RowError as error:
+                raise spec_errors.InvalidInputError(f"file {file.location}: {error}") from error
+            except OSError as error:
+                raise storage_error(error, file.location, secret_values(self.options)) from None
+            except (pa.ArrowException, ValueError) as error:
+                raise spec_errors.InvalidInputError(f"file {file.location}: {error}") from error
+
+    def _read(self, file: SourceFile, pieces: Sequence[FileUnit], fit: Fit) -> Iterator[pa.RecordBatch]:
+        shape, folders = self.plan.shape, self.plan.partitions
+        values = [pa.scalar(*each) for each in zip(pieces[0].values, folders.types, strict=True)]
+        opened = partial(open_file, file, self.options)
+        numbers = [piece.number for piece in pieces]
+        for found in self.plan.format.read(opened, numbers, self._request(values)):
+            batch = _with_columns(found.rows, folders, values)
+            rows = shape.matching(batch)
+            if not rows.num_rows:
+                continue
+            try:
+                yield from fit(shape.apply([rows]))
+            except RowError as error:
+                row = found.start + _row_of(error.row, batch, shape)
+                raise spec_errors.InvalidInputError(
+                    f"file {file.location}: {found.piece}{RowError(row, error.column, error.reason)}"
+                ) from error
+
+    def _request(self, values: Sequence[pa.Scalar]) -> ScanRequest:
+        shape, files = self.plan.shape, self.plan.files
+        inside = [name for name in shape.read if name in files.names]
+        columns = inside or files.names[:1]  # which tells the number of rows
+        if shape.condition is None:
+            return ScanRequest(columns, files, None)
+        folder = [
+            pc.field(name) == value if value.is_valid else pc.field(name).is_null()
+            for name, value in zip(self.plan.partitions.names, values, strict=True)
+        ]
+        return ScanRequest(
+            columns,
+            files,
+            shape.condition.expression,
+            frozenset(shape.condition.columns),
+            functools.reduce(operator.and_, folder) if folder else None,
+            pa.schema([*files, *self.plan.partitions]),
+        )
+
+
+def _with_columns(rows: pa.RecordBatch, columns: pa.Schema, values: Sequence[pa.Scalar]) -> pa.RecordBatch:
+    arrays = [
+        pa.repeat(value, rows.num_rows) if value.is_valid else pa.nulls(rows.num_rows, value.type)
+        for value in values
+    ]
+    return pa.RecordBatch.from_arrays([*rows.columns, *arrays], schema=pa.schema([*rows.schema, *columns]))
+
+
+def _row_of(number: int, batch: pa.RecordBatch, shape: Projection) -> int:
+    """Return the number in a batch of one of its rows that match the condition."""
+    if shape.condition is None:
+        return number
+    name = max(batch.schema.names, key=len) + "#"
+    rows = pa.Table.from_batches([batch]).append_column(name, pa.array(range(batch.num_rows), pa.int64()))
+    return int(rows.filter(shape.condition.expression)[name][number].as_py())
+
+
+def _fits(field: pa.Field, table: Mapping[str, pa.DataType]) -> bool:
+    return field.name in table and fits_column(field.type, table[field.name])
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +230,9 @@ class FileTask:
                 yield from batch.to_pylist()
 
     def _write(self, share: Sequence[FileUnit]) -> Iterator[pa.RecordBatch]:
-        rows = self.reader.read(share)
-        if is_local(self.write.dataset.location) and all(is_local(unit.location) for unit in share):
-            yield from self.write.run(rows)
+        rows = self.reader.read(share, self.write.fitted)
+        if is_local(self.write.dataset.location) and all(is_local(unit.file.location) for unit in share):
+            yield from self.write.write(rows)
             return
         with closing(read_ahead(rows)) as read:
-            yield from self.write.run(read)
+            yield from self.write.write(read)

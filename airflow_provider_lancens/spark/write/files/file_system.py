@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import obstore
@@ -32,6 +33,8 @@ class SourceFile(NamedTuple):
     bytes: int
     state: str
     """The store's ETag of its content, or the time of its last change."""
+    base: str
+    """The part of the path that was given: folders below it may name values of columns."""
 
 
 def find_files(paths: Sequence[str], options: Mapping[str, str]) -> list[SourceFile]:
@@ -55,12 +58,59 @@ def find_files(paths: Sequence[str], options: Mapping[str, str]) -> list[SourceF
     return list(found.values())
 
 
-def open_file(location: str, size: int, options: Mapping[str, str]) -> pa.NativeFile:
-    """Open a file for reading; a file compressed as a whole is decompressed while it is read."""
-    local = is_local(location)
-    file = pa.OSFile(location) if local else pa.PythonFile(_RemoteFile(location, size, options), mode="r")
-    codec = _CODECS.get(location.rpartition(".")[2])
-    return file if codec is None else pa.CompressedInputStream(file, codec)
+@contextmanager
+def open_file(file: SourceFile, options: Mapping[str, str]) -> Iterator[pa.NativeFile]:
+    """Open a file for reading; a file compressed as a whole is decompressed while it is read.
+
+    Raises:
+        ConcurrentModificationError: (14) it was changed or removed since it was listed.
+    """
+    local = is_local(file.location)
+    if local:
+        check_unchanged(file, options)
+    opened = pa.OSFile(file.location) if local else pa.PythonFile(_RemoteFile(file, options), mode="r")
+    codec = _CODECS.get(file.location.rpartition(".")[2])
+    try:
+        with opened if codec is None else pa.CompressedInputStream(opened, codec) as stream:
+            yield stream
+    except (pa.ArrowException, OSError, ValueError):
+        check_unchanged(file, options)  # which explains whatever was found in it
+        raise
+    if local:  # each part of a remote file comes with its state
+        check_unchanged(file, options)
+
+
+def check_unchanged(file: SourceFile, options: Mapping[str, str]) -> None:
+    """Check that a file is still the one that was listed.
+
+    Raises:
+        ConcurrentModificationError: (14) it was changed or removed.
+    """
+    folder, _, name = file.location.rpartition("/")
+    store = open_store(folder or "/", options)
+    try:
+        with storage_errors(file.location, options, passing=(FileNotFoundError,)):
+            found = None if store is None else obstore.head(store, name)
+    except FileNotFoundError:
+        found = None
+    if found is None:
+        raise _changed(file, "it is gone")
+    _check_state(file, found)
+
+
+def _check_state(file: SourceFile, found: obstore.ObjectMeta) -> None:
+    state = _state(file.location, found)
+    if found["size"] != file.bytes:
+        raise _changed(file, f"it has {found['size']} bytes, not {file.bytes}")
+    if state != file.state:
+        raise _changed(file, f"its ETag or time of change is {state}, not {file.state}")
+
+
+def _changed(file: SourceFile, how: str) -> spec_errors.ConcurrentModificationError:
+    return spec_errors.ConcurrentModificationError(
+        f"file {file.location}: it was changed after the write was planned: {how}. Run it again, once no "
+        "one writes to the file any more"
+    )
 
 
 def _at(location: str, options: Mapping[str, str]) -> Iterator[SourceFile]:
@@ -70,7 +120,7 @@ def _at(location: str, options: Mapping[str, str]) -> Iterator[SourceFile]:
         return
     try:
         with storage_errors(location, options, passing=(FileNotFoundError,)):
-            yield _stored(folder, obstore.head(store, name))
+            yield _stored(folder, obstore.head(store, name), folder)
     except FileNotFoundError:
         yield from _below(location, options)
 
@@ -81,7 +131,7 @@ def _below(folder: str, options: Mapping[str, str]) -> Iterator[SourceFile]:
         return
     with storage_errors(folder, options):
         for page in obstore.list(store):
-            yield from (_stored(folder, entry) for entry in page if not _hidden(entry["path"]))
+            yield from (_stored(folder, entry, folder) for entry in page if not _hidden(entry["path"]))
 
 
 def _matching(location: str, options: Mapping[str, str]) -> Iterator[SourceFile]:
@@ -102,22 +152,33 @@ def _as_regex(pattern: str) -> str:
 
 
 def _hidden(path: str) -> bool:
-    return path.endswith("/") or any(part[:1] in ("_", ".") for part in path.split("/"))
+    # As in Spark, `_day=1` is a folder of rows whose column is named _day.
+    return path.endswith("/") or any(
+        part.startswith(".") or (part.startswith("_") and "=" not in part) for part in path.split("/")
+    )
 
 
-def _stored(folder: str, entry: obstore.ObjectMeta) -> SourceFile:
+def _stored(folder: str, entry: obstore.ObjectMeta, base: str) -> SourceFile:
     location = f"{folder}/{entry['path']}"
-    # A local file's ETag would contain its inode, which doesn't depend on its content.
-    state = None if is_local(location) else entry["e_tag"]
-    return SourceFile(location, entry["size"], state or entry["last_modified"].isoformat())
+    return SourceFile(location, entry["size"], _state(location, entry), base)
+
+
+def _state(location: str, entry: obstore.ObjectMeta) -> str:
+    changed = entry["last_modified"]
+    if is_local(location):
+        # Its ETag would contain its inode, which doesn't depend on its content.
+        return changed.isoformat()
+    # Some stores quote the ETag only in some of their replies, and have the fraction of a second in some.
+    tag = (entry["e_tag"] or "").removeprefix("W/").strip('"')
+    return tag or changed.replace(microsecond=0).isoformat()
 
 
 class _RemoteFile:
     """A Python file object for Arrow, which splits large reads into parallel requests."""
 
-    def __init__(self, location: str, size: int, options: Mapping[str, str]) -> None:
-        folder, _, self._name = location.rpartition("/")
-        self._folder, self._location, self._size, self._at = folder, location, size, 0
+    def __init__(self, file: SourceFile, options: Mapping[str, str]) -> None:
+        self._folder, _, self._name = file.location.rpartition("/")
+        self._file, self._size, self._at = file, file.bytes, 0
         self._options = options
         self.closed = False
 
@@ -125,7 +186,7 @@ class _RemoteFile:
         end = self._size if count < 0 else min(self._at + count, self._size)
         starts = range(self._at, end, _PART)
         self._at = max(self._at, end)
-        with storage_errors(self._location, self._options):
+        with storage_errors(self._file.location, self._options, passing=(FileNotFoundError,)):
             if len(starts) <= 1:
                 return b"".join(self._part(start, end) for start in starts)
             with ThreadPoolExecutor(_PARALLEL) as pool:
@@ -136,7 +197,9 @@ class _RemoteFile:
         store = open_store(self._folder, self._options)
         if store is None:
             raise spec_errors.ServiceUnavailableError(f"storage at {self._folder} no longer exists")
-        return bytes(obstore.get_range(store, self._name, start=start, end=min(start + _PART, end)))
+        answer = obstore.get(store, self._name, options={"range": (start, min(start + _PART, end))})
+        _check_state(self._file, answer.meta)
+        return bytes(answer.bytes())
 
     def seek(self, offset: int, whence: int = 0) -> int:
         self._at = offset + (0, self._at, self._size)[whence]

@@ -19,6 +19,7 @@ from airflow_provider_lancens.spark.options import (
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 from airflow_provider_lancens.spark.write.files.file_rows import FileRows
+from airflow_provider_lancens.spark.write.files.fingerprint import is_of_files
 from airflow_provider_lancens.spark.write.pipeline import write_rows
 
 if TYPE_CHECKING:
@@ -74,8 +75,9 @@ def write_files(
         TableColumnNotFoundError: (12) the source names a column that the files don't have.
         InvalidInputError: (13) an argument is invalid, there is no file, or one can't be read; or the key was
             committed with another fingerprint, can't be replaced, or has expired.
-        ConcurrentModificationError: (14) `overwrite`, and rows were changed while it ran, or `upsert`, and
-            columns were; or rows that match `replace_where` were written meanwhile.
+        ConcurrentModificationError: (14) a file was changed after the write was planned, or after
+            `fingerprint_files`; `overwrite`, and rows were changed while it ran, or `upsert`, and columns
+            were; or rows that match `replace_where` were written meanwhile.
         ServiceUnavailableError: (17) the storage of the files returned an unexpected response, or none.
         TableSchemaValidationError: (20) the files don't have one schema, or don't fit the table.
     """
@@ -86,4 +88,5 @@ def write_files(
         replace_where=replace_where,
     )
     with resolved_table(namespace, table) as target:
-        return write_rows(FileRows(spark, source), look_up(target, request))
+        planned = fingerprint if is_of_files(fingerprint) else None
+        return write_rows(FileRows(spark, source, planned), look_up(target, request))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
@@ -11,13 +11,14 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.file_source import FileSource
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
-from airflow_provider_lancens.spark.write.files.file_system import find_files
+from airflow_provider_lancens.spark.write.files.file_system import SourceFile, find_files
 
 if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
 
 _IGNORED = frozenset({"storage_options", "tasks"})
 """Fields that do not affect the rows."""
+_MARK = "files-"
 
 
 def fingerprint_files(
@@ -47,5 +48,15 @@ def fingerprint_of_files(source: FileSource, storage_options: Mapping[str, str])
         files = find_files(source.paths, source.options_over(storage_options))
     except spec_errors.InvalidInputError:
         return None
+    return fingerprint_of_found(source, files)
+
+
+def fingerprint_of_found(source: FileSource, files: Sequence[SourceFile]) -> str:
+    """Return the same as `fingerprint_files`, given the files that the source's paths match."""
     settings = {f.name: getattr(source, f.name) for f in fields(source) if f.name not in _IGNORED}
-    return hashlib.sha256(repr((sorted(files), settings)).encode()).hexdigest()
+    return _MARK + hashlib.sha256(repr((sorted(files), settings)).encode()).hexdigest()
+
+
+def is_of_files(fingerprint: str | None) -> bool:
+    """Return whether text is a fingerprint of files, rather than one of the caller's own."""
+    return fingerprint is not None and fingerprint.startswith(_MARK)

@@ -11,7 +11,10 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.file_source import FileSource
 from airflow_provider_lancens.spark.type_names import parse_type
 from airflow_provider_lancens.spark.write.files.sql_predicate import SqlPredicate, parse_predicate
+from airflow_provider_lancens.spark.write.files.stored_types import inner_views, plain_array, plain_type
 from airflow_provider_lancens.spark.write.record_batches import conform
+from airflow_provider_lancens.spark.write.schema_check import fits_column
+from airflow_provider_lancens.spark.write.value_casts import irreversible
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +33,21 @@ class Projection:
         """Filter and convert the rows.
 
         Raises:
-            ValueError: a value can't be cast; the message names the column.
+            RowError: a value can't be cast.
         """
-        if self.condition is not None:
-            batches = _filtered(batches, self.condition)
-        for batch in conform(batches, self.cast):
+        for batch in conform(map(self._plain, batches), self.cast):
             yield pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
+
+    def matching(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows of a batch that match the condition."""
+        if self.condition is None:
+            return batch
+        rows = pa.Table.from_batches([batch]).filter(self.condition.expression).combine_chunks()
+        return (rows.to_batches() or [batch.slice(0, 0)])[0]
+
+    def _plain(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        columns = [plain_array(batch.column(name)) for name in self.cast.names]
+        return pa.RecordBatch.from_arrays(columns, names=self.cast.names)
 
 
 def projection_of(source: FileSource, files: pa.Schema) -> Projection:
@@ -47,17 +59,28 @@ def projection_of(source: FileSource, files: pa.Schema) -> Projection:
     """
     columns = list(files.names if source.columns is None else source.columns)
     _check_columns({"columns": columns, "renames": source.renames, "casts": source.casts}, files)
-    types = {name: parse_type(text, f"casts[{name!r}]") for name, text in source.casts.items()}
-    cast = pa.schema([(name, types.get(name, _stored(files.field(name).type))) for name in columns])
+    types = {name: _cast_type(files.field(name), text) for name, text in source.casts.items()}
+    for name in columns:
+        if inner_views(files.field(name).type):
+            raise spec_errors.InvalidInputError(
+                f"column {name}: it is {files.field(name).type}: views of lists inside another value "
+                "can't be read; leave it out by columns"
+            )
+    cast = pa.schema([(name, types.get(name, plain_type(files.field(name).type))) for name in columns])
     condition = None if source.filter is None else parse_predicate(source.filter, files)
     read = {*columns, *(condition.columns if condition else ())}
     in_order = [name for name in files.names if name in read]
     return Projection(in_order, condition, cast, _renamed(cast, source.renames))
 
 
-def _filtered(batches: Iterable[pa.RecordBatch], condition: SqlPredicate) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        yield from pa.Table.from_batches([batch]).filter(condition.expression).to_batches()
+def _cast_type(column: pa.Field, text: str) -> pa.DataType:
+    argument = f"casts[{column.name!r}]"
+    wanted = parse_type(text, argument)
+    found = plain_type(column.type)
+    found = found.value_type if pa.types.is_dictionary(found) else found
+    if not fits_column(found, wanted) and (reason := irreversible(found, wanted)):
+        raise spec_errors.InvalidInputError(f"{argument}: {found} can't be cast to {wanted}: {reason}")
+    return wanted
 
 
 def _check_columns(named: Mapping[str, Iterable[str]], files: pa.Schema) -> None:
@@ -73,7 +96,3 @@ def _check_columns(named: Mapping[str, Iterable[str]], files: pa.Schema) -> None
 def _renamed(schema: pa.Schema, names: Mapping[str, str]) -> pa.Schema:
     renamed = [names.get(name, name) for name in schema.names]
     return pa.schema(list(zip(renamed, schema.types, strict=True)))
-
-
-def _stored(arrow: pa.DataType) -> pa.DataType:
-    return arrow.storage_type if isinstance(arrow, pa.BaseExtensionType) else arrow

@@ -1,19 +1,36 @@
-"""CSV and JSON: text files, read sequentially in blocks."""
+"""CSV and JSON: text files, read sequentially in blocks.
+
+Arrow infers types from the first block. It takes whole numbers that are too large for 64 bits for
+floating-point ones, and shifts times with an offset to UTC: both are found here, and the row is named.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 
-from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.spark.write.files.formats import WHOLE, InspectedFile, ScanRequest
+from airflow_provider_lancens.spark.write.files.formats import (
+    WHOLE,
+    FileRowsBatch,
+    InspectedFile,
+    Open,
+    ScanRequest,
+)
+from airflow_provider_lancens.spark.write.value_casts import RowError, cast_checked, first_row, flattened
 
 _BLOCK = 8 * 1024 * 1024
 """Bytes that are parsed together; a row must fit in."""
+_EXACT = 2**53
+"""Up to here, floating-point numbers represent all whole ones."""
+_WHOLE_NUMBER = r"^\s*[+-]?[0-9]+\s*$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,20 +41,57 @@ class Csv:
     header: bool
     schema: pa.Schema | None
 
-    def inspect(self, file: pa.NativeFile) -> InspectedFile:
+    def inspect(self, opened: Open) -> InspectedFile:
         """See `formats.FileFormat.inspect`: types that weren't given are inferred from the first block."""
-        found = self._open(file, self.schema, None).schema
+        try:
+            with opened() as file:
+                found = self._open(file, self.schema, None).schema
+        except pa.ArrowInvalid:
+            if self.schema is not None:
+                self._check_texts(opened, ScanRequest(self.schema.names, self.schema, None))
+            raise
         missing = [name for name in (self.schema or found).names if name not in found.names]
         if missing:
             raise ValueError(f"columns {', '.join(missing)} are missing")
         return InspectedFile(self.schema or found, [WHOLE])
 
-    def read(
-        self, file: pa.NativeFile, numbers: Sequence[int], wanted: ScanRequest
-    ) -> Iterator[pa.RecordBatch]:
+    def read(self, opened: Open, numbers: Sequence[int], wanted: ScanRequest) -> Iterator[FileRowsBatch]:
         """See `formats.FileFormat.read`."""
         for _ in numbers:
-            yield from self._open(file, wanted.schema, wanted.columns)
+            start, checked = 0, False
+            try:
+                with opened() as file:
+                    for batch in self._open(file, wanted.schema, wanted.columns):
+                        if not checked and _may_have_lost(batch):
+                            self._check_texts(opened, wanted)
+                            checked = True
+                        yield FileRowsBatch(batch, start)
+                        start += batch.num_rows
+            except pa.ArrowInvalid:
+                self._check_texts(opened, wanted)  # which names the row
+                raise
+
+    def _check_texts(self, opened: Open, wanted: ScanRequest) -> None:
+        """Read the file as text, and check that each value fits its column.
+
+        Raises:
+            RowError: one doesn't.
+        """
+        texts = pa.schema([field.with_type(pa.string()) for field in wanted.schema])
+        start = 0
+        with opened() as file:
+            for batch in self._open(file, texts, wanted.columns):
+                for name in batch.schema.names:
+                    column, arrow = batch.column(name), wanted.schema.field(name).type
+                    try:
+                        cast = cast_checked(column, arrow, name) if arrow != pa.string() else column
+                        if self.schema is None and pa.types.is_floating(arrow):
+                            _check_whole_numbers(column, cast, name)
+                    except pa.ArrowNotImplementedError:
+                        continue
+                    except RowError as error:
+                        raise error.at(start) from None
+                start += batch.num_rows
 
     def _open(
         self, file: pa.NativeFile, schema: pa.Schema | None, columns: Sequence[str] | None
@@ -67,26 +121,205 @@ class Json:
 
     schema: pa.Schema | None
 
-    def inspect(self, file: pa.NativeFile) -> InspectedFile:
+    def inspect(self, opened: Open) -> InspectedFile:
         """See `formats.FileFormat.inspect`."""
-        return InspectedFile(self.schema or self._open(file, None).schema, [WHOLE])
+        if self.schema is not None:
+            return InspectedFile(self.schema, [WHOLE])
+        with opened() as file:
+            return InspectedFile(self._inferred(next(_blocks(file), b"")), [WHOLE])
 
-    def read(
-        self, file: pa.NativeFile, numbers: Sequence[int], wanted: ScanRequest
-    ) -> Iterator[pa.RecordBatch]:
+    def read(self, opened: Open, numbers: Sequence[int], wanted: ScanRequest) -> Iterator[FileRowsBatch]:
         """See `formats.FileFormat.read`."""
         for _ in numbers:
-            for batch in self._open(file, wanted.schema):
-                yield batch.select(list(wanted.columns))
+            start = 0
+            with opened() as file:
+                for block in _blocks(file):
+                    try:
+                        rows = self._checked_rows(block, wanted.schema)
+                    except RowError as error:
+                        raise error.at(start) from None
+                    except pa.ArrowInvalid as error:
+                        line = self._first_invalid(block, wanted.schema)
+                        raise ValueError(f"row {start + line + 1}: {error}") from error
+                    yield FileRowsBatch(rows.select(list(wanted.columns)), start)
+                    start += rows.num_rows
 
-    def _open(self, file: pa.NativeFile, schema: pa.Schema | None) -> pa.RecordBatchReader:
-        if not hasattr(pa.json, "open_json"):
-            raise spec_errors.InvalidInputError(
-                f"format: json requires a newer pyarrow than {pa.__version__}"
-            )
+    def _inferred(self, block: bytes) -> pa.Schema:
+        found = self._parsed(block, None).schema
+        times = [field.name for field in found if _has_times(field.type)]
+        if not times:
+            return found
+        # Arrow shifts a time with an offset to UTC, and doesn't tell.
+        texts = self._parsed(block, _as_texts(found))
+        zoned = {name: _with_zones(found.field(name).type) for name in times}
+        return pa.schema(
+            [
+                field.with_type(zoned[field.name])
+                if field.name in zoned and _fits(texts[field.name], zoned[field.name])
+                else field
+                for field in found
+            ]
+        )
+
+    def _checked_rows(self, block: bytes, schema: pa.Schema) -> pa.RecordBatch:
+        try:
+            rows = self._rows(block, schema)
+        except pa.ArrowInvalid:
+            with suppress(json.JSONDecodeError):
+                _check_numbers(block, schema, inferred=self.schema is None)
+            raise
+        if _may_have_lost(rows):
+            _check_numbers(block, schema, inferred=self.schema is None)
+        return rows
+
+    def _rows(self, block: bytes, schema: pa.Schema) -> pa.RecordBatch:
+        parsed = self._parsed(block, _as_texts(schema)).combine_chunks()
+        batches = parsed.to_batches() or [pa.RecordBatch.from_pylist([], schema=parsed.schema)]
+        columns = [
+            column if column.type == field.type else _from_text(column, field)
+            for column, field in zip(batches[0].select(schema.names).columns, schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def _parsed(self, block: bytes, schema: pa.Schema | None) -> pa.Table:
         unexpected = "infer" if schema is None else "error" if self.schema is None else "ignore"
-        return pa.json.open_json(
-            file,
-            pa.json.ReadOptions(block_size=_BLOCK),
+        return pa.json.read_json(
+            pa.BufferReader(block),
+            pa.json.ReadOptions(block_size=max(len(block), 1), use_threads=False),
             pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
         )
+
+    def _first_invalid(self, block: bytes, schema: pa.Schema) -> int:
+        lines = pa.array([line for line in block.split(b"\n") if line.strip()], pa.large_binary())
+
+        def fails(part: pa.Array) -> bool:
+            try:
+                self._rows(b"\n".join(part.to_pylist()), schema)
+            except (pa.ArrowInvalid, RowError):
+                return True
+            return False
+
+        return first_row(lines, fails)
+
+
+def _from_text(column: pa.Array, field: pa.Field) -> pa.Array:
+    if not pa.types.is_time(field.type):
+        return cast_checked(column, field.type, field.name)
+    # Arrow converts text to no time of day, but to the times of a day.
+    times = pc.binary_join_element_wise("1970-01-01T", column, "")
+    return cast_checked(times, pa.timestamp(field.type.unit), field.name).cast(field.type)
+
+
+def _blocks(file: pa.NativeFile) -> Iterator[bytes]:
+    """Yield the file in blocks of whole lines."""
+    rest = b""
+    while part := file.read(_BLOCK):
+        whole, newline, rest = (rest + part).rpartition(b"\n")
+        if not newline and len(rest) > _BLOCK:
+            raise ValueError(f"a row has more than {_BLOCK} bytes")
+        if whole.strip():
+            yield whole
+    if rest.strip():
+        yield rest
+
+
+def _as_texts(schema: pa.Schema) -> pa.Schema:
+    """Return a schema with dates and times as text: from text Arrow converts them without shifting any."""
+    return pa.schema([field.with_type(_mapped(field.type, _is_time, pa.string())) for field in schema])
+
+
+def _with_zones(arrow: pa.DataType) -> pa.DataType:
+    return _mapped(arrow, pa.types.is_timestamp, pa.timestamp("us", "UTC"))
+
+
+def _is_time(arrow: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(arrow) or pa.types.is_date(arrow) or pa.types.is_time(arrow))
+
+
+def _has_times(arrow: pa.DataType) -> bool:
+    return bool(_mapped(arrow, _is_time, pa.string()) != arrow)
+
+
+def _mapped(arrow: pa.DataType, chosen: Callable[[Any], bool], other: pa.DataType) -> pa.DataType:
+    """Return a type with another one for the chosen ones inside it."""
+    if pa.types.is_struct(arrow):
+        fields = [arrow.field(index) for index in range(arrow.num_fields)]
+        return pa.struct([field.with_type(_mapped(field.type, chosen, other)) for field in fields])
+    if pa.types.is_list(arrow):
+        return pa.list_(_mapped(arrow.value_type, chosen, other))
+    if pa.types.is_fixed_size_list(arrow):
+        return pa.list_(_mapped(arrow.value_type, chosen, other), arrow.list_size)
+    return other if chosen(arrow) else arrow
+
+
+def _fits(column: pa.ChunkedArray, arrow: pa.DataType) -> bool:
+    try:
+        column.cast(arrow)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _may_have_lost(rows: pa.RecordBatch) -> bool:
+    """Return whether a number is so large that text may have been converted with loss."""
+    return any(_is_large(column) for column in rows.columns)
+
+
+def _is_large(array: pa.Array) -> bool:
+    if pa.types.is_floating(array.type):
+        extreme = pc.max(pc.abs(array.cast(pa.float64()))).as_py()
+        return bool(extreme is not None and extreme >= _EXACT)
+    return any(_is_large(inner) for inner in flattened(array))
+
+
+def _check_whole_numbers(texts: pa.Array, numbers: pa.Array, name: str) -> None:
+    large = pc.greater_equal(pc.abs(numbers.cast(pa.float64())), float(_EXACT))
+    whole = pc.match_substring_regex(texts, _WHOLE_NUMBER)
+    for row in pc.indices_nonzero(pc.fill_null(pc.and_(large, whole), False)).to_pylist():
+        if not _is_exact(int(texts[row].as_py())):
+            raise RowError(row, name, _inexact(texts[row].as_py()))
+
+
+def _is_exact(number: int) -> bool:
+    return bool(-(2**63) <= number < 2**63 and int(float(number)) == number)
+
+
+def _in_range(number: int, arrow: pa.DataType) -> bool:
+    signed = bool(pa.types.is_signed_integer(arrow))
+    bits = int(arrow.bit_width) - signed
+    least = -(2**bits) if signed else 0
+    return bool(least <= number < 2**bits)
+
+
+def _inexact(text: object) -> str:
+    return (
+        f"{text}: the whole number is too large for int64, or beside fractions for double; give the column's "
+        "type by schema, such as decimal(38, 0), or double to round"
+    )
+
+
+def _check_numbers(block: bytes, schema: pa.Schema, *, inferred: bool) -> None:
+    lines = (line for line in block.split(b"\n") if line.strip())
+    for row, line in enumerate(lines):
+        values = json.loads(line)
+        for field in schema:
+            if reason := _lost_number(values.get(field.name), field.type, inferred):
+                raise RowError(row, field.name, reason)
+
+
+def _lost_number(value: Any, arrow: pa.DataType, inferred: bool) -> str | None:
+    """Return what is wrong with a value of JSON as a number of a type."""
+    inner: list[tuple[Any, pa.DataType]] = []
+    if isinstance(value, dict) and pa.types.is_struct(arrow):
+        fields = [arrow.field(index) for index in range(arrow.num_fields)]
+        inner = [(value.get(field.name), field.type) for field in fields]
+    elif isinstance(value, list) and pa.types.is_nested(arrow):
+        inner = [(each, arrow.value_type) for each in value]
+    elif isinstance(value, int | float) and pa.types.is_floating(arrow):
+        if inferred and isinstance(value, int) and not _is_exact(value):
+            return _inexact(value)
+        if pc.is_inf(pa.scalar(float(value)).cast(arrow).cast(pa.float64())).as_py():
+            return f"{value}: it does not fit into {arrow} without loss"
+    elif isinstance(value, int) and pa.types.is_integer(arrow) and not _in_range(value, arrow):
+        return _inexact(value) if inferred else f"{value}: it does not fit into {arrow}"
+    return next((reason for each, kind in inner if (reason := _lost_number(each, kind, inferred))), None)

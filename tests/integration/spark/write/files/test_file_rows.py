@@ -14,7 +14,6 @@ import pytest
 from lance_namespace import DescribeTableRequest
 from lance_namespace.errors import InvalidInputError, TableSchemaValidationError
 from pyspark import TaskContext
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import FileSource, NamespaceSpec, WriteOptions, write_files
@@ -59,8 +58,8 @@ def as_json(table: pa.Table, path: Path) -> None:
 class FailingReader(file_rows.FileReader):
     """Returns all its rows and then fails, in the first attempts of a task."""
 
-    def read(self, units: Sequence[FileUnit]) -> Iterator[pa.RecordBatch]:
-        yield from file_rows.FileReader.read(self, units)
+    def read(self, units: Sequence[FileUnit], fit: file_rows.Fit) -> Iterator[pa.RecordBatch]:
+        yield from file_rows.FileReader.read(self, units, fit)
         context = TaskContext.get()
         if context is not None and context.attemptNumber() < ATTEMPTS_OF_A_TASK - 1:
             raise RuntimeError("this attempt fails")
@@ -194,7 +193,9 @@ def test_a_value_that_can_not_be_cast_fails_with_its_file_and_column(
     as_parquet(ROWS.slice(90), tmp_path / "a")
     source = FileSource("parquet", str(tmp_path / "a"), casts={"name": "int64"})
 
-    with pytest.raises(PySparkException, match=r"file .*/a: column name: cannot convert string to int64"):
+    with pytest.raises(
+        InvalidInputError, match=r"file .*/a: row 1, column name: .*: cannot convert string to int64"
+    ):
         write_files(spark, source, spec, table)
 
 

@@ -16,12 +16,13 @@ from lance_namespace.errors import (
 
 from airflow_provider_lancens.spark import FileSource
 from airflow_provider_lancens.spark.write.files.file_plan import FilePlan, FileUnit, plan, shares
+from airflow_provider_lancens.spark.write.files.file_system import SourceFile
 
 Planned = Callable[..., FilePlan]
 
 
 def unit(number: int, size: int) -> FileUnit:
-    return FileUnit("/f", 1000, number, size)
+    return FileUnit(SourceFile("/f", 1000, "", "/"), number, size)
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def test_a_unit_is_a_row_group(tmp_path: Path, planned: Planned) -> None:
 
     found = planned("parquet").units
 
-    assert [(Path(each.location).name, each.number) for each in found] == [
+    assert [(Path(each.file.location).name, each.number) for each in found] == [
         ("a.parquet", 0),
         ("a.parquet", 1),
         ("a.parquet", 2),
