@@ -32,6 +32,7 @@ class MemberRows:
         self,
         storage: Mapping[str, str],  # noqa: ARG002 nothing is read
         vectors: Mapping[str, int] | None = None,  # noqa: ARG002 it has none
+        table: pa.Schema | None = None,  # noqa: ARG002 its columns are fixed
     ) -> pa.Schema:
         """See `Columns.schema`."""
         return SCHEMA
