@@ -152,6 +152,8 @@ def spark_type(arrow: pa.DataType, path: str) -> spark.DataType:
 
 
 def _vector(name: str, arrow: pa.DataType | None, dimension: int) -> pa.DataType:
+    if arrow is not None and pa.types.is_fixed_size_list(arrow) and arrow.list_size == dimension:
+        return arrow  # files may have vectors
     if arrow is None or not pa.types.is_list(arrow) or not pa.types.is_floating(arrow.value_type):
         found = "there is no such column" if arrow is None else f"it is {arrow}"
         raise spec_errors.InvalidInputError(

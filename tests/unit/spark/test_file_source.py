@@ -37,6 +37,8 @@ def test_the_repr_shows_no_secret() -> None:
         ({"format": "csv", "paths": "/a", "header": False}, "header: "),
         ({"format": "csv", "paths": "/a", "delimiter": "||"}, "delimiter: "),
         ({"format": "parquet", "paths": "/a", "schema": {"id": "int64"}}, "schema: parquet files contain"),
+        ({"format": "csv", "paths": "/a", "partitions": "False"}, "partitions: expected True, False, or a"),
+        ({"format": "csv", "paths": "/a", "partitions": None}, "partitions: expected True, False, or a"),
         ({"format": "csv", "paths": "/a", "where": "1"}, "where: unknown; allowed: format, paths"),
     ],
 )

@@ -24,7 +24,13 @@ from airflow_provider_lancens.spark.write.files.formats import (
     Open,
     ScanRequest,
 )
-from airflow_provider_lancens.spark.write.value_casts import RowError, cast_checked, first_row, flattened
+from airflow_provider_lancens.spark.write.value_casts import (
+    RowError,
+    cast_checked,
+    first_row,
+    flattened,
+    irreversible,
+)
 
 _BLOCK = 8 * 1024 * 1024
 """Bytes that are parsed together; a row must fit in."""
@@ -83,12 +89,12 @@ class Csv:
             for batch in self._open(file, texts, wanted.columns):
                 for name in batch.schema.names:
                     column, arrow = batch.column(name), wanted.schema.field(name).type
+                    if irreversible(column.type, arrow):
+                        continue  # Arrow reads it, but from files alone
                     try:
-                        cast = cast_checked(column, arrow, name) if arrow != pa.string() else column
+                        cast = cast_checked(column, arrow, name)
                         if self.schema is None and pa.types.is_floating(arrow):
                             _check_whole_numbers(column, cast, name)
-                    except pa.ArrowNotImplementedError:
-                        continue
                     except RowError as error:
                         raise error.at(start) from None
                 start += batch.num_rows

@@ -12,13 +12,17 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from lance_namespace import DescribeTableRequest
-from lance_namespace.errors import InvalidInputError, TableSchemaValidationError
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    InvalidInputError,
+    TableSchemaValidationError,
+)
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import FileSource, NamespaceSpec, WriteOptions, write_files
 from airflow_provider_lancens.spark.write.files import file_rows
-from airflow_provider_lancens.spark.write.files.file_plan import FileUnit
+from airflow_provider_lancens.spark.write.files.file_plan import FileUnit, plan
 from tests.integration.spark.conftest import ATTEMPTS_OF_A_TASK
 from tests.servers.glue_double import GlueDouble
 
@@ -239,3 +243,29 @@ def test_files_on_s3_are_read_with_the_storage_options(
 
     assert write_files(spark, source, spec, table).rows == 100
     assert ids() == list(range(100))
+
+
+@pytest.mark.parametrize(("kind", "write"), [("parquet", as_parquet), ("csv", as_csv)])
+def test_an_object_that_is_replaced_after_the_plan_is_refused(
+    tmp_path: Path,
+    glue: GlueDouble,
+    database: str,
+    kind: Any,
+    write: Callable[[pa.Table, Path], None],
+) -> None:
+    bucket = database.replace("_", "-")
+    store = glue.client("s3")
+    store.create_bucket(Bucket=bucket)
+
+    def land(rows: pa.Table) -> None:
+        write(rows, tmp_path / "a")
+        store.upload_file(str(tmp_path / "a"), bucket, "in/a")
+
+    land(ROWS.slice(0, 50))
+    planned = plan(FileSource(kind, f"s3://{bucket}/in"), glue.storage)
+    reader = file_rows.FileReader(planned, glue.storage)
+    assert sum(batch.num_rows for batch in reader.read(planned.units, iter)) == 50
+    land(ROWS.slice(50))
+
+    with pytest.raises(ConcurrentModificationError, match="in/a: it was changed after the write was planned"):
+        list(reader.read(planned.units, iter))

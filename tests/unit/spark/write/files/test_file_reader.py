@@ -21,6 +21,7 @@ from lance_namespace.errors import (
 from airflow_provider_lancens.spark import FileSource
 from airflow_provider_lancens.spark.write.files.file_plan import FilePlan, plan
 from airflow_provider_lancens.spark.write.files.file_rows import FileReader
+from airflow_provider_lancens.spark.write.files.fingerprint import fingerprint_of_files
 
 Read = Callable[..., pa.Table]
 UTC = dt.UTC
@@ -100,6 +101,19 @@ def test_a_file_that_is_removed_after_the_plan_is_refused(
 
     with pytest.raises(ConcurrentModificationError, match="it is gone"):
         rows_of(planned)
+
+
+def test_files_that_changed_since_their_fingerprint_are_refused(
+    tmp_path: Path, parquet: Callable[..., Path]
+) -> None:
+    source = FileSource("parquet", str(tmp_path))
+    parquet({"id": [1]})
+    before = fingerprint_of_files(source, {})
+    assert plan(source, {}, fingerprint=before).units
+    parquet({"id": [1, 2]})
+
+    with pytest.raises(ConcurrentModificationError, match="changed after their fingerprint was computed"):
+        plan(source, {}, fingerprint=before)
 
 
 # Times
