@@ -6,12 +6,13 @@ imported only when a version is checked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
+from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class StoredVersions:
         return self.missing_files_of(dataset)
 
     def missing_files_of(self, dataset: LanceDataset) -> tuple[str, ...]:
-        """Return the missing files of an open version."""
+        """Return the missing files of an open version, those of a clone's source with their location."""
         files = self._manifests
         listed: set[str] = set()
         wanted = referenced_files(dataset)
@@ -56,6 +57,9 @@ class StoredVersions:
         # A listing may be older than a file that was just written: check each that isn't in it.
         missing = files.missing(wanted - listed)
         missing += [folder for folder in index_folders(dataset) if not files.below(folder)]
+        for location, paths in files_at_bases(dataset).items():
+            source = TableFiles(location, self.storage_options)
+            missing += [f"{location}/{path}" for path in source.missing(paths)]
         return tuple(sorted(missing))
 
     def newest_complete(self, below: int) -> int | None:
@@ -76,16 +80,34 @@ class StoredVersions:
 
 def referenced_files(dataset: LanceDataset) -> set[str]:
     """Return the data and deletion files that a version refers to below its own location."""
-    paths: set[str] = set()
+    return {path for base, path in _files_of(dataset) if base is None}
+
+
+def files_at_bases(dataset: LanceDataset) -> dict[str, set[str]]:
+    """Return the data and deletion files of other datasets that a version, such as a clone, refers to.
+
+    Returns:
+        Their paths by the location that they are relative to.
+    """
+    found: dict[str, set[str]] = {}
+    paths = [(base, path) for base, path in _files_of(dataset) if base is not None]
+    bases: Any = dataset._ds.base_paths() if paths else {}
+    for base, path in paths:
+        inside = path if bases[base].is_dataset_root else path.partition("/")[2]
+        found.setdefault(bases[base].path, set()).add(inside)
+    return found
+
+
+def _files_of(dataset: LanceDataset) -> Iterator[tuple[int | None, str]]:
+    """Yield the files of a version: the id of their base, None for its own location, and their path there."""
     for fragment in dataset.get_fragments():
         metadata = fragment.metadata
         # Older versions of Lance have no overlays, and no files at other locations.
         overlays = [overlay.data_file for overlay in getattr(metadata, "overlays", ())]
-        files = [*metadata.files, *overlays]
-        paths |= {f"{_DATA}/{file.path}" for file in files if getattr(file, "base_id", None) is None}
-        if metadata.deletion_file is not None:
-            paths.add(metadata.deletion_file.path(metadata.id))
-    return paths
+        for file in (*metadata.files, *overlays):
+            yield getattr(file, "base_id", None), f"{_DATA}/{file.path}"
+        if (deletions := metadata.deletion_file) is not None:
+            yield getattr(deletions, "base_id", None), deletions.path(metadata.id)
 
 
 def index_folders(dataset: LanceDataset) -> set[str]:
