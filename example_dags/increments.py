@@ -69,6 +69,7 @@ with DAG(
         mode="upsert",
         on=["number"],
         delete_when="canceled",
+        helper_columns=["canceled"],
         options={"enable_stable_row_ids": True},  # which make all changes known
         spark_conf=SPARK,
         **given,
@@ -83,6 +84,7 @@ with DAG(
         mode="upsert",
         on=["day"],
         delete_when="is_empty",
+        helper_columns=["is_empty"],
         # A run that is cleared finds other changes, which are another write.
         idempotency_key="revenue/{{ ti.xcom_pull('changes') }}",
         spark_conf=SPARK,

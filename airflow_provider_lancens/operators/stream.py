@@ -50,6 +50,9 @@ class LanceStreamOperator(LanceSparkOperator):
             keys of an epoch must be unique.
         delete_when: a condition in Spark's SQL on the new rows, such as ``op = 'D'``: an ``upsert`` deletes
             the rows of the table that have the key of such a row, rather than writing it.
+        helper_columns: columns of the new rows that only `delete_when` needs, such as ``["op"]``, and that
+            are never written. Without it, columns that `delete_when` names and the table doesn't have aren't
+            written; the first write of a table writes all.
         update_columns: an ``upsert`` updates only these columns of rows that exist.
         options: fields of `airflow_provider_lancens.spark.WriteOptions`, such as ``max_rows_per_file``.
         spark_conn_id: where Spark runs: a connection of type ``spark``; None runs it in the task's process.
@@ -79,6 +82,7 @@ class LanceStreamOperator(LanceSparkOperator):
         when_matched: WhenMatched = "update",
         sequence_by: str | None = None,
         delete_when: str | None = None,
+        helper_columns: Sequence[str] | None = None,
         update_columns: Sequence[str] | None = None,
         options: Mapping[str, Any] | None = None,
         **kwargs: Any,
@@ -100,6 +104,7 @@ class LanceStreamOperator(LanceSparkOperator):
             when_matched=when_matched,
             sequence_by=sequence_by,
             delete_when=delete_when,
+            helper_columns=helper_columns,
             update_columns=update_columns,
         )
 

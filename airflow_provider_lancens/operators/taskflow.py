@@ -143,6 +143,7 @@ class SparkLake:
         when_matched: WhenMatched = "update",
         sequence_by: str | None = None,
         delete_when: str | None = None,
+        helper_columns: Sequence[str] | None = None,
         update_columns: Sequence[str] | None = None,
         publish: bool = True,
         idempotency_key: str | None = None,
@@ -167,8 +168,10 @@ class SparkLake:
             sequence_by: a column by which an ``upsert`` orders the rows of a key, such as a time: of several
                 new rows the last is written, and only if it is later than that of the table.
             delete_when: a condition in Spark's SQL on the new rows, such as ``op = 'D'``: an ``upsert``
-                deletes the rows of the table that have the key of such a row, rather than writing it. Columns
-                that only the condition needs aren't written.
+                deletes the rows of the table that have the key of such a row, rather than writing it.
+            helper_columns: columns of the new rows that only `delete_when` needs, such as ``["op"]``, and
+                that are never written. Without it, columns that `delete_when` names and the table doesn't
+                have aren't written; the first write of a table writes all.
             update_columns: an ``upsert`` updates only these columns of rows that exist. The new rows may
                 lack the others, which are then null in rows that are added.
             publish: False stages the rows: `version` is then one that no reader finds but by its number,
@@ -212,6 +215,7 @@ class SparkLake:
                 when_matched=when_matched,
                 sequence_by=sequence_by,
                 delete_when=delete_when,
+                helper_columns=helper_columns,
                 update_columns=update_columns,
                 publish=publish,
             )

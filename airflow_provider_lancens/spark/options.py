@@ -99,6 +99,8 @@ class WriteRequest:
     """The column by which an upsert orders the rows of a key; None refuses two of a key."""
     delete_when: str | None = None
     """The condition on new rows whose keys an upsert deletes; None deletes none."""
+    helper_columns: Sequence[str] | None = None
+    """Columns of new rows that only `delete_when` needs, and that are never written; None asks the table."""
     update_columns: Sequence[str] | None = None
     """The columns that an upsert updates in rows that exist; None updates all."""
     publish: bool = True
@@ -117,7 +119,8 @@ class WriteRequest:
         if self.schema_mode != "strict":
             self._check_schema_mode()
         changed = (self.replace_where, self.sequence_by, self.delete_when, self.update_columns)
-        if (self.when_matched, self.publish) != ("update", True) or changed != (None, None, None, None):
+        given = any(one is not None for one in (*changed, self.helper_columns))
+        if given or (self.when_matched, self.publish) != ("update", True):
             self._check_effect()
         if self.mode == "upsert" and "replace" in self.on_existing_key:
             _refuse(
@@ -177,6 +180,13 @@ class WriteRequest:
             _refuse(f"delete_when: expected a condition, or None; got {condition!r}")
         if isinstance(columns, str) or (columns is not None and not list(columns)):
             _refuse(f"update_columns: expected a list of columns, or None; got {columns!r}")
+        helpers = self.helper_columns
+        if isinstance(helpers, str) or (helpers is not None and condition is None):
+            _refuse(f"helper_columns: expected a list of columns with delete_when, or None; got {helpers!r}")
+        if written := sorted({*(self.on or ()), *(columns or ())} & {*(helpers or ())}):
+            _refuse(
+                f"helper_columns: {written[0]!r} is a key column or one of update_columns, and is written"
+            )
         keys = sorted({*(self.on or ())} & {*(columns or ())})
         if keys:
             _refuse(f"update_columns: {keys[0]!r} is a key column, by which rows are matched")

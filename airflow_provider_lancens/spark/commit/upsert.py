@@ -6,6 +6,7 @@ the table that have one of them, and commits both at once: it holds keys in memo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -57,14 +58,15 @@ class Upsert(TableChange):
             return
         names = self.keys.column_names
         theirs = latest.scanner(fragments=written, columns=names).to_table().select(names)
-        if self.keys.join(theirs.cast(self.keys.schema), names, join_type="left semi").num_rows:
+        theirs = comparable_keys(theirs.cast(self.keys.schema))
+        if self.keys.join(theirs, names, join_type="left semi").num_rows:
             raise self._conflict(f"other writers wrote rows with the same {', '.join(names)}")
 
     def _merged(self, latest: LanceDataset) -> object:
         from lance import LanceOperation
 
         merge = latest.merge_insert(self.keys.column_names).when_matched_delete()
-        matched: Any = merge.execute_uncommitted(self.keys)[0].operation
+        matched: Any = merge.execute_uncommitted(stored_keys(self.keys, latest))[0].operation
         return LanceOperation.Update(
             removed_fragment_ids=matched.removed_fragment_ids,
             updated_fragments=matched.updated_fragments,
@@ -105,6 +107,7 @@ def read_keys(
     schema: pa.Schema,
     deleted: pa.Table | None,
     table: str,
+    compared: LanceDataset | None = None,
 ) -> pa.Table:
     """Read the keys of fragments that aren't committed yet, in addition to those that are deleted.
 
@@ -114,6 +117,10 @@ def read_keys(
         schema: the key columns.
         deleted: keys of other rows, which are deleted.
         table: the table's name, for messages.
+        compared: the version whose rows the fragments have values of, which may have a key twice.
+
+    Returns:
+        The keys, as `comparable_keys` has them.
 
     Raises:
         InvalidInputError: (13) two rows have the same key, or a key is null.
@@ -124,7 +131,8 @@ def read_keys(
     if deleted is not None:
         keys = pa.concat_tables([keys, deleted])
     _check_not_null(keys, table)
-    _check_unique(keys, table)
+    keys = comparable_keys(keys)
+    _check_unique(keys, table, compared)
     return keys
 
 
@@ -148,13 +156,79 @@ def _check_not_null(keys: pa.Table, table: str) -> None:
         )
 
 
-def _check_unique(keys: pa.Table, table: str) -> None:
+def comparable_keys(keys: pa.Table) -> pa.Table:
+    """Return keys in which equal numbers have equal bits, as Spark compares them.
+
+    Lance and Arrow compare floating-point numbers by their bits: -0.0 isn't 0.0, and there are many NaNs.
+    """
+    for number, column in _floats(keys):
+        kind = column.type
+        zero, nan = pa.scalar(0.0, kind), pa.scalar(math.nan, kind)
+        column = pc.if_else(pc.equal(column, zero), zero, pc.if_else(pc.is_nan(column), nan, column))
+        keys = keys.set_column(number, keys.schema.field(number), column)
+    return keys
+
+
+def stored_keys(keys: pa.Table, dataset: LanceDataset) -> pa.Table:
+    """Return comparable keys with the other bits that the same keys may have in a dataset."""
+    for number, column in _floats(keys):
+        name, kind = keys.column_names[number], column.type
+        variants = []
+        zeros, nans = pc.equal(column, pa.scalar(0.0, kind)), pc.is_nan(column)
+        if pc.any(zeros).as_py():
+            variants.append((zeros, pa.array([-0.0], kind)))
+        if pc.any(nans).as_py():
+            variants.append((nans, _stored_nans(dataset, name, kind)))
+        added = [
+            rows.set_column(number, keys.schema.field(number), pa.repeat(value, rows.num_rows))
+            for chosen, values in variants
+            for rows in [keys.filter(chosen)]
+            for value in values
+        ]
+        keys = pa.concat_tables([keys, *added])
+    return keys
+
+
+def _floats(keys: pa.Table) -> list[tuple[int, pa.ChunkedArray]]:
+    kinds = (pa.float32(), pa.float64())
+    return [(number, column) for number, column in enumerate(keys.columns) if column.type in kinds]
+
+
+def _stored_nans(dataset: LanceDataset, name: str, kind: pa.DataType) -> pa.Array:
+    """Return the NaNs of a column with other bits than `comparable_keys` has."""
+    bits = pa.int32() if kind == pa.float32() else pa.int64()
+    quoted = name.replace("`", "``")
+    found = dataset.scanner(columns=[name], filter=f"isnan(`{quoted}`)").to_table().column(0)
+    usual = pa.array([math.nan], kind).view(bits)
+    others = pc.unique(pa.concat_arrays([pa.array([], kind), *found.cast(kind).chunks]).view(bits))
+    return others.filter(pc.invert(pc.is_in(others, value_set=usual))).view(kind)
+
+
+def _check_unique(keys: pa.Table, table: str, compared: LanceDataset | None = None) -> None:
     counts = keys.group_by(keys.column_names).aggregate([([], "count_all")])
     # By position: a key column may have the count's name.
     duplicates = counts.filter(pc.greater(counts.column(counts.num_columns - 1), 1))
     if duplicates.num_rows:
+        if compared is not None:
+            _check_unique_in_table(duplicates.select(range(len(keys.column_names))), compared, table)
         examples = duplicates.select(range(len(keys.column_names))).slice(0, _EXAMPLES).to_pylist()
         raise spec_errors.InvalidInputError(
             f"table {table}: on: {duplicates.num_rows} keys are in more than one row of the source, "
             f"such as {', '.join(map(str, examples))}; keep one row of each; nothing was committed"
+        )
+
+
+def _check_unique_in_table(keys: pa.Table, compared: LanceDataset, table: str) -> None:
+    """Check that a table has each of these keys once, to whose row the others of an update refer."""
+    names = keys.column_names
+    stored = comparable_keys(compared.scanner(columns=names).to_table().select(names).cast(keys.schema))
+    found = stored.join(keys, names, join_type="left semi")
+    counts = found.group_by(names).aggregate([([], "count_all")])
+    repeated = counts.filter(pc.greater(counts.column(counts.num_columns - 1), 1))
+    if repeated.num_rows:
+        examples = repeated.select(range(len(names))).slice(0, _EXAMPLES).to_pylist()
+        raise spec_errors.InvalidInputError(
+            f"table {table}: update_columns: {repeated.num_rows} keys are in more than one row of the table, "
+            f"such as {', '.join(map(str, examples))}, so that it isn't clear which to update; upsert "
+            "whole rows of these keys first; nothing was committed"
         )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql.types import LongType, StructField, StructType
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
@@ -12,7 +14,8 @@ from airflow_provider_lancens.spark.blobs.blob_contents import BlobRange, BlobRe
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.table.version_lookup import WantedVersion
 from airflow_provider_lancens.spark.types import arrow_schema, spark_schema
-from airflow_provider_lancens.spark.write.executor_tasks import ReadTask
+from airflow_provider_lancens.spark.write.executor_tasks import KeyReadTask, ReadTask
+from airflow_provider_lancens.spark.write.row_changes import POSITION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +24,6 @@ if TYPE_CHECKING:
     from lance import LanceDataset
     from lance_namespace import LanceNamespace
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 _GROUP_BYTES = 32 * 1024 * 1024
 """Small fragments are read together up to this size: a task costs more than opening a file."""
@@ -86,6 +88,41 @@ def read_opened(
         InvalidInputError: (13) Spark has no type for a column.
     """
     return _frame(spark, *_plan(target, dataset, columns, condition))
+
+
+def read_keys_of(
+    spark: SparkSession,
+    target: ResolvedTable,
+    dataset: LanceDataset,
+    keys: Sequence[str],
+    others: Sequence[str] = (),
+) -> DataFrame:
+    """Return key columns of an opened version, others, and the position of each row in the table.
+
+    Rows whose keys no row of Spark can have are left out: their times have nanoseconds.
+
+    Raises:
+        TableColumnNotFoundError: (12) it has no such column.
+        InvalidInputError: (13) Spark has no type for a column.
+    """
+    schema, task = _plan(target, dataset, [*keys, *others], None)
+    schema = StructType([*schema.fields, StructField(POSITION, LongType())])
+    sizes = [fragment.metadata.num_rows for fragment in dataset.get_fragments()]
+    starts = itertools.accumulate(sizes, initial=0)
+    firsts = {one.fragment_id: start for one, start in zip(dataset.get_fragments(), starts, strict=False)}
+    return _frame(
+        spark,
+        schema,
+        KeyReadTask(
+            dataset=task.dataset,
+            version=task.version,
+            schema=task.schema.append(pa.field(POSITION, pa.int64())),
+            filter=None,
+            groups=task.groups,
+            firsts=firsts,
+            keys=keys,
+        ),
+    )
 
 
 def _frame(spark: SparkSession, schema: StructType, task: ReadTask) -> DataFrame:

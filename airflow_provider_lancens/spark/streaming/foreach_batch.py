@@ -43,6 +43,7 @@ def foreach_batch(
     when_matched: WhenMatched = "update",
     sequence_by: str | None = None,
     delete_when: str | None = None,
+    helper_columns: Sequence[str] | None = None,
     update_columns: Sequence[str] | None = None,
     options: WriteOptions | None = None,
     query_id: str | None = None,
@@ -62,6 +63,7 @@ def foreach_batch(
         when_matched: see `write_table`.
         sequence_by: see `write_table`; without it, the keys of an epoch must be unique.
         delete_when: see `write_table`.
+        helper_columns: see `write_table`.
         update_columns: see `write_table`.
         options: the storage layout of a new dataset.
         query_id: replaces the query's id; no other query that writes to the table may have it. Required on
@@ -83,6 +85,7 @@ def foreach_batch(
         when_matched=when_matched,
         sequence_by=sequence_by,
         delete_when=delete_when,
+        helper_columns=helper_columns,
         update_columns=update_columns,
     )
 

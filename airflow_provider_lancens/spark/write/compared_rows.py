@@ -6,51 +6,66 @@ meanwhile is checked at the commit, see `upsert`.
 
 from __future__ import annotations
 
+import logging
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.blobs.blob_columns import is_blob
 from airflow_provider_lancens.spark.keys import KeyLookup
-from airflow_provider_lancens.spark.read.table_reader import read_opened
+from airflow_provider_lancens.spark.read.table_reader import read_keys_of
+from airflow_provider_lancens.spark.write.row_changes import DELETED, POSITION
 from airflow_provider_lancens.spark.write.row_sources import FrameRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from lance import LanceDataset
     from pyspark.sql import Column, DataFrame
 
     from airflow_provider_lancens.spark.write.row_sources import Rows
 
-_RANK, _MATCHED = "_lancens_rank", "_lancens_matched"
+_log = logging.getLogger(__name__)
+
+_RANK, _NUMBERED = "_lancens_rank", "_lancens_"
+_BINARY = "UTF8_BINARY"
 
 
-def compared_rows(rows: FrameRows, lookup: KeyLookup) -> tuple[FrameRows, DataFrame | None]:
+def compared_rows(rows: FrameRows, lookup: KeyLookup) -> FrameRows:
     """Choose the rows of an upsert by `sequence_by`, `when_matched`, `delete_when` and `update_columns`.
+
+    The rows are evaluated once, by the job that writes them: whether one is a deletion, and which row of the
+    table it updates, are columns of their own, see `row_changes`.
 
     Args:
         rows: see `frame_rows`.
         lookup: the upsert, and the table.
 
     Returns:
-        The rows to write, and the keys to delete from the table; None if there can be none.
+        The rows to write and to delete.
 
     Raises:
         InvalidInputError: (13) a column doesn't exist, or the condition is invalid.
     """
     request, on = lookup.request, list(lookup.request.on or ())
     _check_rows_have(rows.frame.columns, lookup)
-    frame = _not_superseded(rows.frame, on, lookup)
-    deleted = None
+    frame = rows.frame
+    if request.sequence_by:
+        frame = _last_of_each_key(frame, on, request.sequence_by)
     if request.delete_when is not None:
-        deleted = frame.where(request.delete_when).select(*map(_column, on))
-        kept = frame.where(f"NOT coalesce(({request.delete_when}), false)")
-        frame = kept.drop(*_only_in_condition(kept, lookup))
-    if request.update_columns and lookup.latest is not None:
-        frame = _with_values_of_the_table(frame, on, lookup)
-    return FrameRows(frame), deleted
+        frame = _with_deletions(frame, request.delete_when, helpers_of(frame, lookup))
+    kept = None
+    if lookup.latest is not None:
+        if request.update_columns:
+            kept = _kept_columns(lookup, lookup.latest, request.update_columns)
+        if request.compares_rows:
+            frame = _compared(frame, lookup, lookup.latest)
+    return FrameRows(frame, request.delete_when is not None, kept)
 
 
 def frame_rows(rows: Rows, lookup: KeyLookup) -> FrameRows:
@@ -73,20 +88,96 @@ def frame_rows(rows: Rows, lookup: KeyLookup) -> FrameRows:
     return rows
 
 
+def check_collations(rows: FrameRows, lookup: KeyLookup) -> None:
+    """Refuse keys that Spark compares by a collation, and Lance by their bytes.
+
+    Raises:
+        InvalidInputError: (13) a key column, or that of `sequence_by`, has a collation.
+    """
+    request = lookup.request
+    compared = {*(request.on or ()), *([request.sequence_by] if request.sequence_by else [])}
+    for field in rows.frame.schema.fields:
+        collation = getattr(field.dataType, "collation", _BINARY)
+        if field.name in compared and collation != _BINARY:
+            raise spec_errors.InvalidInputError(
+                f"table {lookup.target.id}: on, sequence_by: column {field.name!r} has the collation "
+                f"{collation}, but a table compares text by its bytes; cast it: CAST({field.name} AS STRING "
+                f"COLLATE {_BINARY})"
+            )
+
+
+def by_names_of_the_table(rows: FrameRows, lookup: KeyLookup) -> tuple[FrameRows, KeyLookup]:
+    """Return rows and an upsert with the table's spelling of names, where the session ignores case.
+
+    Args:
+        rows: the rows; their columns are renamed only where columns are merged, which matches them so.
+        lookup: the upsert, and the table.
+    """
+    if rows.match_case:
+        return rows, lookup
+    names = rows.frame.columns
+    stored = lookup.latest.schema.names if lookup.latest is not None else []
+    if lookup.request.schema_mode == "merge":
+        names = [_spelled(name, stored, among=names) for name in names]
+    frame = rows.frame if names == rows.frame.columns else rows.frame.toDF(*names)
+
+    def spelled(given: Sequence[str] | None) -> list[str] | None:
+        return None if given is None else [_spelled(name, [*stored, *names]) for name in given]
+
+    request = lookup.request
+    sequence = spelled([request.sequence_by] if request.sequence_by else [])
+    resolved = replace(
+        request,
+        on=spelled(request.on),
+        sequence_by=sequence[0] if sequence else None,
+        update_columns=spelled(request.update_columns),
+        helper_columns=spelled(request.helper_columns),
+    )
+    return FrameRows(frame), replace(lookup, request=resolved)
+
+
+def _spelled(name: str, names: Sequence[str], among: Sequence[str] = ()) -> str:
+    """Return the one name that differs from a given one in case alone; itself if none or several do."""
+    alike = {one for one in names if one.lower() == name.lower()}
+    others = [one for one in among if one.lower() == name.lower()]
+    return name if name in names or len(alike) != 1 or len(others) > 1 else alike.pop()
+
+
 def stored_columns(rows: FrameRows, lookup: KeyLookup) -> FrameRows:
     """Return the rows without the columns that only tell which of them are deletions."""
-    ignored = _only_in_condition(rows.frame, lookup)
-    return FrameRows(rows.frame.drop(*ignored)) if ignored else rows
+    ignored = helpers_of(rows.frame, lookup)
+    return FrameRows(rows.frame.drop(*map(_column, ignored))) if ignored else rows
 
 
-def _only_in_condition(frame: DataFrame, lookup: KeyLookup) -> list[str]:
-    """Return the columns of rows that `delete_when` names, and that the table doesn't have."""
-    condition = lookup.request.delete_when
+def helpers_of(frame: DataFrame, lookup: KeyLookup) -> list[str]:
+    """Return the columns of rows that aren't written: the given ones, or else what the table tells.
+
+    A column that `delete_when` names and a table that exists lacks is none of its data. Before the first
+    write nothing is known, so that all columns are data.
+
+    Raises:
+        InvalidInputError: (13) the rows lack a given column.
+    """
+    condition, given = lookup.request.delete_when, lookup.request.helper_columns
     if condition is None:
         return []
-    stored = [*(lookup.request.on or ()), *(lookup.latest.schema.names if lookup.latest is not None else ())]
+    if given is not None:
+        problem = f"table {lookup.target.id}: helper_columns: the rows have no column"
+        _check_columns(given, frame.columns, problem)
+        return list(given)
+    if lookup.latest is None:
+        return []
+    stored = [*(lookup.request.on or ()), *lookup.latest.schema.names]
     others = [name for name in frame.columns if name not in stored]
-    return [name for name in others if not _is_valid(frame, condition, without=name)]
+    helpers = [name for name in others if not _is_valid(frame, condition, without=name)]
+    if helpers:
+        _log.info(
+            "table %s: %s aren't written, since delete_when names them and the table doesn't have them; "
+            "helper_columns=[] writes them",
+            lookup.target.id,
+            ", ".join(helpers),
+        )
+    return helpers
 
 
 def _is_valid(frame: DataFrame, condition: str, without: str | None = None) -> bool:
@@ -132,21 +223,6 @@ def _check_columns(names: Sequence[str], present: Sequence[str], problem: str) -
         raise spec_errors.InvalidInputError(f"{problem} {missing[0]!r}; columns: {list(present)}")
 
 
-def _not_superseded(frame: DataFrame, on: Sequence[str], lookup: KeyLookup) -> DataFrame:
-    """Leave out the rows that another row of the same key, new or of the table, takes precedence of."""
-    request, sequence = lookup.request, lookup.request.sequence_by
-    if sequence:
-        frame = _last_of_each_key(frame, on, sequence)
-    keeps = request.when_matched == "keep"
-    if lookup.latest is None or not (keeps or sequence):
-        return frame
-    compared = [*on, *([sequence] if sequence and not keeps else [])]
-    present = lookup.latest.schema.names
-    _check_columns(compared, present, f"table {lookup.target.id}: on, sequence_by: it has no column")
-    existing = read_opened(frame.sparkSession, lookup.target, lookup.latest, compared)
-    return _without_kept(frame, existing, on, None if keeps else sequence)
-
-
 def _last_of_each_key(frame: DataFrame, on: Sequence[str], sequence: str) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as f
@@ -156,56 +232,52 @@ def _last_of_each_key(frame: DataFrame, on: Sequence[str], sequence: str) -> Dat
     return frame.withColumn(_RANK, f.rank().over(window)).where(f"{_RANK} = 1").drop(_RANK)
 
 
-def _without_kept(
-    frame: DataFrame, existing: DataFrame, on: Sequence[str], sequence: str | None
-) -> DataFrame:
-    """Leave out the rows whose key is in the table, or only those that aren't later than its row."""
-    renamed = _renamed(existing)
-    kept = _same_keys(renamed, on)
-    if sequence is not None:
-        theirs, ours = renamed[_position(len(on))], _column(sequence)
-        kept = kept & (ours.isNull() | (theirs >= ours))
-    return frame.join(renamed, kept, "left_anti")
-
-
-def _with_values_of_the_table(frame: DataFrame, on: Sequence[str], lookup: KeyLookup) -> DataFrame:
-    """Take all but the updated columns from the rows of the table that have the same keys."""
+def _with_deletions(frame: DataFrame, condition: str, helpers: Sequence[str]) -> DataFrame:
     from pyspark.sql import functions as f
 
-    latest, updated = lookup.latest, lookup.request.update_columns or ()
-    assert latest is not None  # noqa: S101 the caller has checked
-    names = latest.schema.names
+    flagged = frame.withColumn(DELETED, f.expr(f"coalesce(({condition}), false)"))
+    return flagged.drop(*map(_column, helpers))
+
+
+def _compared(frame: DataFrame, lookup: KeyLookup, latest: LanceDataset) -> DataFrame:
+    """Leave out the rows that those of the table take precedence of, and add positions if they are needed."""
+    request, on, present = lookup.request, list(lookup.request.on or ()), latest.schema.names
+    keeps = request.when_matched == "keep"
+    sequence = None if keeps else request.sequence_by
+    others = [sequence] if sequence and sequence not in on else []
+    problem = (
+        "update_columns: it has no column" if request.update_columns else "on, sequence_by: it has no column"
+    )
+    _check_columns([*on, *others], present, f"table {lookup.target.id}: {problem}")
+    existing = read_keys_of(frame.sparkSession, lookup.target, latest, on, others)
+    renamed = existing.toDF(*map(_position, range(len(existing.columns))))
+    same, position = _same_keys(renamed, on), renamed[_position(len(existing.columns) - 1)]
+    if sequence:
+        theirs = renamed[_position([*on, *others].index(sequence))]
+        first = _column(sequence).isNull() | (theirs >= _column(sequence))
+    if not request.update_columns:
+        return frame.join(renamed, same & first if sequence else same, "left_anti")
+    from pyspark.sql import functions as f
+
+    joined = frame.join(renamed, same, "left")
+    if sequence:
+        joined = joined.where(position.isNull() | ~f.coalesce(first, f.lit(False)))
+    chosen = joined.select(*map(_column, frame.columns), position.alias(POSITION))
+    # So that a task reads neighboring rows of the table together.
+    return chosen.sortWithinPartitions(POSITION)
+
+
+def _kept_columns(lookup: KeyLookup, latest: LanceDataset, updated: Sequence[str]) -> pa.Schema:
+    """Return the columns that rows that exist keep."""
+    names, on = latest.schema.names, lookup.request.on or ()
     _check_columns([*on, *updated], names, f"table {lookup.target.id}: update_columns: it has no column")
-    others = [name for name in names if name not in updated and name not in on]
-    _check_copyable(lookup, others)
-    existing = read_opened(frame.sparkSession, lookup.target, latest, [*on, *others])
-    renamed = _renamed(existing).withColumn(_MATCHED, f.lit(True))
-
-    def value(name: str) -> Column:
-        if name not in others:
-            return _column(name)
-        theirs = renamed[_position(len(on) + others.index(name))]
-        ours = _column(name) if name in frame.columns else f.lit(None)
-        return f.when(renamed[_MATCHED], theirs).otherwise(ours).alias(name)
-
-    joined = frame.join(renamed, _same_keys(renamed, on), "left")
-    missing = [name for name in names if name not in frame.columns]
-    return joined.select(*map(value, [*frame.columns, *missing]))
-
-
-def _check_copyable(lookup: KeyLookup, columns: Sequence[str]) -> None:
-    schema = lookup.latest.schema if lookup.latest is not None else ()
-    blobs = [field.name for field in schema if field.name in columns and is_blob(field.type)]
-    if blobs:
+    kept = pa.schema([one for one in latest.schema if one.name not in updated and one.name not in on])
+    if blobs := [one.name for one in kept if is_blob(one.type)]:
         raise spec_errors.InvalidInputError(
             f"table {lookup.target.id}: update_columns: the other columns of a row are copied, which "
             f"blob column {blobs[0]!r} cannot be; upsert whole rows, or compute the columns instead"
         )
-
-
-def _renamed(existing: DataFrame) -> DataFrame:
-    """Return rows of the table with other names than the new rows have."""
-    return existing.toDF(*map(_position, range(len(existing.columns))))
+    return kept
 
 
 def _same_keys(renamed: DataFrame, on: Sequence[str]) -> Column:
@@ -214,7 +286,7 @@ def _same_keys(renamed: DataFrame, on: Sequence[str]) -> Column:
 
 
 def _position(number: int) -> str:
-    return f"_lancens_{number}"
+    return f"{_NUMBERED}{number}"
 
 
 def _column(name: str) -> Column:

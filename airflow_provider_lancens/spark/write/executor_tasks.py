@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import is_local
@@ -24,6 +25,12 @@ from airflow_provider_lancens.spark.schema.merge_plan import ColumnMatch
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, vendor_arguments
 from airflow_provider_lancens.spark.write.fragment_writer import write_overlapping
 from airflow_provider_lancens.spark.write.record_batches import conform, merged, without_empty
+from airflow_provider_lancens.spark.write.row_changes import (
+    POSITION,
+    DeletedKeys,
+    KeptColumns,
+    with_kept_columns,
+)
 from airflow_provider_lancens.spark.write.row_condition import matching
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress
 from airflow_provider_lancens.spark.write.value_casts import RowError
@@ -31,11 +38,18 @@ from airflow_provider_lancens.spark.write.value_casts import RowError
 if TYPE_CHECKING:
     from lance import FragmentMetadata, LanceDataset
 
-WRITTEN_COLUMNS = "fragment string, rows long, files long, bytes long"
-"""Columns of a write task's result, which has a row per fragment, as Spark DDL."""
+WRITTEN_COLUMNS = "fragment string, rows long, files long, bytes long, deleted binary"
+"""Columns of a write task's result, which has a row per fragment, as Spark DDL; a row without a fragment has
+the keys of rows to delete."""
 
 _WRITTEN = pa.schema(
-    [("fragment", pa.string()), ("rows", pa.int64()), ("files", pa.int64()), ("bytes", pa.int64())]
+    [
+        ("fragment", pa.string()),
+        ("rows", pa.int64()),
+        ("files", pa.int64()),
+        ("bytes", pa.int64()),
+        ("deleted", pa.binary()),
+    ]
 )
 
 
@@ -61,6 +75,10 @@ class WriteTask:
     """The condition that all rows must match; None allows any."""
     match: ColumnMatch | None = None
     """Where the columns are in the rows; None if the rows have all of them by the same names."""
+    deletes: pa.Schema | None = None
+    """The key columns, if the rows say which of them are deletions."""
+    kept: KeptColumns | None = None
+    """The columns that rows that exist keep."""
 
     @property
     def targets(self) -> dict[str, pa.Field]:
@@ -78,7 +96,14 @@ class WriteTask:
             InvalidInputError: (13) a value doesn't fit; the message names its row in the partition and the
                 column.
         """
-        yield from self.write(_refusing(self.fitted(without_empty(batches))))
+        rows = without_empty(batches)
+        deleted = None if self.deletes is None else DeletedKeys(self.deletes, self.match)
+        if deleted is not None:
+            rows = deleted.split(rows)
+        yield from self.write(_refusing(self.fitted(rows)))
+        if deleted is not None and (keys := deleted.encoded()) is not None:
+            found = {"rows": 0, "files": 0, "bytes": 0, "deleted": keys}
+            yield pa.RecordBatch.from_pylist([found], schema=_WRITTEN)
 
     def fitted(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield rows as the table stores them.
@@ -86,9 +111,17 @@ class WriteTask:
         Raises:
             RowError: a value doesn't fit.
         """
+        if self.kept is not None:
+            return self._with_kept_columns(batches, self.kept)
         if self.match is None:
             return conform(batches, self.schema)
         return merged(batches, self.schema, self.match)
+
+    def _with_kept_columns(
+        self, batches: Iterable[pa.RecordBatch], kept: KeptColumns
+    ) -> Iterator[pa.RecordBatch]:
+        with storage_failures(self.dataset.location, self.dataset.storage_options):
+            yield from with_kept_columns(batches, self.schema, self.match, kept)
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write rows as the table stores them, see `run`."""
@@ -186,3 +219,40 @@ def _written(fragment: FragmentMetadata) -> dict[str, object]:
         "files": len(fragment.files),
         "bytes": sum(file.file_size_bytes or 0 for file in fragment.files),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class KeyReadTask(ReadTask):
+    """Read the keys of rows, each with its position in the table."""
+
+    firsts: Mapping[int, int] = field(default_factory=dict)
+    """The position of the first row of each fragment."""
+    keys: Sequence[str] = ()
+
+    def read(self, number: int) -> Iterator[pa.RecordBatch]:
+        """Read one group, by its number; without rows whose keys Spark can't have."""
+        columns = pa.schema([one for one in self.schema if one.name != POSITION])
+        with storage_failures(self.dataset.location, self.dataset.storage_options):
+            dataset = self.dataset.open(self.version)
+            for fragment in dataset.get_fragments():
+                if fragment.fragment_id not in self.groups[number]:
+                    continue
+                position = self.firsts[fragment.fragment_id]
+                for batch in dataset.scanner(columns=columns.names, fragments=[fragment]).to_batches():
+                    positions = pa.array(range(position, position + batch.num_rows), pa.int64())
+                    position += batch.num_rows
+                    comparable = _comparable(batch, self.keys)
+                    for rows in conform([batch.filter(comparable)], columns, cut_times=True):
+                        chosen = positions.filter(comparable)
+                        yield pa.RecordBatch.from_arrays([*rows.columns, chosen], schema=self.schema)
+
+
+def _comparable(batch: pa.RecordBatch, keys: Sequence[str]) -> pa.Array:
+    """Return which rows have keys that Spark can have: its times end with microseconds."""
+    comparable = pa.array([True] * batch.num_rows)
+    for name in keys:
+        column = batch.column(name)
+        if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+            whole = pc.equal(pc.floor_temporal(column, unit="microsecond"), column)
+            comparable = pc.and_(comparable, pc.fill_null(whole, False))
+    return comparable

@@ -19,8 +19,14 @@ from airflow_provider_lancens.spark.options import OnExistingKey, WriteRequest
 from airflow_provider_lancens.spark.publish.staged_versions import find_staged
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
-from airflow_provider_lancens.spark.write.compared_rows import compared_rows, frame_rows, stored_columns
-from airflow_provider_lancens.spark.write.deleted_keys import collect_keys
+from airflow_provider_lancens.spark.write.compared_rows import (
+    by_names_of_the_table,
+    check_collations,
+    compared_rows,
+    frame_rows,
+    stored_columns,
+)
+from airflow_provider_lancens.spark.write.row_sources import FrameRows
 from airflow_provider_lancens.spark.write.schema_merge import with_merged_columns
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress
 from airflow_provider_lancens.spark.write.write_plan import WritePlan
@@ -46,13 +52,15 @@ def write_rows(rows: Rows, lookup: KeyLookup) -> WriteResult:
         return staged
     target = lookup.target
     with storage_failures(target.dataset.location, target.dataset.storage_options):
+        if lookup.request.on and isinstance(rows, FrameRows):
+            rows, lookup = by_names_of_the_table(rows, lookup)
+            check_collations(rows, lookup)
         request = lookup.request
         chosen = frame_rows(rows, lookup) if request.on and request.chooses_rows else None
         if request.schema_mode == "merge":
             lookup = with_merged_columns(lookup, rows if chosen is None else stored_columns(chosen, lookup))
-        deleted = None
         if chosen is not None:
-            rows, deleted = compared_rows(chosen, lookup)
+            rows = compared_rows(chosen, lookup)
         plan = WritePlan.of(lookup, rows)
         with (
             KeyAttempts.started(target, lookup.write, lookup.latest) as attempts,
@@ -61,8 +69,7 @@ def write_rows(rows: Rows, lookup: KeyLookup) -> WriteResult:
             progress = WriteProgress(lease)
             with progress.logged():
                 written = rows.write(replace(plan.task, progress=progress))
-            keys = None if deleted is None else collect_keys(deleted, plan.key_columns)
-            outcome = plan.commit(target, written, lease, attempts, keys)
+            outcome = plan.commit(target, written, lease, attempts)
     result = outcome.commit.result(target.id, lookup.started, committed=outcome.made_here)
     if outcome.made_here and not request.publish:
         result = replace(result, previous_version=plan.base, published=False)

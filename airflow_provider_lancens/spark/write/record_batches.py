@@ -36,7 +36,7 @@ def conform(
     """
     start = 0
     for batch in batches:
-        with _rows_from(start):
+        with rows_from(start):
             columns = [_column(batch.column(field.name), field, cut_times) for field in schema]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
         start += batch.num_rows
@@ -57,10 +57,75 @@ def merged(
     """
     start = 0
     for batch in batches:
-        with _rows_from(start):
+        with rows_from(start):
             columns = [_merged_column(batch, field, match) for field in schema]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
         start += batch.num_rows
+
+
+def converted(batch: pa.RecordBatch, schema: pa.Schema, match: ColumnMatch | None) -> pa.RecordBatch:
+    """Return a batch with exactly these columns, null where it lacks one, whatever `match` says.
+
+    Args:
+        batch: the batch.
+        schema: the columns.
+        match: where they are in the batch; None if it has them by the same names.
+
+    Raises:
+        RowError: a value doesn't fit.
+    """
+    present = batch.schema.names
+
+    def column(field: pa.Field) -> pa.Array:
+        source = field.name if match is None else match.sources.get(field.name)
+        if source not in present:
+            return pa.nulls(batch.num_rows, field.type)
+        found = batch.column(source)
+        if match is not None:
+            found = _by_name(found, field.type, match.match_case)
+        return _column(found, field, cut_times=False)
+
+    return pa.RecordBatch.from_arrays([column(field) for field in schema], schema=schema)
+
+
+def check_text(column: pa.Array, name: str) -> None:
+    """Check that all text in a column is UTF-8, which neither Spark nor Lance does.
+
+    Args:
+        column: the values.
+        name: the column's name, for the message.
+
+    Raises:
+        RowError: some text, also inside another value, isn't.
+    """
+
+    def fails(part: pa.Array) -> bool:
+        try:
+            _copied(part).validate(full=True)  # only these rows: a slice has all values inside its rows
+        except pa.ArrowInvalid:
+            return True
+        return False
+
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid as error:
+        row = first_row(column, fails)
+        raise RowError(
+            row,
+            name,
+            f"text that isn't UTF-8 ({error}); decode it with its own encoding, such as decode(value, "
+            "'ISO-8859-1')",
+        ) from error
+
+
+def check_no_nulls(column: pa.Array, name: str) -> None:
+    """Check that a column has no null.
+
+    Raises:
+        RowError: it has.
+    """
+    if column.null_count:
+        raise RowError(first_row(column, _has_nulls), name, "the table does not allow nulls here")
 
 
 def without_empty(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -69,7 +134,7 @@ def without_empty(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 @contextmanager
-def _rows_from(start: int) -> Iterator[None]:
+def rows_from(start: int) -> Iterator[None]:
     """Count the rows of a batch from its first one's number."""
     try:
         yield
@@ -78,8 +143,8 @@ def _rows_from(start: int) -> Iterator[None]:
 
 
 def _column(column: pa.Array, field: pa.Field, cut_times: bool) -> pa.Array:
-    if not field.nullable and column.null_count:
-        raise RowError(first_row(column, _has_nulls), field.name, "the table does not allow nulls here")
+    if not field.nullable:
+        check_no_nulls(column, field.name)
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if is_blob(field.type):
@@ -90,6 +155,8 @@ def _column(column: pa.Array, field: pa.Field, cut_times: bool) -> pa.Array:
         column = _cast(column, field, cut_times)
     if _requires_values(field.type):
         _check_values(column, field)
+    if not cut_times and contains_text(field.type):
+        check_text(column, field.name)
     return _realigned(column) if _contains_decimals(field.type) else column
 
 
@@ -194,6 +261,17 @@ def _realigned(column: pa.Array) -> pa.Array:
     # Spark's Arrow buffers are aligned to 8 bytes; Lance aborts the process unless a decimal's are aligned to
     # 16. Concatenating two arrays copies them, nested ones too, into memory that Arrow aligns.
     return _copied(column)
+
+
+def contains_text(arrow: pa.DataType) -> bool:
+    """Return whether values of a type are text, or have some inside."""
+    if isinstance(arrow, pa.BaseExtensionType):
+        arrow = arrow.storage_type
+    if pa.types.is_dictionary(arrow):
+        arrow = arrow.value_type
+    if pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or pa.types.is_string_view(arrow):
+        return True
+    return any(contains_text(arrow.field(i).type) for i in range(arrow.num_fields))
 
 
 def _contains_decimals(arrow: pa.DataType) -> bool:

@@ -9,17 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
-from pyspark.sql.types import DateType
+from pyspark.sql.types import DateType, StructType
 
 from airflow_provider_lancens.spark.types import arrow_schema
 from airflow_provider_lancens.spark.write.batch_sizing import in_bounded_batches
 from airflow_provider_lancens.spark.write.executor_tasks import WRITTEN_COLUMNS, WriteTask
+from airflow_provider_lancens.spark.write.row_changes import OWN_COLUMNS
 from airflow_provider_lancens.spark.write.schema_check import is_zoned_timestamp
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, Row
-    from pyspark.sql.types import StructType
 
 
 Written: TypeAlias = "Sequence[Row | Mapping[str, Any]]"
@@ -86,6 +86,10 @@ class FrameRows:
     """The rows of a DataFrame, which Spark passes to the task as Arrow batches."""
 
     frame: DataFrame
+    deletes: bool = False
+    """Whether the rows say which of them are deletions, see `row_changes`."""
+    kept: pa.Schema | None = None
+    """The table's columns that rows that exist keep; the rows may lack them."""
     time_zone_known: ClassVar[bool] = True
     """The time zone is the session's, as for every such cast in Spark."""
 
@@ -101,7 +105,12 @@ class FrameRows:
         table: pa.Schema | None = None,  # noqa: ARG002 Spark's types don't depend on it
     ) -> pa.Schema:
         """See `Columns.schema`."""
-        return arrow_schema(self.frame.schema, vectors)
+        own = [one for one in self.frame.schema.fields if one.name not in OWN_COLUMNS]
+        schema = arrow_schema(StructType(own), vectors)
+        for field in self.kept or ():
+            if field.name not in schema.names:
+                schema = schema.append(field)
+        return schema
 
     def write(self, task: WriteTask) -> Written:
         """See `Rows.write`: the DataFrame is computed here, once."""

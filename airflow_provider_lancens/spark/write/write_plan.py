@@ -32,9 +32,12 @@ from airflow_provider_lancens.spark.publish.staged_versions import ChangeSpec
 from airflow_provider_lancens.spark.read.table_reader import check_filter
 from airflow_provider_lancens.spark.table.dataset_ref import small_manifest
 from airflow_provider_lancens.spark.table.described_columns import describe_columns
+from airflow_provider_lancens.spark.write.batch_sizing import BATCH_BYTES
 from airflow_provider_lancens.spark.write.column_names import check_columns
 from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
 from airflow_provider_lancens.spark.write.files.sql_predicate import parse_predicate
+from airflow_provider_lancens.spark.write.row_changes import KeptColumns, decoded_keys
+from airflow_provider_lancens.spark.write.row_sources import FrameRows
 from airflow_provider_lancens.spark.write.schema_check import mismatches, schema_mismatch
 from airflow_provider_lancens.spark.write.schema_merge import merged_columns
 from airflow_provider_lancens.spark.write.schema_overwrite import overwrite_mismatch, report_overwrite
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from lance.schema import LanceSchema
 
     from airflow_provider_lancens.spark.commit.write_lease import WriteLease
+    from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
     from airflow_provider_lancens.spark.write.row_sources import Columns, Written
 
@@ -105,7 +109,6 @@ class WritePlan:
         written: Written,
         lease: WriteLease,
         attempts: KeyAttempts | None = None,
-        deleted: pa.Table | None = None,
     ) -> CommitOutcome:
         """Commit or stage what the executors wrote; an append of no rows commits nothing.
 
@@ -114,7 +117,6 @@ class WritePlan:
             written: the results of the executors.
             lease: the lease of this write.
             attempts: the attempts to commit, as this driver began them before the executors.
-            deleted: the keys of rows that an upsert deletes.
 
         Raises:
             InvalidInputError: (13) the rows of an upsert have null or duplicate keys.
@@ -122,13 +124,14 @@ class WritePlan:
         """
         from lance import FragmentMetadata
 
-        changes = bool(written) or bool(deleted)
-        if self.kind in (Append, Upsert) and self.base is not None and not changes:
+        if self.kind in (Append, Upsert) and self.base is not None and not written:
             return CommitOutcome(KeyedCommit(self.base), made_here=False)
         counts = Counts(*(sum(row[name] for row in written) for name in ("rows", "files", "bytes")))
-        fragments = [FragmentMetadata.from_json(row["fragment"]) for row in written]
+        fragments = [FragmentMetadata.from_json(row["fragment"]) for row in written if row["fragment"]]
         kind = self.kind
         if self.request.on:
+            encoded = [row["deleted"] for row in written if not row["fragment"]]
+            deleted = decoded_keys(encoded, self.key_columns) if encoded else None
             keys = self._keys(target, fragments, lease, deleted)
             kind = partial(kind, keys=keys, compared=self.request.compares_rows)
         change = kind(
@@ -167,7 +170,14 @@ class WritePlan:
         deleted: pa.Table | None,
     ) -> pa.Table:
         with lease.explaining_missing_files():
-            return read_keys(self.task.dataset, fragments, self.key_columns, deleted, str(target.id))
+            return read_keys(
+                self.task.dataset,
+                fragments,
+                self.key_columns,
+                deleted,
+                str(target.id),
+                compared=None if self.task.kept is None else self.task.kept.open(),
+            )
 
 
 def _kind_onto(lookup: KeyLookup, base: LanceDataset) -> Callable[..., TableChange]:
@@ -202,6 +212,9 @@ def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:
         schema = base.schema
     if request.on:
         check_keys(request.on, schema, table)
+    compared = columns if isinstance(columns, FrameRows) else None
+    keys = pa.schema([schema.field(name) for name in request.on or ()])
+    kept = None if compared is None else compared.kept
     return WriteTask(
         dataset=dataset,
         schema=schema,
@@ -213,7 +226,17 @@ def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:
         else _format(schema, request, base),
         condition=request.replace_where,
         match=match,
+        deletes=keys if compared is not None and compared.deletes else None,
+        kept=None if kept is None or base is None else _kept(dataset, base, kept.names),
     )
+
+
+def _kept(dataset: DatasetRef, base: LanceDataset, names: Sequence[str]) -> KeptColumns:
+    fragments = [fragment.metadata for fragment in base.get_fragments()]
+    rows = sum(fragment.physical_rows for fragment in fragments)
+    size = sum(file.file_size_bytes or BATCH_BYTES for fragment in fragments for file in fragment.files)
+    at_once = max(1, BATCH_BYTES * rows // max(size, 1))
+    return KeptColumns(names, dataset, base.version, at_once, small_manifest(base))
 
 
 def _format(schema: pa.Schema, request: WriteRequest, base: LanceDataset | None) -> str | None:

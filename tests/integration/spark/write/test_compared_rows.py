@@ -1,6 +1,7 @@
 """Upserts that keep, delete or update a part of what is there, or write only what is later."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import lance
@@ -9,6 +10,7 @@ import pytest
 from lance_namespace import DescribeTableRequest
 from lance_namespace.errors import ConcurrentModificationError, InvalidInputError
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import udf
 
 from airflow_provider_lancens.spark import FileSource, NamespaceSpec, WriteOptions, write_files, write_table
 from tests.integration.spark.row_ids import BOTH_KINDS
@@ -248,3 +250,112 @@ def test_files_are_refused_with_what_to_do(spark: SparkSession, spec: NamespaceS
     request = {"mode": "upsert", "on": ["id"], "sequence_by": "at"}
     with pytest.raises(TypeError, match="sequence_by"):
         write_files(spark, FileSource("parquet", "/nowhere"), spec, table, **request)  # type: ignore[arg-type]
+
+
+def test_one_evaluation_decides_whether_a_row_is_written_or_deleted(
+    spark: SparkSession, upsert: Any, prices: Prices, tmp_path: Path
+) -> None:
+    calls = str(tmp_path / "calls")
+
+    @udf("string")
+    def operation(_: Any) -> str:  # answers differently each time, as a clock or a changing source does
+        with open(calls, "a+") as file:
+            file.write("x")
+            return "D" if file.tell() == 1 else "U"
+
+    frame = rows(spark, (1, 40, "new")).coalesce(1).withColumn("op", operation.asNondeterministic()("id"))
+    result = upsert(frame, delete_when="op = 'D'")
+
+    assert 1 not in prices()
+    assert Path(calls).read_text() == "x"
+    assert result.rows == 0
+
+
+def test_the_first_write_writes_all_columns_but_the_given_helpers(
+    spark: SparkSession, spec: NamespaceSpec, table: str
+) -> None:
+    how: dict[str, Any] = {"mode": "upsert", "on": ["id"], "delete_when": "op = 'D' OR price < 0"}
+    frame = spark.sql("SELECT 1L id, 10 price, 'U' op")
+    write_table(frame, spec, table, helper_columns=["op"], **how)
+
+    location = spec.connect().describe_table(DescribeTableRequest(id=[table])).location
+    assert lance.dataset(location).schema.names == ["id", "price"]
+
+    write_table(frame.selectExpr("*", "'x' AS extra"), spec, table, schema_mode="merge", **how)
+    assert lance.dataset(location).schema.names == ["id", "price", "extra"]
+    with pytest.raises(InvalidInputError, match="helper_columns: the rows have no column 'kind'"):
+        write_table(frame, spec, table, helper_columns=["kind"], **how)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"sequence_by": "TS"},
+        {"when_matched": "keep"},
+        {"update_columns": ["V", "ts"]},
+        {"delete_when": "ts < 0"},
+    ],
+    ids=["sequence_by", "keep", "update_columns", "delete_when"],
+)
+def test_names_in_another_case_are_the_same_where_columns_are_merged(
+    spark: SparkSession, spec: NamespaceSpec, table: str, how: dict[str, Any]
+) -> None:
+    write_table(spark.sql("SELECT 1 Id, 5 Ts, 'old' v"), spec, table)
+    new = spark.sql("SELECT 1 id, 6 ts, 'new' V, 7 extra UNION ALL SELECT 2, 6, 'new', 8")
+    write_table(new, spec, table, mode="upsert", on=["ID"], schema_mode="merge", **how)
+
+    location = spec.connect().describe_table(DescribeTableRequest(id=[table])).location
+    stored = lance.dataset(location).to_table().sort_by("Id")
+    assert stored.column_names == ["Id", "Ts", "v", "extra"]
+    assert stored["v"].to_pylist() == ["old" if how.get("when_matched") else "new", "new"]
+
+
+def test_columns_that_spark_cannot_hold_stay_as_they_are(
+    spark: SparkSession, spec: NamespaceSpec, table: str
+) -> None:
+    location = spec.connect().describe_table(DescribeTableRequest(id=[table])).location
+    nanos = pa.array([1_700_000_000_123_456_789, 1], pa.timestamp("ns"))
+    stored = pa.table(
+        {"id": [1, 2], "price": [1.0, 2.0], "at": nanos, "n": pa.array([2**63, 1], pa.uint64())}
+    )
+    lance.write_dataset(stored, location)
+
+    update = spark.sql("SELECT 1L id, 9D price UNION ALL SELECT 3L, 3D")
+    write_table(update, spec, table, mode="upsert", on=["id"], update_columns=["price"])
+
+    found = lance.dataset(location).to_table().sort_by("id")
+    assert found["price"].to_pylist() == [9.0, 2.0, 3.0]
+    assert found["n"].to_pylist() == [2**63, 1, None]
+    assert found["at"].cast(pa.int64()).to_pylist() == [1_700_000_000_123_456_789, 1, None]
+
+
+def test_a_key_with_nanoseconds_is_that_of_no_row_of_spark(
+    spark: SparkSession, spec: NamespaceSpec, table: str
+) -> None:
+    location = spec.connect().describe_table(DescribeTableRequest(id=[table])).location
+    keys = pa.array([1_500, 2_000], pa.timestamp("ns"))
+    lance.write_dataset(pa.table({"k": keys, "v": ["nanos", "micros"]}), location)
+
+    new = spark.sql("SELECT cast(timestamp_micros(id) AS timestamp_ntz) k, 'new' v FROM range(1, 3)")
+    result = write_table(new, spec, table, mode="upsert", on=["k"], when_matched="keep")
+
+    assert result.rows == 1
+    assert sorted(lance.dataset(location).to_table()["v"].to_pylist()) == ["micros", "nanos", "new"]
+
+
+def test_keys_with_a_collation_are_refused(spark: SparkSession, spec: NamespaceSpec, table: str) -> None:
+    if spark.version < "4":
+        pytest.skip("no collations before Spark 4")
+    frame = spark.sql("SELECT 'a' COLLATE UTF8_LCASE AS k, 1 v")
+
+    with pytest.raises(
+        InvalidInputError, match=r"column 'k' has the collation UTF8_LCASE, .*COLLATE UTF8_BINARY"
+    ):
+        write_table(frame, spec, table, mode="upsert", on=["k"])
+
+
+def test_text_that_is_not_utf8_is_refused(spark: SparkSession, spec: NamespaceSpec, table: str) -> None:
+    frame = spark.sql("SELECT 1 id, named_struct('s', cast(X'FF41' AS string)) v")
+
+    with pytest.raises(InvalidInputError, match="row 1, column v: text that isn't UTF-8"):
+        write_table(frame, spec, table)

@@ -1,5 +1,7 @@
 """Upsert on keys: what is committed, also beside concurrent writers, and which keys are refused."""
 
+import math
+import struct
 from collections.abc import Callable, Sequence
 
 import lance
@@ -188,3 +190,42 @@ def test_an_unsupported_key_column_is_refused(on: str, message: str) -> None:
 
     with pytest.raises(InvalidInputError, match=message):
         check_keys([on], schema, "db$t")
+
+
+ODD_NAN = struct.unpack("<d", struct.pack("<Q", 0xFFF8000000000001))[0]
+
+
+@pytest.mark.parametrize(
+    ("stored", "given"),
+    [(0.0, -0.0), (-0.0, 0.0), (math.nan, -math.nan), (ODD_NAN, math.nan), (math.nan, ODD_NAN)],
+    ids=["minus zero", "zero", "minus nan", "nan", "odd nan"],
+)
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+def test_zeros_are_one_key_and_so_are_nans(
+    target: ResolvedTable, kind: pa.DataType, stored: float, given: float
+) -> None:
+    def rows(key: float, value: int) -> pa.Table:
+        return pa.table({"k": pa.array([key, 1.5], kind), "v": [value, value]})
+
+    commit(target, begin(target, rows(stored, 1), on=("k",)), "first")
+    commit(target, begin(target, rows(given, 2), on=("k",)), "second")
+
+    assert lance.dataset(target.dataset.location).to_table()["v"].to_pylist() == [2, 2]
+
+
+def test_zeros_of_both_signs_in_the_source_are_one_key_twice(target: ResolvedTable) -> None:
+    rows = pa.table({"k": [0.0, -0.0], "v": [1, 2]})
+
+    with pytest.raises(InvalidInputError, match="1 keys are in more than one row of the source"):
+        begin(target, rows, on=("k",))
+
+
+def test_a_key_that_the_table_has_twice_is_not_blamed_on_the_source(before: ResolvedTable) -> None:
+    lance.write_dataset(table_of({1: "again"}), before.dataset.location, mode="append")
+    latest = before.open_latest()
+    assert latest is not None
+    updated = table_of({1: "x"})
+    fragments = write_fragments(pa.concat_tables([updated, updated]), latest, mode="append")
+
+    with pytest.raises(InvalidInputError, match=r"1 keys are in more than one row of the table, .*'id': 1"):
+        read_keys(before.dataset, fragments, pa.schema([("id", pa.int64())]), None, "db$t", compared=latest)

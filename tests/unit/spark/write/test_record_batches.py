@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from decimal import Decimal
 
 import pyarrow as pa
@@ -114,3 +115,37 @@ def test_vectors_that_are_all_null_stay_null() -> None:
     [out] = conform([pa.record_batch({"v": as_spark_sends_it})], pa.schema({"v": pa.list_(pa.float32(), 2)}))
 
     assert out.to_pylist() == [{"v": None}, {"v": None}]
+
+
+def unchecked(*values: bytes) -> pa.Array:
+    """Text that is claimed to be UTF-8."""
+    stored = pa.array(values, pa.binary())
+    return pa.Array.from_buffers(pa.string(), len(stored), stored.buffers())
+
+
+@pytest.mark.parametrize(
+    "nest",
+    [
+        lambda text: text,
+        lambda text: pa.StructArray.from_arrays([text], names=["s"]),
+        lambda text: pa.ListArray.from_arrays(pa.array(range(len(text) + 1), pa.int32()), text),
+        lambda text: pa.MapArray.from_arrays(range(len(text) + 1), pa.array(range(len(text))), text),
+    ],
+    ids=["column", "struct", "list", "map"],
+)
+def test_text_that_is_not_utf8_is_refused_by_row_and_column(nest: Callable[[pa.Array], pa.Array]) -> None:
+    good = pa.record_batch({"n": [1, 2], "s": nest(pa.array(["a", "b"]))})
+    values = [b"ok", "\u00e9".encode(), b"x", b"\xffA", b"ok"]
+    bad = pa.record_batch({"n": list(range(5)), "s": nest(unchecked(*values))})
+
+    checked = conform([good, bad], good.schema)
+
+    assert next(checked).equals(good)
+    with pytest.raises(ValueError, match="row 6, column s: text that isn't UTF-8"):
+        next(checked)
+
+
+def test_bytes_need_not_be_utf8() -> None:
+    batch = pa.record_batch({"b": [b"\xff"]})
+
+    assert list(conform([batch], batch.schema)) == [batch]
