@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_lancens.spark.commit.row_deletions import RowDeletions
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
-from airflow_provider_lancens.spark.table.history import data_changed, fragments_since
+from airflow_provider_lancens.spark.table.history import changed_rows, data_changed
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -40,13 +40,14 @@ class ReplaceWhere(TableChange):
     def _check_no_new_rows(self, latest: LanceDataset, base: int) -> None:
         """Check that no row that matches is in a fragment written since the write began.
 
-        Rows that only a compaction moved there can't be identified, and conflict too.
+        A restore that brings such a row back writes it, too. Rows that only a compaction moved there can't be
+        identified, and conflict too.
 
         Raises:
             ConcurrentModificationError: (14) there is one, whose rows this commit would delete.
         """
-        written = fragments_since(latest, base)
-        if written is None:
+        changed = changed_rows(latest, base, [], self.condition)
+        if changed is None:
             raise self._conflict(f"version {base} was cleaned up")
-        if written and latest.scanner(fragments=written, filter=self.condition).count_rows():
+        if changed.written.num_rows:
             raise self._conflict(f"other writers wrote rows where {self.condition}")

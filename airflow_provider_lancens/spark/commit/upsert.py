@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
-from airflow_provider_lancens.spark.table.history import data_changed, fragments_since
+from airflow_provider_lancens.spark.table.history import changed_rows, data_changed
 
 if TYPE_CHECKING:
     from lance import FragmentMetadata, LanceDataset
@@ -46,21 +46,23 @@ class Upsert(TableChange):
         return CommitStep(self._merged(latest), latest.version)
 
     def _check_not_written_since(self, latest: LanceDataset, base: int) -> None:
-        """Check that nobody has written a row with one of the keys, which was then not compared.
+        """Check that nobody has written or deleted a row with one of the keys, which was then not compared.
+
+        A restore that brings a row back writes it, too.
 
         Raises:
             ConcurrentModificationError: (14) somebody has, or the version that was compared is gone.
         """
-        written = fragments_since(latest, base) if data_changed(latest, base) else []
-        if written is None:
-            raise self._conflict(f"version {base} was cleaned up")
-        if not written:
+        if not data_changed(latest, base):
             return
         names = self.keys.column_names
-        theirs = latest.scanner(fragments=written, columns=names).to_table().select(names)
-        theirs = comparable_keys(theirs.cast(self.keys.schema))
-        if self.keys.join(theirs, names, join_type="left semi").num_rows:
-            raise self._conflict(f"other writers wrote rows with the same {', '.join(names)}")
+        changed = changed_rows(latest, base, names)
+        if changed is None:
+            raise self._conflict(f"version {base} was cleaned up")
+        for did, rows in (("wrote", changed.written), ("deleted", changed.deleted)):
+            theirs = comparable_keys(rows.cast(self.keys.schema))
+            if rows.num_rows and self.keys.join(theirs, names, join_type="left semi").num_rows:
+                raise self._conflict(f"other writers {did} rows with the same {', '.join(names)}")
 
     def _merged(self, latest: LanceDataset) -> object:
         from lance import LanceOperation

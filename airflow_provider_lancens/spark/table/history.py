@@ -5,18 +5,20 @@ Which version an idempotency key committed isn't searched here, but in the key's
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from lance import LanceDataset, Transaction
     from lance.fragment import DataFile, LanceFragment
 
 COMPUTED_FILES = "computed-"
 """How the names of files begin that only add computed columns to a fragment, see `spark.compute`."""
+_ADDRESS = "_rowaddr"
 _READ_AHEAD = 16
 _FEW = 64
 """Number of versions that are tried one by one before the kept ones are listed."""
@@ -54,17 +56,75 @@ def data_files(dataset: LanceDataset) -> list[DataFile]:
     return [file for fragment in dataset.get_fragments() for file in fragment.metadata.files]
 
 
-def fragments_since(latest: LanceDataset, base: int) -> list[LanceFragment] | None:
-    """Return the fragments with files that an older version lacks; None if that isn't kept."""
+class ChangedRows(NamedTuple):
+    """Rows of two versions that may differ, by their addresses."""
+
+    before: pa.Table
+    after: pa.Table
+
+    @property
+    def written(self) -> pa.Table:
+        """The rows that only the newer version has: also those that a restore brought back."""
+        return self._only(self.after, self.before)
+
+    @property
+    def deleted(self) -> pa.Table:
+        """The rows that only the older version has."""
+        return self._only(self.before, self.after)
+
+    @staticmethod
+    def _only(rows: pa.Table, others: pa.Table) -> pa.Table:
+        import pyarrow.compute as pc
+
+        known = pc.is_in(rows[_ADDRESS], value_set=others[_ADDRESS])
+        return rows.filter(pc.invert(known)).drop_columns([_ADDRESS])
+
+
+def changed_rows(
+    latest: LanceDataset, base: int, columns: Sequence[str], condition: str | None = None
+) -> ChangedRows | None:
+    """Return columns of the rows whose fragments have changed since an older version; None if it isn't kept.
+
+    Args:
+        latest: the newer version.
+        base: the older one.
+        columns: the columns, which both have.
+        condition: the condition on the rows, in Lance's SQL dialect; None returns all.
+    """
     before = kept_version(latest, base)
     if before is None:
         return None
-    known = {file.path for file in data_files(before)}
-    return [
-        fragment
-        for fragment in latest.get_fragments()
-        if not {file.path for file in fragment.metadata.files} <= known
+    sides = [{_identity(one): one for one in version.get_fragments()} for version in (before, latest)]
+    old, new = (
+        [fragment for known, fragment in side.items() if known not in other]
+        for side, other in (sides, sides[::-1])
+    )
+    # Files that both have keep their addresses; only what is deleted of them differs.
+    read = [
+        version.scanner(columns=list(columns), fragments=fragments, filter=condition, with_row_address=True)
+        for version, fragments in ((before, old), (latest, new))
+        if fragments
     ]
+    tables = [scanner.to_table().select([*columns, _ADDRESS]) for scanner in read]
+    if not tables:
+        return ChangedRows(*[_no_rows(latest, columns)] * 2)
+    if len(tables) == 1:
+        tables.insert(0 if new else 1, tables[0].slice(0, 0))
+    return ChangedRows(*tables)
+
+
+def _identity(fragment: LanceFragment) -> tuple[object, ...]:
+    metadata = fragment.metadata
+    files = tuple(sorted(file.path for file in metadata.files))
+    deletions = metadata.deletion_file
+    return fragment.fragment_id, files, None if deletions is None else str(deletions)
+
+
+def _no_rows(dataset: LanceDataset, columns: Sequence[str]) -> pa.Table:
+    import pyarrow as pa
+
+    fields = [dataset.schema.field(name) for name in columns]
+    return pa.schema([*fields, pa.field(_ADDRESS, pa.uint64())]).empty_table()
 
 
 def is_maintenance(transaction: Transaction) -> bool:

@@ -255,11 +255,11 @@ def test_files_are_refused_with_what_to_do(spark: SparkSession, spec: NamespaceS
 def test_one_evaluation_decides_whether_a_row_is_written_or_deleted(
     spark: SparkSession, upsert: Any, prices: Prices, tmp_path: Path
 ) -> None:
-    calls = str(tmp_path / "calls")
+    calls = tmp_path / "calls"
 
     @udf("string")
     def operation(_: Any) -> str:  # answers differently each time, as a clock or a changing source does
-        with open(calls, "a+") as file:
+        with calls.open("a+") as file:
             file.write("x")
             return "D" if file.tell() == 1 else "U"
 
@@ -267,7 +267,7 @@ def test_one_evaluation_decides_whether_a_row_is_written_or_deleted(
     result = upsert(frame, delete_when="op = 'D'")
 
     assert 1 not in prices()
-    assert Path(calls).read_text() == "x"
+    assert calls.read_text() == "x"
     assert result.rows == 0
 
 
@@ -315,9 +315,8 @@ def test_columns_that_spark_cannot_hold_stay_as_they_are(
 ) -> None:
     location = spec.connect().describe_table(DescribeTableRequest(id=[table])).location
     nanos = pa.array([1_700_000_000_123_456_789, 1], pa.timestamp("ns"))
-    stored = pa.table(
-        {"id": [1, 2], "price": [1.0, 2.0], "at": nanos, "n": pa.array([2**63, 1], pa.uint64())}
-    )
+    unsigned = pa.array([2**63, 1], pa.uint64())
+    stored = pa.table({"id": [1, 2], "price": [1.0, 2.0], "at": nanos, "n": unsigned})
     lance.write_dataset(stored, location)
 
     update = spark.sql("SELECT 1L id, 9D price UNION ALL SELECT 3L, 3D")
@@ -348,9 +347,8 @@ def test_keys_with_a_collation_are_refused(spark: SparkSession, spec: NamespaceS
         pytest.skip("no collations before Spark 4")
     frame = spark.sql("SELECT 'a' COLLATE UTF8_LCASE AS k, 1 v")
 
-    with pytest.raises(
-        InvalidInputError, match=r"column 'k' has the collation UTF8_LCASE, .*COLLATE UTF8_BINARY"
-    ):
+    message = r"column 'k' has the collation UTF8_LCASE, .*COLLATE UTF8_BINARY"
+    with pytest.raises(InvalidInputError, match=message):
         write_table(frame, spec, table, mode="upsert", on=["k"])
 
 

@@ -3,6 +3,7 @@
 import math
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import lance
 import pyarrow as pa
@@ -11,6 +12,7 @@ from lance.fragment import write_fragments
 from lance_namespace.errors import ConcurrentModificationError, InvalidInputError
 
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
+from airflow_provider_lancens.spark.commit.replace_where import ReplaceWhere
 from airflow_provider_lancens.spark.commit.upsert import Upsert, check_keys, read_keys
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
@@ -229,3 +231,42 @@ def test_a_key_that_the_table_has_twice_is_not_blamed_on_the_source(before: Reso
 
     with pytest.raises(InvalidInputError, match=r"1 keys are in more than one row of the table, .*'id': 1"):
         read_keys(before.dataset, fragments, pa.schema([("id", pa.int64())]), None, "db$t", compared=latest)
+
+
+def compared(target: ResolvedTable, rows: Rows) -> Upsert:
+    """An upsert of rows that were chosen by comparing them with the table."""
+    return replace(begin(target, table_of(rows)), compared=True)
+
+
+def test_an_upsert_of_compared_rows_brings_no_deleted_row_back(before: ResolvedTable) -> None:
+    change, other = compared(before, {1: "A"}), compared(before, {4: "D"})
+    lance.dataset(before.dataset.location).delete("id = 1")
+
+    with pytest.raises(ConcurrentModificationError, match="other writers deleted rows with the same id"):
+        commit(before, change, "of the deleted row")
+    commit(before, other, "of another row")
+
+    assert content(before) == [(2, "b"), (3, "c"), (4, "D")]
+
+
+def test_an_upsert_of_compared_rows_sees_a_row_that_a_restore_brings_back(before: ResolvedTable) -> None:
+    dataset = lance.dataset(before.dataset.location)
+    dataset.delete("id = 1")
+    change = compared(before, {1: "A"})
+    dataset.checkout_version(1).restore()
+
+    with pytest.raises(ConcurrentModificationError, match="other writers wrote rows with the same id"):
+        commit(before, change, "k")
+
+    assert content(before)[0] == (1, "a")
+
+
+def test_a_replacement_sees_a_row_that_a_restore_brings_back(before: ResolvedTable) -> None:
+    dataset = lance.dataset(before.dataset.location)
+    dataset.delete("id = 1")
+    written = begin(before, table_of({2: "new"}))
+    change = ReplaceWhere(written.table, written.base, written.schema, written.fragments, "id < 3")
+    dataset.checkout_version(1).restore()
+
+    with pytest.raises(ConcurrentModificationError, match="other writers wrote rows where id < 3"):
+        Committer(before, KeyedWrite("k"), Counts(1, 1, 1)).commit(change)
