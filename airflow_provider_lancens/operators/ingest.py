@@ -43,9 +43,9 @@ class LanceSparkIngestOperator(LanceSparkOperator):
     Its XCom is ``{"table": str, "version": int, "previous_version": int | None, "rows": int,
     "files": int, "bytes": int, "seconds": float, "committed": bool, "published": bool}``, and can be passed
     as another ingestion's input. ``committed`` is false if an earlier run committed or staged the rows, or if
-    there were none to append; ``published`` is false if the version is staged. If an outlet is the table's
-    asset or an asset alias, the extra of its event contains the table and both versions; a staged version
-    has none.
+    there were none to append; ``published`` is false if the version is staged. An upsert adds ``"inserted":
+    int, "updated": int, "deleted": int``. If an outlet is the table's asset or an asset alias, the extra of its
+    event contains the table, both versions and these three; a staged version has none.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -217,7 +217,14 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             write = TableWrite.of_request(result, request, derived)
             self.note_lineage(namespace, write, source.reads())
         if result.published:
-            self.note_version(context, table, result.version, result.previous_version, partitions=partitions)
+            self.note_version(
+                context,
+                table,
+                result.version,
+                result.previous_version,
+                extra=result.changes,
+                partitions=partitions,
+            )
         log_result(self.lance_conn_id, result)
         return result.as_dict()
 

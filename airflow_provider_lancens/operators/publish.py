@@ -68,7 +68,12 @@ class LancePublishOperator(LanceOperator):
                 namespace, result, self.partition_by, is_own_version=not _staged_nothing(self.staged)
             )
         self.note_version(
-            context, staged.table, result.version, result.previous_version, partitions=partitions
+            context,
+            staged.table,
+            result.version,
+            result.previous_version,
+            extra=result.changes,
+            partitions=partitions,
         )
         log_result(self.lance_conn_id, result)
         return result.as_dict()

@@ -225,7 +225,8 @@ class SparkLake:
         written = LanceTable.of(self._hook.lance_conn_id, name)
         outlets = self._context["task"].outlets
         if result.published:
-            note_version(self._context, outlets, written, result.version, result.previous_version)
+            version, previous = result.version, result.previous_version
+            note_version(self._context, outlets, written, version, previous, result.changes)
         log_result(self._hook.lance_conn_id, result)
         return result.as_dict()
 

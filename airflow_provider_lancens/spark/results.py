@@ -30,13 +30,27 @@ class WriteResult:
     """Whether this call made a new version."""
     published: bool = True
     """Whether the newest version has the rows; false if `version` is a staged one."""
+    inserted: int | None = None
+    """Of an upsert: the written rows whose keys the table didn't have. None for other writes."""
+    updated: int | None = None
+    """Of an upsert: the rows of the table that were replaced. None for other writes."""
+    deleted: int | None = None
+    """Of an upsert: the rows of the table that were deleted by `delete_when`. None for other writes."""
+
+    @property
+    def changes(self) -> dict[str, int]:
+        """The rows that an upsert inserted, updated and deleted; empty for other writes."""
+        counts = {"inserted": self.inserted, "updated": self.updated, "deleted": self.deleted}
+        return {name: count for name, count in counts.items() if count is not None}
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the result as plain JSON values."""
-        return asdict(self)
+        """Return the result as plain JSON values; `inserted`, `updated` and `deleted` only of an upsert."""
+        unknown = {"inserted", "updated", "deleted"} - self.changes.keys()
+        return {name: value for name, value in asdict(self).items() if name not in unknown}
 
     def __str__(self) -> str:
-        size = f"{self.rows:,} rows, {self.files} files, {self.bytes / 1e6:,.1f} MB"
+        changes = "".join(f", {count:,} {name}" for name, count in self.changes.items())
+        size = f"{self.rows:,} rows, {self.files} files, {self.bytes / 1e6:,.1f} MB{changes}"
         if not self.committed:
             return f"table {self.table}: nothing to commit, still at version {self.version} ({size})"
         rate = self.rows / max(self.seconds, 0.001)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
@@ -75,7 +75,8 @@ class Committer:
             if attempt:
                 self._check_retry(failure, newest, is_unchanged=newest == looked_up_to)
             looked_up_to, step = newest, change.apply_to(latest)
-            commit = attempts.next_commit(newest + 1, step.counts or self.counts, latest)
+            counts = step.counts or replace(self.counts, updated=step.updated, deleted=step.deleted)
+            commit = attempts.next_commit(newest + 1, counts, latest)
             with attempts.announcing(commit) as announcement:
                 fence = SingleVersionCommit(
                     self.target.versions, self.lease, self.target, newest, announcement.result

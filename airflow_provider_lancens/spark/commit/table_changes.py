@@ -25,6 +25,10 @@ class CommitStep(NamedTuple):
     read_version: int
     counts: Counts | None = None
     """The counts of the change, if they depend on `read_version`."""
+    updated: int | None = None
+    """The rows that an upsert replaces."""
+    deleted: int | None = None
+    """The rows that an upsert deletes, rather than replaces."""
 
 
 RUN_AGAIN = "; nothing was committed, run it again"

@@ -35,15 +35,17 @@ class Upsert(TableChange):
     keys: pa.Table = field(repr=False)
     compared: bool = False
     """Whether the fragments were chosen by comparing them with the rows of version `base`."""
+    deletions: pa.Table | None = field(default=None, repr=False)
+    """Those of the keys whose rows are only deleted, as `comparable_keys` has them."""
 
     def apply_to(self, latest: LanceDataset | None) -> CommitStep:
         """See `TableChange.apply_to`: the rows to remove are determined again, including those of others."""
         if latest is None:
-            return self._first_version()
+            return self._first_version()._replace(updated=0, deleted=0)
         self.check_same_columns(latest)
         if self.compared and self.base is not None:
             self._check_not_written_since(latest, self.base)
-        return CommitStep(self._merged(latest), latest.version)
+        return self._merged(latest)
 
     def _check_not_written_since(self, latest: LanceDataset, base: int) -> None:
         """Check that nobody has written or deleted a row with one of the keys, which was then not compared.
@@ -64,18 +66,34 @@ class Upsert(TableChange):
             if rows.num_rows and self.keys.join(theirs, names, join_type="left semi").num_rows:
                 raise self._conflict(f"other writers {did} rows with the same {', '.join(names)}")
 
-    def _merged(self, latest: LanceDataset) -> object:
+    def _merged(self, latest: LanceDataset) -> CommitStep:
         from lance import LanceOperation
 
         merge = latest.merge_insert(self.keys.column_names).when_matched_delete()
-        matched: Any = merge.execute_uncommitted(stored_keys(self.keys, latest))[0].operation
-        return LanceOperation.Update(
+        transaction, counts = merge.execute_uncommitted(stored_keys(self.keys, latest))
+        matched: Any = transaction.operation
+        removed = int(counts["num_deleted_rows"])
+        deleted = self._deleted_rows(latest, removed)
+        operation = LanceOperation.Update(
             removed_fragment_ids=matched.removed_fragment_ids,
             updated_fragments=matched.updated_fragments,
             new_fragments=list(self.fragments),
             # Without the update mode, by which Lance would count the new fragments as covered by each index
             # on other columns, or panic where an index can't be told so.
         )
+        return CommitStep(operation, latest.version, updated=removed - deleted, deleted=deleted)
+
+    def _deleted_rows(self, latest: LanceDataset, removed: int) -> int:
+        """Return how many of the removed rows are only deleted."""
+        if self.deletions is None or not removed:
+            return 0
+        if not self.fragments:
+            return removed
+        names = self.keys.column_names
+        keys = stored_keys(self.deletions, latest)
+        batches = latest.scanner(columns=names).to_batches()
+        stored = (pa.Table.from_batches([batch]).select(names).cast(keys.schema) for batch in batches)
+        return sum(rows.join(keys, names, join_type="left semi").num_rows for rows in stored)
 
 
 def check_keys(on: Sequence[str], schema: pa.Schema, table: str) -> None:

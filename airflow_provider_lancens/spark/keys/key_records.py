@@ -17,7 +17,7 @@ import json
 import re
 import uuid
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Self
 
@@ -87,7 +87,7 @@ def write_record(files: TableFiles, record: KeyRecord, key: str, commit: KeyedCo
         "transaction": commit.uuid,
         "fingerprint": commit.fingerprint,
         "execution_id": commit.execution_id,
-        **asdict(commit.counts),
+        **commit.counts.as_dict(),
         "time": datetime.now(UTC).isoformat(),
     }
     files.put(record.path, json.dumps(content).encode())
@@ -97,7 +97,7 @@ def commit_of(files: TableFiles, record: KeyRecord) -> KeyedCommit:
     """Return the commit that a record describes; without counts if its content is lost."""
     try:
         fields = json.loads(files.read(record.path) or b"{}")
-        counts = Counts(*(int(fields.get(name, 0)) for name in ("rows", "files", "bytes")))
+        counts = Counts.parse(fields)
         fingerprint, execution_id = str(fields.get("fingerprint", "")), str(fields.get("execution_id", ""))
     except (AttributeError, TypeError, ValueError):
         # A machine that lost power may have lost the content; the name is what is decisive.

@@ -6,8 +6,9 @@ A commit has its key and its counts in the properties of its transaction, and in
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Self
 
 from airflow_provider_lancens.spark.keys.restored_versions import RESTORES_RECORDED
 from airflow_provider_lancens.spark.options import OnExistingKey
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 IDEMPOTENCY_KEY = "lancens.idempotency_key"
 _FINGERPRINT = "lancens.fingerprint"
 _EXECUTION_ID = "lancens.execution_id"
-_ROWS, _FILES, _BYTES = "lancens.rows", "lancens.files", "lancens.bytes"
+_PREFIX = "lancens."
+_COUNTS = ("rows", "files", "bytes", "updated", "deleted")
 REPEATING = frozenset({"replace", "write_again"})
 """The policies under which a write is made even if the same data was committed under its key."""
 
@@ -33,6 +35,20 @@ class Counts:
     rows: int = 0
     files: int = 0
     bytes: int = 0
+    updated: int | None = None
+    """The rows of the table that an upsert replaced; None for other writes."""
+    deleted: int | None = None
+    """The rows of the table that an upsert deleted, rather than replaced; None for other writes."""
+
+    @classmethod
+    def parse(cls, texts: Mapping[str, Any]) -> Self:
+        """Return the counts that have these texts by their names; others may be missing."""
+        known = {name: int(texts[name]) for name in _COUNTS if texts.get(name) is not None}
+        return cls(**known)
+
+    def as_dict(self) -> dict[str, int]:
+        """Return the counts that are known."""
+        return {name: count for name, count in asdict(self).items() if count is not None}
 
 
 def key_of(transaction: Transaction) -> str | None:
@@ -60,19 +76,18 @@ class KeyedCommit:
         """Return the commit that a transaction made, as its properties describe it."""
         properties = transaction.transaction_properties or {}
         # Another client that used the key may have omitted the counts.
-        counts = Counts(*(int(properties.get(name, "0")) for name in (_ROWS, _FILES, _BYTES)))
+        counts = Counts.parse({name: properties.get(f"{_PREFIX}{name}") for name in _COUNTS})
         fingerprint, execution_id = properties.get(_FINGERPRINT, ""), properties.get(_EXECUTION_ID, "")
         return cls(version, transaction.uuid, counts, fingerprint, execution_id)
 
     def as_properties(self, key: str) -> dict[str, str]:
         """Return the properties of its transaction, under this idempotency key."""
-        counts = {_ROWS: self.counts.rows, _FILES: self.counts.files, _BYTES: self.counts.bytes}
         given = {_FINGERPRINT: self.fingerprint, _EXECUTION_ID: self.execution_id}
         given[RESTORES_RECORDED] = "" if self.checkpoint is None else str(self.checkpoint)
         return {
             IDEMPOTENCY_KEY: key,
             **{name: text for name, text in given.items() if text},
-            **{name: str(count) for name, count in counts.items()},
+            **{f"{_PREFIX}{name}": str(count) for name, count in self.counts.as_dict().items()},
         }
 
     def result(self, table: TableId | str, started: float, *, committed: bool) -> WriteResult:
@@ -90,6 +105,9 @@ class KeyedCommit:
             rows=self.counts.rows,
             files=self.counts.files,
             bytes=self.counts.bytes,
+            inserted=None if self.counts.updated is None else max(0, self.counts.rows - self.counts.updated),
+            updated=self.counts.updated,
+            deleted=self.counts.deleted,
             seconds=round(time.monotonic() - started, 3),
             committed=committed,
         )

@@ -24,7 +24,7 @@ from airflow_provider_lancens.spark.commit.table_changes import (
     TableChange,
     already_exists,
 )
-from airflow_provider_lancens.spark.commit.upsert import Upsert, check_keys, read_keys
+from airflow_provider_lancens.spark.commit.upsert import Upsert, check_keys, comparable_keys, read_keys
 from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedCommit, KeyedWrite, KeyLookup
 from airflow_provider_lancens.spark.options import WriteRequest
 from airflow_provider_lancens.spark.publish.stage import stage
@@ -133,7 +133,12 @@ class WritePlan:
             encoded = [row["deleted"] for row in written if not row["fragment"]]
             deleted = decoded_keys(encoded, self.key_columns) if encoded else None
             keys = self._keys(target, fragments, lease, deleted)
-            kind = partial(kind, keys=keys, compared=self.request.compares_rows)
+            kind = partial(
+                kind,
+                keys=keys,
+                compared=self.request.compares_rows,
+                deletions=None if deleted is None else comparable_keys(deleted),
+            )
         change = kind(
             table=str(target.id),
             base=self.base,

@@ -14,7 +14,7 @@ from lance_namespace.errors import ConcurrentModificationError, InvalidInputErro
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
 from airflow_provider_lancens.spark.commit.replace_where import ReplaceWhere
 from airflow_provider_lancens.spark.commit.upsert import Upsert, check_keys, read_keys
-from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
+from airflow_provider_lancens.spark.keys import Counts, KeyedCommit, KeyedWrite
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 Rows = dict[int, str]
@@ -270,3 +270,27 @@ def test_a_replacement_sees_a_row_that_a_restore_brings_back(before: ResolvedTab
 
     with pytest.raises(ConcurrentModificationError, match="other writers wrote rows where id < 3"):
         Committer(before, KeyedWrite("k"), Counts(1, 1, 1)).commit(change)
+
+
+def test_inserted_updated_and_deleted_rows_are_counted(before: ResolvedTable) -> None:
+    change = begin(before, table_of({1: "A", 2: "B", 9: "z"}))
+    deletions = pa.table({"id": [4, 77]})
+    outcome = commit(
+        before, replace(change, keys=pa.concat_tables([change.keys, deletions]), deletions=deletions), "k"
+    )
+
+    assert (outcome.commit.counts.updated, outcome.commit.counts.deleted) == (2, 1)
+    again = commit(before, change, "k")
+    assert (again.made_here, again.commit.counts) == (False, outcome.commit.counts)
+    assert content(before) == [(1, "A"), (2, "B"), (3, "c"), (9, "z")]
+
+
+def test_the_result_of_an_upsert_tells_what_it_did_to_rows() -> None:
+    counts = Counts(rows=5, files=1, bytes=10, updated=2, deleted=1)
+    result = KeyedCommit(2, counts=counts).result("db$t", 0, committed=True)
+
+    assert result.changes == {"inserted": 3, "updated": 2, "deleted": 1}
+    assert "5 rows, 1 files, 0.0 MB, 3 inserted, 2 updated, 1 deleted" in str(result)
+    assert (
+        "inserted" not in KeyedCommit(2, counts=Counts(5, 1, 10)).result("db$t", 0, committed=True).as_dict()
+    )
