@@ -44,8 +44,8 @@ class LanceSparkIngestOperator(LanceSparkOperator):
     "files": int, "bytes": int, "seconds": float, "committed": bool, "published": bool}``, and can be passed
     as another ingestion's input. ``committed`` is false if an earlier run committed or staged the rows, or if
     there were none to append; ``published`` is false if the version is staged. An upsert adds ``"inserted":
-    int, "updated": int, "deleted": int``. If an outlet is the table's asset or an asset alias, the extra of its
-    event contains the table, both versions and these three; a staged version has none.
+    int, "updated": int, "deleted": int``. If an outlet is the table's asset or an asset alias, the extra of
+    its event contains the table, both versions and these three; a staged version has none.
 
     Args:
         table: table identifier, ``database$table``. Templated.
