@@ -286,12 +286,13 @@ def storage_errors(
         PermissionDeniedError: (15) access is denied, or the file system is read-only.
         UnauthenticatedError: (16) the storage refused the credentials.
         ServiceUnavailableError: (17) it can't be reached, is full, or failed.
+        UnsupportedOperationError: (0) it lacks what is needed.
     """
     try:
         yield
     except passing:
         raise
-    except (exceptions.BaseError, OSError) as error:
+    except (exceptions.BaseError, OSError, NotImplementedError) as error:
         # Not chained: the store's own text includes its request in detail, with credentials.
         raise storage_error(error, location, secret_values(storage_options or {})) from None
 

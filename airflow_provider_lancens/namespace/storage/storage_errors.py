@@ -115,6 +115,10 @@ def _refusal(error: BaseException, where: str, reason: str) -> spec_errors.Lance
             f"{where}: the credentials have expired; a storage.session_token cannot be renewed while a task "
             "runs: set a new one, or give executors a role instead"
         )
+    if kind == "NotImplementedError":
+        return spec_errors.UnsupportedOperationError(
+            f"{where}: {reason}; remove property storage.aws_conditional_put if it is set"
+        )
     if _BULK_DELETE.search(reason) and _UNKNOWN_REQUEST.search(reason):
         return spec_errors.UnsupportedOperationError(
             f"{where} does not support bulk deletes; set property storage.aws_disable_bulk_delete=true"

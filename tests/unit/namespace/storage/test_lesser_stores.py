@@ -164,6 +164,13 @@ def test_a_bulk_delete_of_lance_that_the_store_lacks_names_the_property(s3: S3Do
     assert "storage.aws_disable_bulk_delete=true" in str(converted)
 
 
+def test_conditional_writes_that_are_turned_off_are_named(s3: S3Double) -> None:
+    files = Manifests(LOCATION, {**s3.storage, "aws_conditional_put": "disabled"})
+
+    with refused_with(ErrorCode.UNSUPPORTED, "remove property storage.aws_conditional_put"):
+        files.create("a", b"")
+
+
 @pytest.mark.parametrize("times", [1, 3])
 def test_a_conflict_with_nothing_stored_is_tried_again(s3: S3Double, files: Manifests, times: int) -> None:
     refuse(s3, PUT, HTTPStatus.CONFLICT, "ConditionalRequestConflict", times)
