@@ -41,7 +41,7 @@ def approve(planned: dict[str, Any]) -> list[str]:
 with DAG(
     dag_id="lance_cascade_safely",
     schedule=None,
-    default_args={"lance_conn_id": "lake"},
+    default_args={"lance_conn_id": "lake", "retries": 2},
     tags=["lance", "example"],
     doc_md=__doc__,
 ) as dag:

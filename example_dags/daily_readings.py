@@ -15,7 +15,11 @@ def readings_of(spark, day):
 
 
 with DAG(
-    "lance_daily_readings", schedule="@daily", start_date=datetime(2026, 1, 1, tzinfo=UTC), catchup=False
+    "lance_daily_readings",
+    schedule="@daily",
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    default_args={"retries": 2},
 ) as dag:
     declare = LanceDeclareTableOperator(task_id="declare", **TABLE)
     ingest = LanceSparkIngestOperator(

@@ -28,7 +28,11 @@ def report(version):
 
 
 with DAG(
-    "lance_tutorial", schedule="@daily", start_date=datetime(2026, 1, 1, tzinfo=UTC), catchup=False
+    "lance_tutorial",
+    schedule="@daily",
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    default_args={"retries": 2},
 ) as dag:
     declare = LanceDeclareTableOperator(task_id="declare", **TABLE)
     ingest = LanceSparkIngestOperator(

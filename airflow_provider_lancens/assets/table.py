@@ -147,6 +147,23 @@ def note_version(
                 event.add_partitions(list(partitions))
 
 
+def emit_no_event(context: Context, task: Any, table: LanceTable) -> None:
+    """Take a table's asset from the outlets of a running task, for which Airflow emits an event at its end.
+
+    Args:
+        context: the task's context.
+        task: the task.
+        table: the table, which the task hasn't changed.
+    """
+    # An event that another write of the task has filled stays.
+    task.outlets = [
+        outlet
+        for outlet in task.outlets
+        if not (isinstance(outlet, Asset) and outlet.uri == table.uri)
+        or context["outlet_events"][outlet].extra
+    ]
+
+
 def _checked_connection(lance_conn_id: str) -> str:
     if not lance_conn_id or not lance_conn_id.isprintable() or set(lance_conn_id) & set("/@ "):
         raise ValueError(f"lance_conn_id={lance_conn_id!r}: expected the id of an Airflow connection")

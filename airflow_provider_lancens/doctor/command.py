@@ -78,7 +78,7 @@ def diagnose(conn_id: str, tables: Sequence[str] = (), *, read_only: bool = Fals
 
 
 def _diagnose_connection(hook: LanceHook, tables: Sequence[str], read_only: bool) -> Iterator[Finding]:
-    from airflow_provider_lancens.doctor import metastore_checks, table_checks
+    from airflow_provider_lancens.doctor import metastore_checks, table_checks, wait_checks
 
     server = list(run("metastore", partial(metastore_checks.check_server, hook)))
     yield from server
@@ -86,5 +86,6 @@ def _diagnose_connection(hook: LanceHook, tables: Sequence[str], read_only: bool
         return
     if not read_only:
         yield from run("rights", partial(metastore_checks.check_rights, hook))
+    yield from run("waits", partial(wait_checks.check_waits, hook))
     for name in tables:
         yield from run(name, partial(table_checks.check_tables, hook, name))

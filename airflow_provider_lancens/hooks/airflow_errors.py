@@ -80,6 +80,7 @@ try:  # Airflow 3.2 and newer; compatibility providers of older versions lack so
         AirflowNotFoundException,
         AirflowSensorTimeout,
         AirflowSkipException,
+        AirflowTaskTimeout,
     )
 except ImportError:  # Airflow 3.1
     from airflow.exceptions import (  # type: ignore[attr-defined, no-redef]
@@ -88,6 +89,7 @@ except ImportError:  # Airflow 3.1
         AirflowNotFoundException,
         AirflowSensorTimeout,
         AirflowSkipException,
+        AirflowTaskTimeout,
     )
 
 if TYPE_CHECKING:
@@ -99,6 +101,7 @@ __all__ = [
     "AirflowNotFoundException",
     "AirflowSensorTimeout",
     "AirflowSkipException",
+    "AirflowTaskTimeout",
     "LanceRetryableError",
     "airflow_error",
     "airflow_errors",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.namespace.table_status import TableStatus
 
 _STORAGE_PREFIX = "storage."
+_ROOT, _REQUIRE_ROOT = "root", "require_root"
 _POLLING = "polling table {!r} through connection {!r}"
 _NAMES_IN_A_MESSAGE = 5
 
@@ -108,6 +109,8 @@ class LanceHook(BaseHook):
         """
         own = extra_properties(self.connection, self.conn_type)
         own.pop(self.reference_field, None)
+        if _ROOT not in own:  # each worker would create it below its own current folder
+            own[_REQUIRE_ROOT] = "true"
         return {**self.endpoint_properties(), **self.credential_properties(), **own}
 
     def endpoint_properties(self) -> dict[str, str]:

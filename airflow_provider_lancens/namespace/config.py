@@ -17,7 +17,9 @@ from airflow_provider_lancens.redaction import has_credentials
 ROOT = "root"
 VEND_CREDENTIALS = "vend_credentials"
 STORAGE_PREFIX = "storage."
-COMMON_KEYS = frozenset({ROOT, VEND_CREDENTIALS, MANAGED_BY})
+REQUIRE_ROOT = "require_root"
+"""Whether nothing is created without a location if there is no root; otherwise that is the current folder."""
+COMMON_KEYS = frozenset({ROOT, REQUIRE_ROOT, VEND_CREDENTIALS, MANAGED_BY})
 
 _ENDPOINT = re.compile(r"(?:aws_|azure_|google_)?(?:storage_)?endpoint(?:_url)?|\w*metadata_endpoint")
 _FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -124,7 +126,8 @@ class StorageConfig:
     """Configuration of storage and new tables, common to all metastores."""
 
     root: str
-    """Absolute path or URL below which namespaces and tables without a given location are placed."""
+    """Absolute path or URL below which namespaces and tables without a given location are placed; empty if
+    nothing may be."""
     vend_credentials: bool = True
     """Whether responses include `storage_options` if a request doesn't say."""
     managed_by: str = BY_STORAGE
@@ -135,8 +138,10 @@ class StorageConfig:
     @classmethod
     def parse(cls, properties: Properties) -> Self:
         """Read the common properties; a relative root is made absolute here, once."""
+        root = properties.text(ROOT)
+        is_refused = root is None and properties.flag(REQUIRE_ROOT, default=False)
         return cls(
-            root=absolute_root(properties.text(ROOT)),
+            root="" if is_refused else absolute_root(root),
             vend_credentials=properties.flag(VEND_CREDENTIALS, default=True),
             managed_by=properties.choice(MANAGED_BY, (BY_STORAGE, BY_IMPLEMENTATION), BY_STORAGE),
             storage_options=properties.storage_options(),

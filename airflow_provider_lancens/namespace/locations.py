@@ -57,6 +57,24 @@ def absolute_root(root: str | None) -> str:
     return root.rstrip("/")
 
 
+def required_root(root: str, what: str) -> str:
+    """Return the root, below which a location is to be created.
+
+    Args:
+        root: the root; empty if there is none.
+        what: what has no location, for the message.
+
+    Raises:
+        InvalidInputError: (13) there is none.
+    """
+    if not root:
+        raise spec_errors.InvalidInputError(
+            f"{what} has no location, and there is no root below which it would be created: set 'root' (in "
+            "an Airflow connection, field Root), such as s3://bucket/lake, or give a location"
+        )
+    return root
+
+
 def check_location(location: str, argument: str = "location") -> str:
     """Validate a caller's location, and return it without the slashes that servers drop.
 

@@ -5,6 +5,7 @@ This module imports only identifiers, so that DAG files and triggers can import 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from airflow_provider_lancens.identifiers import TableId
@@ -21,6 +22,28 @@ class TableStatus:
     """Newest version; 0 if it has none."""
     needs_listing: bool = False
     """Whether only the catalog table was read so far: `version` isn't known before its storage is listed."""
+
+    def __str__(self) -> str:
+        if self.location is None:
+            return f"Table {self.table} does not exist"
+        return f"Table {self.table} is at {f'version {self.version}' if self.version else 'no version yet'}"
+
+
+MISSING_SECONDS = 600.0
+"""How long a table may not exist until a wait for it is told to be suspicious."""
+
+
+def missing_text(table: TableId) -> str:
+    """Return the warning about a table that still doesn't exist."""
+    return (
+        f"Table {table} has not existed for {MISSING_SECONDS / 60:g} minutes: check the name of the table "
+        "and of its database, and the connection; the wait goes on until its timeout"
+    )
+
+
+def without_numbers(text: str) -> str:
+    """Return a message without durations and counts, by which a repetition is recognized."""
+    return re.sub(r"\d+(\.\d+)?", "…", text)
 
 
 @dataclass(frozen=True, slots=True)

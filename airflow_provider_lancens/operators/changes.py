@@ -63,7 +63,12 @@ class LanceFindChangesOperator(LanceOperator):
 
         table, name = parse_table(self.table), check_tag(self.bookmark)
         with self.connected(f"finding changes of table {str(table)!r}") as namespace:
-            newest = self.hook.table_status(table).version
+            status = self.hook.table_status(table)
+            if status.location is None:
+                raise AirflowFailException(
+                    f"table {str(table)!r} does not exist; declare it, or correct its name"
+                )
+            newest = status.version
             bookmark = find_bookmark(namespace, table, name) if newest else None
         previous = None if bookmark is None else self._previous(table, bookmark)
         # The bookmark may have been moved past it meanwhile.

@@ -28,9 +28,10 @@ class LanceDeleteRowsOperator(LanceOperator):
     storage until a compaction and a clean-up.
 
     Its XCom is ``{"table": str, "version": int, "previous_version": int | None, "rows": int,
-    "files": int, "bytes": int, "seconds": float, "committed": bool, "published": bool}``: ``rows`` counts the
-    deleted rows, ``files`` the fragments that contained them; no bytes are written. ``committed`` is false if
-    an earlier run made the commit; ``published`` is true. If an outlet is the table's asset or an asset
+    "files": int, "bytes": int, "seconds": float, "committed": bool, "published": bool, "skipped": bool}``:
+    ``rows`` counts the deleted rows, ``files`` the fragments that contained them; no bytes are written.
+    ``committed`` is false if an earlier run made the commit, and ``skipped`` is true unless that was a try of
+    the same execution; ``published`` is true. If an outlet is the table's asset or an asset
     alias, the extra of its event contains the table and both versions.
 
     Args:
@@ -75,6 +76,7 @@ class LanceDeleteRowsOperator(LanceOperator):
                 conflicted.
         """
         from airflow_provider_lancens.lineage.task_lineage import TableWrite
+        from airflow_provider_lancens.operators._spark.result_log import log_result, written_again
         from airflow_provider_lancens.spark.commit.delete import delete_rows
 
         table = parse_table(self.table)
@@ -92,5 +94,10 @@ class LanceDeleteRowsOperator(LanceOperator):
             )
             deleted = result.rows if result.committed else None
             self.note_lineage(namespace, TableWrite.of(result, counts=None, deleted_rows=deleted))
-        self.note_version(context, table, result.version, result.previous_version)
+        if result.is_outdated:
+            self.emit_no_event(context, table)
+        else:
+            self.note_version(context, table, result.version, result.previous_version)
+        if result.skipped:
+            log_result(self.lance_conn_id, result, written_again(self.task_id, in_addition=True))
         return result.as_dict()

@@ -16,6 +16,7 @@ from airflow_provider_lancens.operators._spark.write_naming import (
     existing_key_policy,
     fingerprint_of,
     idempotency_key,
+    key_of_moved_task,
 )
 from airflow_provider_lancens.spark.options import Mode, OnExistingKey, SchemaMode, WhenMatched, WriteRequest
 
@@ -41,11 +42,14 @@ class LanceSparkIngestOperator(LanceSparkOperator):
     driver rather than submitting another one.
 
     Its XCom is ``{"table": str, "version": int, "previous_version": int | None, "rows": int,
-    "files": int, "bytes": int, "seconds": float, "committed": bool, "published": bool}``, and can be passed
-    as another ingestion's input. ``committed`` is false if an earlier run committed or staged the rows, or if
-    there were none to append; ``published`` is false if the version is staged. An upsert adds ``"inserted":
-    int, "updated": int, "deleted": int``. If an outlet is the table's asset or an asset alias, the extra of
-    its event contains the table, both versions and these three; a staged version has none.
+    "files": int, "bytes": int, "seconds": float, "committed": bool, "published": bool, "skipped": bool}``,
+    and can be passed as another ingestion's input. ``committed`` is false if an earlier run committed or
+    staged the rows, or if there were none to append; ``published`` is false if the version is staged;
+    ``skipped`` is true if nothing was written since another run, or this task before it was cleared, has
+    committed under the key: then a warning says so, and how to write it again. An upsert adds
+    ``"inserted": int, "updated": int, "deleted": int``. If an outlet is the table's asset or an asset alias,
+    the extra of its event contains the table, both versions and these three; a staged version has none, and
+    a skipped write after which others have committed emits no event.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -191,7 +195,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         """
         from airflow_provider_lancens.lineage.task_lineage import TableWrite
         from airflow_provider_lancens.operators._spark.partitions import changed_partitions
-        from airflow_provider_lancens.operators._spark.result_log import log_result
+        from airflow_provider_lancens.operators._spark.result_log import log_result, written_again
         from airflow_provider_lancens.spark.keys import look_up
         from airflow_provider_lancens.spark.table.resolved_table import resolved_table
         from airflow_provider_lancens.spark.write.pipeline import skipped_write, staged_before
@@ -216,7 +220,9 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             partitions = changed_partitions(namespace, result, self.partition_by, is_own_version=is_own)
             write = TableWrite.of_request(result, request, derived)
             self.note_lineage(namespace, write, source.reads())
-        if result.published:
+        if result.is_outdated:
+            self.emit_no_event(context, table)
+        elif result.published:
             self.note_version(
                 context,
                 table,
@@ -225,13 +231,15 @@ class LanceSparkIngestOperator(LanceSparkOperator):
                 extra=result.changes,
                 partitions=partitions,
             )
-        log_result(self.lance_conn_id, result)
+        again = written_again(self.task_id, in_addition=request.mode == "upsert")
+        log_result(self.lance_conn_id, result, again)
         return result.as_dict()
 
     def _keyed(self, key: str, source: IngestSource, target: ResolvedTable, context: Context) -> WriteRequest:
         fingerprint = parse_text(self.fingerprint)
-        if fingerprint is None and parse_text(self.idempotency_key) is None:
-            fingerprint = self._fingerprint_of(source, target)
+        if parse_text(self.idempotency_key) is None:
+            fingerprint = fingerprint or self._fingerprint_of(source, target)
+            key = key_of_moved_task(key, context, target)
         return replace(
             self._request,
             replace_where=self.replace_where,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.sdk import BaseOperator
 
-from airflow_provider_lancens.assets.table import LanceTable, note_version
+from airflow_provider_lancens.assets.table import LanceTable, emit_no_event, note_version
 from airflow_provider_lancens.hooks.airflow_errors import airflow_errors
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 
@@ -85,6 +85,10 @@ class LanceOperator(BaseOperator):
         """
         changed = LanceTable.of(self.lance_conn_id, str(table))
         note_version(context, self.outlets, changed, version, previous_version, extra, partitions)
+
+    def emit_no_event(self, context: Context, table: TableId) -> None:
+        """Emit no asset event for a table: the task changed nothing, and others have changed it since."""
+        emit_no_event(context, self, LanceTable.of(self.lance_conn_id, str(table)))
 
     def note_lineage(
         self, namespace: LanceNamespace, write: TableWrite, reads: Sequence[TableRead | FileRead] = ()

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_lancens.assets.table import LanceTable, note_version
+from airflow_provider_lancens.assets.table import LanceTable, emit_no_event, note_version
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, airflow_errors
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.hooks.template_args import parse_mapping, parse_table
+from airflow_provider_lancens.operators._spark.counted_writes import CountedWrites
 from airflow_provider_lancens.operators._spark.pinned_inputs import ChangedRows, PinnedTable
 from airflow_provider_lancens.operators._spark.spark_operator import CancellableSparkWork, killable
 from airflow_provider_lancens.operators._spark.write_naming import (
-    conditions,
     default_idempotency_key,
     execution_id_of,
     existing_key_policy,
-    fingerprint_of,
+    key_of_moved_task,
 )
 from airflow_provider_lancens.operators.lance_operator import DEFAULT_CONNECTION
 
@@ -45,7 +46,8 @@ class SparkLake:
         self._hook = hook
         self._context = context
         self._read: dict[str, list[Any]] = {}
-        self._writes: Counter[str] = Counter()
+        self._counted: dict[str, CountedWrites] = {}
+        self._keys: Counter[tuple[str, str]] = Counter()
 
     def read(
         self,
@@ -177,9 +179,10 @@ class SparkLake:
             publish: False stages the rows: `version` is then one that no reader finds but by its number,
                 until `LancePublishOperator` publishes or `LanceDiscardOperator` discards it.
             idempotency_key: identifies this write; by default the task, its data interval or run, the table,
-                and the number of the task's write to it.
+                and the number of the task's write to it. In a loop, set what identifies each write: with the
+                default, a cleared task whose loop has other items than before is refused.
             fingerprint: identifies the content written under the key; with the default key, the default is
-                the versions that were read before.
+                the versions that were read before, and the plan of `df`, if it says which rows it yields.
             on_existing_key: what to do if the key was committed before: ``skip`` (and fail on another
                 fingerprint), ``replace_if_changed``, ``replace`` or ``write_again``, as described for
                 `airflow_provider_lancens.spark.write_table`. ``lance_on_existing_key`` in the run's
@@ -193,7 +196,7 @@ class SparkLake:
             AirflowFailException: an argument is invalid, or the rows don't match the table.
             LanceRetryableError: the metastore or the storage is unavailable, or the commit conflicted.
         """
-        from airflow_provider_lancens.operators._spark.result_log import log_result
+        from airflow_provider_lancens.operators._spark.result_log import log_result, written_again
         from airflow_provider_lancens.spark.keys import look_up
         from airflow_provider_lancens.spark.options import WriteRequest
         from airflow_provider_lancens.spark.table.resolved_table import resolved_table
@@ -202,12 +205,14 @@ class SparkLake:
 
         identifier = parse_table(table)
         name, layout = str(identifier), _write_options(options)
+        counted = None
         if not idempotency_key:
-            idempotency_key = self._default_key(name)
-            fingerprint = fingerprint or fingerprint_of(self._read, *conditions(replace_where))
+            counted = self._counted.setdefault(name, CountedWrites(name))
+            idempotency_key = counted.next_key(default_idempotency_key(self._context))
+            fingerprint = counted.fingerprint(fingerprint, self._read, replace_where, df)
         with airflow_errors(f"writing table {name!r} through connection {self._hook.lance_conn_id!r}"):
             policy = existing_key_policy(on_existing_key, self._context)
-            execution_id = execution_id_of(self._context)
+            execution_id = self._execution_id(name, idempotency_key)
             request = WriteRequest(
                 *(mode, idempotency_key, fingerprint, policy, on, layout, execution_id),
                 schema_mode=schema_mode,
@@ -220,20 +225,29 @@ class SparkLake:
                 publish=publish,
             )
             with resolved_table(self._hook.get_conn(), identifier) as target:
-                result = write_rows(FrameRows(df), look_up(target, request))
-        self._writes[name] += 1
+                if counted is not None:
+                    key = key_of_moved_task(idempotency_key, self._context, target)
+                    request = replace(request, idempotency_key=key)
+                lookup = look_up(target, request) if counted is None else counted.look_up(target, request)
+                result = write_rows(FrameRows(df), lookup)
+        if counted is not None:
+            counted.made += 1
+        self._keys[name, idempotency_key] += 1
         written = LanceTable.of(self._hook.lance_conn_id, name)
         outlets = self._context["task"].outlets
-        if result.published:
+        if result.is_outdated:
+            emit_no_event(self._context, self._context["task"], written)
+        elif result.published:
             version, previous = result.version, result.previous_version
             note_version(self._context, outlets, written, version, previous, result.changes)
-        log_result(self._hook.lance_conn_id, result)
+        again = written_again(self._context["task"].task_id, in_addition=mode == "upsert")
+        log_result(self._hook.lance_conn_id, result, again)
         return result.as_dict()
 
-    def _default_key(self, table: str) -> str:
-        key = f"{default_idempotency_key(self._context)}/{table}"
-        # A second write to the table is another one; one that failed and is repeated is the same.
-        return f"{key}/{self._writes[table] + 1}" if self._writes[table] else key
+    def _execution_id(self, table: str, key: str) -> str:
+        """Return what a write shares with the same call in other tries, and no other call of this try."""
+        number = self._keys[table, key]
+        return execution_id_of(self._context) + (f"#{number + 1}" if number else "")
 
 
 @contextmanager

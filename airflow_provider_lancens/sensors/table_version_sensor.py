@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
@@ -15,6 +16,7 @@ from airflow.sdk import BaseSensorOperator, PokeReturnValue
 from airflow_provider_lancens.hooks.airflow_errors import (
     AirflowFailException,
     AirflowSensorTimeout,
+    AirflowTaskTimeout,
     LanceRetryableError,
 )
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
@@ -22,14 +24,22 @@ from airflow_provider_lancens.hooks.tags import data_changed, index_covers, pin,
 from airflow_provider_lancens.hooks.template_args import check_choice, parse_text
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink, LanceS3Link
-from airflow_provider_lancens.namespace.table_status import TableStatus
+from airflow_provider_lancens.namespace.table_status import (
+    MISSING_SECONDS,
+    TableStatus,
+    missing_text,
+    without_numbers,
+)
 from airflow_provider_lancens.sensors.default_deferrable import default_deferrable
 from airflow_provider_lancens.sensors.version_bounds import (
     AwaitedVersion,
     Bound,
+    check_not_empty,
+    is_given_later,
     read_seen,
     read_tables,
     read_wanted,
+    versions_made,
 )
 
 if TYPE_CHECKING:
@@ -39,18 +49,23 @@ _ALL, _ANY = "all", "any"
 Answer = TypeVar("Answer")
 Statuses = Mapping[TableId, TableStatus]
 """Result of a poll."""
+_TRIGGERER_GRACE = timedelta(minutes=2)
+"""How long after a wait's end Airflow ends its deferral, if the trigger hasn't."""
 
 
 class LanceTableVersionSensor(BaseSensorOperator):
     """Wait until one or several tables reach a version.
 
     With neither `after_version` nor `min_version`, wait for a version other than the one that the same task
-    returned in the previous run, by logical date; in the first run, for any version.
+    returned in the previous run, by logical date; in the first run, for any version. A version that a task
+    upstream of the sensor has committed in the same run ends the wait in any case, also if runs execute in
+    another order than that of their dates.
 
     Poke, reschedule and deferrable mode have the same outcomes. The sensor waits while a table doesn't exist
-    or has no dataset yet, and while the metastore is unavailable; `timeout` limits the wait. Errors that
-    waiting can't resolve, such as denied access or an invalid table name, fail the task without retries, or
-    skip it with ``soft_fail``.
+    or has no dataset yet, and while the metastore is unavailable; `timeout` limits the wait, and
+    `execution_timeout` too, in any mode. A table that doesn't exist for ten minutes is a warning in the log.
+    Errors that waiting can't resolve, such as denied access or an invalid table name, fail the task without
+    retries, or skip it with ``soft_fail``.
 
     Its XCom is ``{"table": str, "version": int, "previous_version": int | None, "location": str}``, and
     with `pin` also ``"tag": str``: the newest version when the wait ended, and the version that it follows.
@@ -60,10 +75,12 @@ class LanceTableVersionSensor(BaseSensorOperator):
 
     Args:
         table: table identifier, ``database$table``, or a list of these. Templated.
-        after_version: the version must be greater than this one. Templated: digits, ``None`` and ``""`` are
-            accepted, so that another task's XCom can be used. For a list of tables, it can also be a
-            dictionary by table.
-        min_version: the version must be this one or greater. Templated in the same way.
+        after_version: the version must be greater than this one. Templated, so that another task's XCom can
+            be used; if that is empty, as it may be in the first run, any version ends the wait. For a list of
+            tables, it can also be a dictionary by table.
+        min_version: the version must be this one or greater. Templated in the same way, except that an empty
+            value fails the task: the task that it is taken from, such as one that was marked as success, has
+            returned no version.
         wait_for: for a list, whether to wait for ``all`` tables or for ``any``. With ``any``, a table that
             can never be polled, such as one that isn't a Lance table, is logged as a warning, and the wait
             goes on for the others; the task fails if none is left.
@@ -107,6 +124,23 @@ class LanceTableVersionSensor(BaseSensorOperator):
         self.lance_conn_id = lance_conn_id
         self.deferrable = default_deferrable() if deferrable is None else deferrable
         self._reported: set[str] = set()
+        self._unanswered: set[TableId] = set()
+        self._failure = ""
+        self._is_after_given, self._is_min_given = is_given_later(after_version), is_given_later(min_version)
+        self._last: dict[TableId, str] = {}
+        self._missing_since: dict[TableId, float] = {}
+
+    def execute(self, context: Context) -> Any:
+        """Poll until the wait ends; see `poke`.
+
+        Raises:
+            AirflowFailException: an argument is invalid, or polling can never succeed.
+            AirflowSensorTimeout: it timed out; the message has the tables, what was waited for and found.
+        """
+        try:
+            return super().execute(context)
+        except AirflowSensorTimeout as error:
+            raise AirflowSensorTimeout(f"{error} {self._last_answers()}".strip()) from None
 
     def poke(self, context: Context) -> PokeReturnValue | bool:
         """Poll once. A deferrable sensor that has to wait defers from here.
@@ -117,11 +151,15 @@ class LanceTableVersionSensor(BaseSensorOperator):
         Raises:
             AirflowFailException: an argument is invalid, or polling can never succeed.
         """
-        result = self._poll_once(context, self._deadline_from_now())
+        result = self._poll_once(context, self._deadline_from_now(), self._limit_from_now())
         return False if result is None else PokeReturnValue(is_done=True, xcom_value=result)
 
     def execute_complete(
-        self, context: Context, event: Mapping[str, Any], deadline: str | None = None
+        self,
+        context: Context,
+        event: Mapping[str, Any],
+        deadline: str | None = None,
+        limit: str | None = None,
     ) -> dict[str, Any] | None:
         """Poll again after the trigger fired, and decide as `poke` does: the task may have to defer again.
 
@@ -130,28 +168,79 @@ class LanceTableVersionSensor(BaseSensorOperator):
             event: the trigger's event.
             deadline: when the wait times out, in ISO 8601; None from ``dag.test()``, which resumes a task
                 without its keyword arguments, and then the timeout starts again.
+            limit: when `execution_timeout` ends, in the same way.
 
         Raises:
             AirflowFailException: the wait can never succeed.
             AirflowSensorTimeout: the task would have to wait longer, and has timed out.
+            AirflowTaskTimeout: `execution_timeout` has passed.
         """
+        ends = datetime.fromisoformat(deadline) if deadline else self._deadline_from_now()
+        limited = datetime.fromisoformat(limit) if limit else None if deadline else self._limit_from_now()
+        if event["status"] == "timeout":
+            raise self._timed_out(limited, event["message"])
         if event["status"] != "success":
             raise AirflowFailException(event["message"])
-        return self._poll_once(
-            context, datetime.fromisoformat(deadline) if deadline else self._deadline_from_now()
-        )
+        return self._poll_once(context, ends, limited)
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
+        """Continue after a deferral; Airflow ends one itself only if no triggerer ran the trigger in time.
+
+        Raises:
+            AirflowSensorTimeout: it did; the message has the tables.
+        """
+        try:
+            return super().resume_execution(next_method, next_kwargs, context)
+        except AirflowSensorTimeout as error:
+            if str(error) != "Trigger timeout":
+                raise
+            raise AirflowSensorTimeout(
+                f"Sensor has timed out, waiting for {self.table}: no triggerer has answered in time"
+            ) from None
 
     def _deadline_from_now(self) -> datetime:
         return pendulum.now("UTC") + timedelta(seconds=self.timeout)
+
+    def _limit_from_now(self) -> datetime | None:
+        # Airflow applies it to each part of a deferred task anew.
+        return None if self.execution_timeout is None else pendulum.now("UTC") + self.execution_timeout
+
+    def _timed_out(self, limit: datetime | None, found: str) -> BaseException:
+        if limit is not None and limit <= pendulum.now("UTC"):
+            return AirflowTaskTimeout(f"execution_timeout of {self.execution_timeout} has passed. {found}")
+        return AirflowSensorTimeout(f"Sensor has timed out after {self.timeout:g} seconds. {found}")
+
+    def _last_answers(self) -> str:
+        return ". ".join(self._last.values())
+
+    def _get_next_poke_interval(self, *args: Any, **kwargs: Any) -> float:
+        """Return the seconds to the next poke: rescheduled, not before Airflow knows that this one has ended.
+
+        Otherwise the scheduler takes the end of this process for that of the next one, and fails the task.
+        """
+        interval: float = super()._get_next_poke_interval(*args, **kwargs)
+        if not self.reschedule:
+            return interval
+        from airflow_provider_lancens.triggers.table_version_trigger import worker_end
+
+        return max(interval, worker_end())
 
     @cached_property
     def hook(self) -> LanceHook:
         """The hook for the connection's type."""
         return LanceHook.for_connection(self.lance_conn_id)
 
-    def _poll_once(self, context: Context, deadline: datetime) -> dict[str, Any] | None:
+    def _poll_once(
+        self, context: Context, deadline: datetime, limit: datetime | None
+    ) -> dict[str, Any] | None:
+        if self._is_min_given:
+            check_not_empty("min_version", self.min_version)
         wanted = read_wanted(
-            read_tables(self.table), self.after_version, self.min_version, lambda: self._seen_before(context)
+            read_tables(self.table),
+            self.after_version,
+            self.min_version,
+            lambda: {} if self._is_after_given else self._seen_before(context),
+            lambda: self._made_upstream(context),
         )
         # Until the next poke, an idle connection would occupy a thread of the metastore for nothing.
         with closing(self.hook):
@@ -162,20 +251,38 @@ class LanceTableVersionSensor(BaseSensorOperator):
                 if result is not None:
                     return result
         for one in waiting:
-            found = _version_text(statuses[one.table])
-            self.log.info("Table %s is at %s; waiting for %s", one.table, found, one.condition)
+            self._tell(one, statuses[one.table])
         if self.deferrable:
-            self._defer(self._waits(waiting or wanted, statuses), deadline)
+            self._defer(self._waits(waiting or wanted, statuses), deadline, limit)
         return None
+
+    def _tell(self, wanted: AwaitedVersion, status: TableStatus) -> None:
+        """Log what a table is waited for, once as long as nothing changes."""
+        table = wanted.table
+        if status.location is None and table in self._unanswered:
+            return  # that has been logged
+        text = f"{status}; waiting for {wanted.condition}"
+        if text != self._last.get(table):
+            self.log.info("%s", text)
+        self._last[table] = text
+        if status.location is not None:
+            self._missing_since.pop(table, None)
+        elif time.monotonic() - self._missing_since.setdefault(table, time.monotonic()) >= MISSING_SECONDS:
+            self._missing_since[table] = float("inf")  # told once
+            self.log.warning("%s", missing_text(table))
 
     def _poll(self, wanted: Sequence[AwaitedVersion]) -> tuple[Statuses, list[AwaitedVersion]]:
         """Return the status of each table, for ``any`` of those that can be polled, and what to wait for."""
         statuses: dict[TableId, TableStatus] = {}
+        self._unanswered = set()
         waiting: list[AwaitedVersion] = []
         errors: dict[str, None] = {}
         for one in wanted:
             try:
                 status = self._retryable(self.hook.table_status, one.table) or TableStatus(one.table)
+                if status.location is None and self._failure:
+                    self._unanswered.add(one.table)
+                    self._last[one.table] = f"{self._failure}; waiting for {one.condition}"
                 if not self._is_fulfilled(one, status):
                     waiting.append(one)
                 statuses[one.table] = status
@@ -197,6 +304,11 @@ class LanceTableVersionSensor(BaseSensorOperator):
             task_ids=self.task_id, include_prior_dates=True, map_indexes=getattr(task, "map_index", None)
         )
         return read_seen(xcom)
+
+    def _made_upstream(self, context: Context) -> dict[TableId, int]:
+        has_dag: bool = self.has_dag()  # type: ignore[no-untyped-call]
+        upstream = sorted(self.get_flat_relative_ids(upstream=True)) if has_dag else []
+        return versions_made(context["ti"].xcom_pull(task_ids=upstream)) if upstream else {}
 
     def _is_fulfilled(self, wanted: AwaitedVersion, status: TableStatus) -> bool:
         if not wanted.condition.holds(status):
@@ -230,10 +342,14 @@ class LanceTableVersionSensor(BaseSensorOperator):
 
     def _retryable(self, call: Callable[..., Answer], *arguments: Any) -> Answer | None:
         """Return what a call returns; None after an error that may pass, which is logged."""
+        self._failure = ""
         try:
             return call(*arguments)
         except LanceRetryableError as error:
-            self.log.warning("%s; still waiting", error)
+            self._failure = str(error)
+            if without_numbers(self._failure) not in self._reported:
+                self._reported.add(without_numbers(self._failure))
+                self.log.warning("%s; still waiting", error)
             return None
 
     def _waits(self, waiting: Sequence[AwaitedVersion], statuses: Statuses) -> list[dict[str, Any]]:
@@ -249,23 +365,26 @@ class LanceTableVersionSensor(BaseSensorOperator):
             for one in worth
         ]
 
-    def _defer(self, waits: list[dict[str, Any]], deadline: datetime) -> None:
+    def _defer(self, waits: list[dict[str, Any]], deadline: datetime, limit: datetime | None) -> None:
         from airflow_provider_lancens.triggers.table_version_trigger import (
             LanceAnyTableTrigger,
             LanceTableVersionTrigger,
         )
 
         # A plain timedelta: the worker can't report pendulum's Interval, a difference of its times.
-        left = timedelta(seconds=(deadline - pendulum.now("UTC")).total_seconds())
+        until = deadline if limit is None else min(deadline, limit)
+        left = timedelta(seconds=(until - pendulum.now("UTC")).total_seconds())
         if left <= timedelta():
-            raise AirflowSensorTimeout(f"Sensor has timed out: it waited longer than {self.timeout} seconds.")
+            raise self._timed_out(limit, self._last_answers())
+        waits = [{**wait, "until": until.isoformat()} for wait in waits]
         self.defer(
             trigger=LanceTableVersionTrigger(**waits[0])
             if len(waits) == 1
             else LanceAnyTableTrigger(waits=waits),
             method_name="execute_complete",
-            kwargs={"deadline": deadline.isoformat()},
-            timeout=left,
+            kwargs={"deadline": deadline.isoformat(), "limit": limit.isoformat() if limit else None},
+            # The trigger ends the wait itself, and says what it found; unless no triggerer runs it.
+            timeout=left + _TRIGGERER_GRACE,
         )
 
 
@@ -274,7 +393,3 @@ def _tag(context: Context) -> str:
     index = getattr(task, "map_index", None)
     mapped = [] if index in (None, -1) else [str(index)]
     return tag_name(task.dag_id, task.run_id, task.task_id, *mapped)
-
-
-def _version_text(status: TableStatus) -> str:
-    return f"version {status.version}" if status.version else "no version yet"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.hooks.template_args import parse_list, parse_table, parse_version
+from airflow_provider_lancens.hooks.template_args import is_template, parse_list, parse_table, parse_version
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.table_status import TableStatus, VersionCondition
 
@@ -65,7 +65,11 @@ def read_tables(table: str | Sequence[str]) -> list[TableId]:
 
 
 def read_wanted(
-    tables: Sequence[TableId], after_version: Bound, min_version: Bound, seen_before: Callable[[], Versions]
+    tables: Sequence[TableId],
+    after_version: Bound,
+    min_version: Bound,
+    seen_before: Callable[[], Versions],
+    made_upstream: Callable[[], Versions] = dict,
 ) -> list[AwaitedVersion]:
     """Return the condition to wait for on each table.
 
@@ -74,6 +78,8 @@ def read_wanted(
         after_version: the sensor's argument.
         min_version: the sensor's argument.
         seen_before: called if a table has neither bound.
+        made_upstream: called if such a table was seen before; the versions that tasks upstream of the sensor
+            have committed in the same run, which end the wait even if an earlier run has seen them.
 
     Raises:
         AirflowFailException: a bound is not a version, or is given for a table that isn't waited for.
@@ -82,14 +88,56 @@ def read_wanted(
     least = _by_table("min_version", min_version, tables)
     unbounded = [table for table in tables if after[table] is None and least[table] is None]
     earlier = seen_before() if unbounded else {}
+    own = made_upstream() if any(table in earlier for table in unbounded) else {}
     return [
-        AwaitedVersion(
-            table,
-            VersionCondition(after[table], least[table], earlier.get(table) if table in unbounded else None),
-            earlier.get(table) if table in unbounded else after[table],
-        )
+        AwaitedVersion(table, _unbounded(earlier.get(table), own.get(table)), earlier.get(table))
+        if table in unbounded
+        else AwaitedVersion(table, VersionCondition(after[table], least[table]), after[table])
         for table in tables
     ]
+
+
+def _unbounded(earlier: int | None, own: int | None) -> VersionCondition:
+    return VersionCondition(other_than=earlier) if own is None else VersionCondition(min_version=own)
+
+
+def is_given_later(value: Bound) -> bool:
+    """Return whether a bound is given by a template or by another task's output, also of one table alone."""
+    if isinstance(value, Mapping):
+        return any(is_template(one) for one in value.values())
+    return is_template(value)
+
+
+def check_not_empty(argument: str, value: Bound) -> None:
+    """Check a bound that was given by a template or by another task's output, and is rendered now.
+
+    Raises:
+        AirflowFailException: it is empty, so that the wait would be another one than was asked for.
+    """
+    values = value.values() if isinstance(value, Mapping) else [value]
+    if any(parse_version(argument, one) is None for one in values):
+        raise AirflowFailException(
+            f"{argument}: it is given by a template or by another task, but came out empty; the task that it "
+            "is taken from has returned no version, as if it was marked as success or skipped. Clear that "
+            "task: if it has committed before, it finds that commit and returns its version"
+        )
+
+
+def versions_made(xcoms: Any) -> dict[TableId, int]:
+    """Return the greatest version by table among the XComs of tasks, if they wrote it."""
+    made: dict[TableId, int] = {}
+    pending = [xcoms]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, Mapping):
+            found = one.get("rows") or one.get("deleted")
+            wrote = one.get("committed") or one.get("skipped") or (found and "committed" in one)
+            if wrote and isinstance(one.get("version"), int) and one.get("published", True):
+                table = parse_table(one["table"])
+                made[table] = max(made.get(table, 0), one["version"])
+        elif isinstance(one, Iterable) and not isinstance(one, str | bytes):
+            pending.extend(one)
+    return made
 
 
 def read_seen(xcom: Any) -> dict[TableId, int]:

@@ -86,8 +86,8 @@ class WriteRequest:
     """The key columns of an upsert."""
     options: WriteOptions = DEFAULT_LAYOUT
     execution_id: str | None = None
-    """For ``replace`` and ``write_again``: the same for all tries of one repetition; without one, each call
-    is another repetition."""
+    """The same for all tries of an execution: a commit with it is this write's own, whatever the fingerprint.
+    Without one, each call with ``replace`` or ``write_again`` is another repetition."""
     schema_mode: SchemaMode = "strict"
     """What to do if the rows have other columns than the table: refuse them (``strict``), add and widen
     columns of the table (``merge``), or let an overwrite replace the columns too (``overwrite``)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
@@ -10,8 +10,8 @@ from typing import Any
 class WriteResult:
     """Result of a write.
 
-    If an earlier run with the same idempotency key had already committed, `committed` is false and everything
-    but `seconds` describes that run's commit.
+    If an earlier run with the same idempotency key had already committed, `committed` is false, `skipped` is
+    true unless it was a try of the same execution, and everything but `seconds` describes that run's commit.
     """
 
     table: str
@@ -43,22 +43,41 @@ class WriteResult:
         counts = {"inserted": self.inserted, "updated": self.updated, "deleted": self.deleted}
         return {name: count for name, count in counts.items() if count is not None}
 
+    skipped: bool = False
+    """Whether nothing was written, since another execution has committed under the key."""
+    newest_version: int | None = field(default=None, compare=False)
+    """The table's version when the write was skipped; None if it wasn't, or that isn't known."""
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether it is of a write that was skipped, and others have committed since."""
+        return self.skipped and self.newest_version is not None and self.newest_version > self.version
+
     def as_dict(self) -> dict[str, Any]:
         """Return the result as plain JSON values; `inserted`, `updated` and `deleted` only of an upsert."""
-        unknown = {"inserted", "updated", "deleted"} - self.changes.keys()
-        return {name: value for name, value in asdict(self).items() if name not in unknown}
+        left_out = {"inserted", "updated", "deleted", "newest_version"} - self.changes.keys()
+        return {name: value for name, value in asdict(self).items() if name not in left_out}
 
     def __str__(self) -> str:
         changes = "".join(f", {count:,} {name}" for name, count in self.changes.items())
-        size = f"{self.rows:,} rows, {self.files} files, {self.bytes / 1e6:,.1f} MB{changes}"
+        size = f"{self.rows:,} rows, {self.files} files, {_size(self.bytes)}{changes}"
+        if self.skipped:
+            now = "" if self.newest_version is None else f"; the table is at version {self.newest_version}"
+            return f"table {self.table}: skipped, version {self.version} was committed before ({size}){now}"
+        if not self.committed and not self.rows and not any(self.changes.values()):
+            return f"table {self.table}: nothing to commit, at version {self.version}"
         if not self.committed:
-            return f"table {self.table}: nothing to commit, still at version {self.version} ({size})"
+            return f"table {self.table}: an earlier try has committed version {self.version} ({size})"
         rate = self.rows / max(self.seconds, 0.001)
         did = "committed" if self.published else "staged"
-        return (
-            f"table {self.table}: {did} version {self.version} with {size} "
-            f"in {self.seconds:.1f} s ({rate:,.0f} rows/s)"
-        )
+        fast = f" ({rate:,.0f} rows/s)" if rate >= 1 else ""
+        return f"table {self.table}: {did} version {self.version} with {size} in {self.seconds:.1f} s{fast}"
+
+
+def _size(count: int) -> str:
+    if count < 100_000:
+        return f"{count / 1e3:,.1f} kB"
+    return f"{count / 1e6:,.1f} MB"
 
 
 @dataclass(frozen=True, slots=True)

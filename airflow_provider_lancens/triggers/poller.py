@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, LanceRetryableError
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.namespace.table_status import TableStatus
+from airflow_provider_lancens.namespace.table_status import TableStatus, without_numbers
 from airflow_provider_lancens.triggers.worker_threads import (
     DaemonThreads,
     exclude_loaded_objects_from_gc,
@@ -28,7 +28,8 @@ from airflow_provider_lancens.triggers.worker_threads import (
 log = logging.getLogger(__name__)
 
 _LISTINGS_AT_ONCE = 8
-_REREAD_SECONDS = 30.0
+_REREAD_SECONDS = 600.0
+"""How often a connection is read that polls without failures; Airflow may log a line each time."""
 _AT_ONCE = 200
 """Statuses delivered before yielding to the event loop: a few milliseconds' worth."""
 _JITTER = 0.1
@@ -77,6 +78,7 @@ class Subscription:
     """
 
     _latest: TableStatus | Exception | None = None
+    _known: TableStatus | None = None
     _is_new: bool = False
     _waiting: asyncio.Future[None] | None = None
 
@@ -102,13 +104,30 @@ class Subscription:
             elif self._latest is not None:
                 raise self._latest
 
+    @property
+    def is_missing(self) -> bool:
+        """Whether the table doesn't exist, as far as is known."""
+        return self._known is not None and self._known.location is None
+
+    def __str__(self) -> str:
+        known = "No poll has succeeded" if self._known is None else str(self._known)
+        failed = isinstance(self._latest, Exception)
+        return f"{known}; the last poll failed: {self._latest}" if failed else known
+
     def notify(self, status: TableStatus | Exception) -> None:
         """Deliver the result of a poll, unless it is the same as the last one."""
-        if status == self._latest or (isinstance(status, Exception) and repr(status) == repr(self._latest)):
+        if isinstance(status, TableStatus):
+            self._known = status
+        if status == self._latest or _is_same_failure(status, self._latest):
             return
         self._latest, self._is_new = status, True
         if self._waiting and not self._waiting.done():
             self._waiting.set_result(None)
+
+
+def _is_same_failure(one: object, other: object) -> bool:
+    """Return whether two errors differ at most in the numbers of their texts, such as durations."""
+    return isinstance(one, Exception) and without_numbers(repr(one)) == without_numbers(repr(other))
 
 
 @dataclass(eq=False)
@@ -132,6 +151,7 @@ class Poller:
         exclude_loaded_objects_from_gc()
         self._hook: LanceHook | None = None
         self._identity: object = None
+        self._told: Exception | None = None
         self._reread_at = 0.0
         self._listings: dict[TableId, asyncio.Task[None]] = {}
         self._metastore_thread = DaemonThreads(1, "lance-metastore")
@@ -170,8 +190,9 @@ class Poller:
         except LanceRetryableError as error:
             found = dict.fromkeys(self.subscriptions, error)
         failed = [one for one in found.values() if isinstance(one, LanceRetryableError)]
-        if failed:
+        if failed and not _is_same_failure(failed[0], self._told):
             log.warning("%s; %d of %d tables failed, still polling", failed[0], len(failed), len(found))
+        self._told = failed[0] if failed else None
         await self._notify(found)
         return len(failed) < len(found) or not found
 

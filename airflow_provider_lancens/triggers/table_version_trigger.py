@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
+from datetime import UTC, datetime
 from typing import Any
 
 from airflow.configuration import conf
@@ -13,11 +14,17 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.template_args import parse_table
-from airflow_provider_lancens.namespace.table_status import VersionCondition
-from airflow_provider_lancens.triggers.poller import subscribe
+from airflow_provider_lancens.namespace.table_status import (
+    MISSING_SECONDS,
+    TableStatus,
+    VersionCondition,
+    missing_text,
+)
+from airflow_provider_lancens.triggers.poller import Subscription, subscribe
 
 SUCCESS = "success"
 ERROR = "error"
+TIMEOUT = "timeout"
 """Status of an event."""
 
 HEARTBEATS_OF_A_WORKER = 1.5
@@ -34,7 +41,8 @@ class LanceTableVersionTrigger(BaseTrigger):
     scheduler, which takes the end of the first worker for that of the second (apache/airflow#72716).
 
     Its event is ``{"status": "success", "table", "version", "location"}``, or
-    ``{"status": "error", "message"}`` if the wait can never succeed.
+    ``{"status": "error", "message"}`` if the wait can never succeed, or ``{"status": "timeout", "message"}``,
+    with what was found last.
 
     Args:
         table: table identifier, ``database$table``.
@@ -43,6 +51,7 @@ class LanceTableVersionTrigger(BaseTrigger):
         min_version: the version must be this one or greater.
         other_than: the version must be another one, greater or not.
         poll_interval: seconds between two polls.
+        until: when the wait ends, in ISO 8601; None if it doesn't.
     """
 
     def __init__(
@@ -54,12 +63,14 @@ class LanceTableVersionTrigger(BaseTrigger):
         min_version: int | None = None,
         other_than: int | None = None,
         poll_interval: float = 60.0,
+        until: str | None = None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.table = parse_table(table)
         self.lance_conn_id = lance_conn_id
         self.condition = VersionCondition(after_version, min_version, other_than)
         self.poll_interval = poll_interval
+        self.until = until
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return what Airflow stores of the trigger: scalars only."""
@@ -72,19 +83,20 @@ class LanceTableVersionTrigger(BaseTrigger):
                 "min_version": self.condition.min_version,
                 "other_than": self.condition.other_than,
                 "poll_interval": self.poll_interval,
+                "until": self.until,
             },
         )
 
     async def run(self) -> AsyncGenerator[TriggerEvent]:
         """Poll until the version meets the conditions."""
-        earliest = asyncio.get_running_loop().time() + _worker_end()
+        earliest = asyncio.get_running_loop().time() + worker_end()
         try:
             with subscribe(self.lance_conn_id, self.table, self.poll_interval) as subscription:
-                status = await subscription.changed()
-                while not self.condition.holds(status):
-                    status = await subscription.changed()
+                status = await self._ended(subscription)
         except AirflowFailException as error:
             event: dict[str, Any] = {"status": ERROR, "message": str(error)}
+        except TimeoutError:
+            event = {"status": TIMEOUT, "message": f"{subscription}; waited for {self.condition}"}
         else:
             event = {
                 "status": SUCCESS,
@@ -94,6 +106,31 @@ class LanceTableVersionTrigger(BaseTrigger):
             }
         await asyncio.sleep(max(0.0, earliest - asyncio.get_running_loop().time()))
         yield TriggerEvent(event)
+
+    async def _ended(self, subscription: Subscription) -> TableStatus:
+        """Wait until the condition holds.
+
+        Raises:
+            AirflowFailException: polling the table can never succeed.
+            TimeoutError: the wait has timed out.
+        """
+        left = None
+        if self.until is not None:
+            left = max(0.0, (datetime.fromisoformat(self.until) - datetime.now(UTC)).total_seconds())
+        async with asyncio.timeout(left):
+            watching = asyncio.ensure_future(self._warn_if_missing(subscription))
+            try:
+                status = await subscription.changed()
+                while not self.condition.holds(status):
+                    status = await subscription.changed()
+            finally:
+                watching.cancel()
+            return status
+
+    async def _warn_if_missing(self, subscription: Subscription) -> None:
+        await asyncio.sleep(MISSING_SECONDS)
+        if subscription.is_missing:
+            log.warning("%s", missing_text(self.table))
 
 
 class LanceAnyTableTrigger(BaseTrigger):
@@ -119,6 +156,7 @@ class LanceAnyTableTrigger(BaseTrigger):
         """Wait for the first of them that succeeds."""
         racing = {asyncio.ensure_future(_event(wait)) for wait in self.waits}
         messages: list[str] = []
+        late: list[str] = []
         try:
             while racing:
                 done, racing = await asyncio.wait(racing, return_when=asyncio.FIRST_COMPLETED)
@@ -126,16 +164,20 @@ class LanceAnyTableTrigger(BaseTrigger):
                     if payload["status"] == SUCCESS:
                         yield TriggerEvent(payload)
                         return
+                    if payload["status"] == TIMEOUT:
+                        late.append(payload["message"])
+                        continue
                     messages.append(payload["message"])
                     log.warning("%s; still waiting for the other tables", messages[-1])
-            yield TriggerEvent({"status": ERROR, "message": "; ".join(messages)})
+            status = TIMEOUT if late else ERROR
+            yield TriggerEvent({"status": status, "message": ". ".join(late or messages)})
         finally:
             for wait in racing:
                 wait.cancel()
             await asyncio.gather(*racing, return_exceptions=True)
 
 
-def _worker_end() -> float:
+def worker_end() -> float:
     """Return the seconds within which Airflow learns that the worker that deferred a task has ended."""
     interval: int = conf.getint("workers", "min_heartbeat_interval", fallback=5)
     return interval * HEARTBEATS_OF_A_WORKER

@@ -31,19 +31,19 @@ def tables_of(dag_id: str, run_id: str, task_id: str | None) -> list[dict[str, A
 
     Returns:
         Each with the connection ``conn``, the ``table``, the ``task_id``, and the ``version`` that the task
-        ``made`` or ``returned``, or None.
+        ``made`` or ``returned``, or that was there before if its write was ``skipped``; or None.
     """
     with create_session() as session:
         used = list(_named(session, dag_id, run_id, task_id))
         returned = _returned(session, dag_id, run_id, task_id)
         made = list(_made(session, dag_id, run_id, task_id))
     found = {(one["conn"], one["table"], one["task_id"]): one for one in used}
-    for (task, table), version in returned.items():
-        for key, one in found.items():
-            if key[1:] == (table, task):
-                one |= {"version": version, "what": "returned"}
     for one in made:
         found[one["conn"], one["table"], one["task_id"]] = one
+    for (task, table), (version, what) in returned.items():
+        for key, one in found.items():
+            if key[1:] == (table, task) and (what == "skipped" or one["what"] != "made"):
+                one |= {"version": version, "what": what}
     return sorted(found.values(), key=lambda one: (one["task_id"], one["table"]))
 
 
@@ -77,13 +77,15 @@ def _made(session: Session, dag_id: str, run_id: str, task_id: str | None) -> It
         yield {**_entry(asset.lance_conn_id, str(asset.table), task), "version": version, "what": "made"}
 
 
-def _returned(session: Session, dag_id: str, run_id: str, task_id: str | None) -> dict[tuple[str, str], int]:
-    """Return the versions in the return values of tasks, by task and table."""
+def _returned(
+    session: Session, dag_id: str, run_id: str, task_id: str | None
+) -> dict[tuple[str, str], tuple[int, str]]:
+    """Return the versions in the return values of tasks, and what the task did, by task and table."""
     statement = select(XComModel.task_id, XComModel.value).where(
         XComModel.key == _RETURNED, *_of_run(XComModel, dag_id, run_id, task_id)
     )
     return {
-        (task, str(result["table"])): result["version"]
+        (task, str(result["table"])): (result["version"], "skipped" if result.get("skipped") else "returned")
         for task, value in session.execute(statement)
         for result in _results(value)
     }

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.long
 
 def test_waits_in_every_mode_see_a_version_committed_meanwhile(start: Start, lake: str, table: Table) -> None:
     run = start("waits", table=str(table), lance_conn_id=lake)
-    run.wait_for("is at no version yet; waiting for any version")
+    run.wait_for("does not exist; waiting for any version")
     location = table.declare()
     table.advance()
     for version in (1, 2, 3):

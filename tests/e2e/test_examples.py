@@ -30,6 +30,7 @@ NAMES = (
     *("spark_pinned_read", "spark_files", "spark_own_function", "maintain_table"),
     *("maintain_hourly", "embeddings", "daily_readings", "correct_and_restore", "schema_changes"),
     *("large_values", "write_audit_publish", "increments", "stream_readings", "release_daily"),
+    *("reload_a_day", "mapped_regions"),
 )
 REJECTED = "write_audit_publish, with rows in error"
 PARAMS = {"wait_for_version": {"table": "sales$orders"}}
@@ -99,7 +100,7 @@ def _flights_of(*months: int) -> pa.Table:
 
 
 def _write_while_somebody_waits(run: DagRun, orders: Table) -> None:
-    run.wait_for("is at no version yet; waiting for a version of at least 1")
+    run.wait_for("does not exist; waiting for a version of at least 1")
     location = orders.declare()
     orders.advance()
     run.wait_for("is at version 1; waiting for a version greater than 1")

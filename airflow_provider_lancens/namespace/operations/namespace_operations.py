@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import NamespaceId
 from airflow_provider_lancens.namespace import namespace_properties
-from airflow_provider_lancens.namespace.locations import as_uri
+from airflow_provider_lancens.namespace.locations import as_uri, required_root
 from airflow_provider_lancens.namespace.metastore_protocol import Metastore, Namespace
 from airflow_provider_lancens.namespace.operations.cascade import Cascade, CascadePlan, ForeignTables
 from airflow_provider_lancens.namespace.operations.recent_listings import ListingKey, RecentListings
@@ -160,12 +160,18 @@ class NamespaceOperations:
 
     def _new_namespace(self, namespace: NamespaceId, properties: Mapping[str, str]) -> Namespace:
         view = namespace_properties.from_properties(namespace, properties)
-        if view.location and ResolvedLocation(self.root).lies_in(ResolvedLocation(view.location)):
+        if (
+            view.location
+            and self.root
+            and ResolvedLocation(self.root).lies_in(ResolvedLocation(view.location))
+        ):
             log.warning(
                 "Namespace %s: its location %s contains root, %s, so the data of every table below "
                 "root is deleted if any client drops this namespace with its data; choose a "
                 "location below root",
                 *(namespace, view.location, self.root),
             )
-        location = view.location or self.metastore.default_location(namespace, self.root)
+        location = view.location or self.metastore.default_location(
+            namespace, required_root(self.root, f"namespace {str(namespace)!r}")
+        )
         return replace(view, location=as_uri(location))

@@ -10,7 +10,13 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import NamespaceId, TableId
 from airflow_provider_lancens.namespace import default_layout, table_properties
 from airflow_provider_lancens.namespace.config import StorageConfig
-from airflow_provider_lancens.namespace.locations import as_uri, check_location, location_fault, normalize
+from airflow_provider_lancens.namespace.locations import (
+    as_uri,
+    check_location,
+    location_fault,
+    normalize,
+    required_root,
+)
 from airflow_provider_lancens.namespace.managed.managed_versions import ManagedVersions
 from airflow_provider_lancens.namespace.metastore_protocol import Metastore, Table
 from airflow_provider_lancens.namespace.operations.recent_listings import RecentListings
@@ -191,7 +197,9 @@ class TableOperations:
         database = table.namespace
         root = self.config.root
         folders = self.metastore.deletable_folders(database)
-        folders = folders or [self.metastore.default_location(database, root)]
+        if not folders and (root or not given):
+            below = required_root(root, f"namespace {str(database)!r} of table {table.name!r}")
+            folders = [self.metastore.default_location(database, below)]
         if not given and (fault := location_fault(folders[0])):
             raise spec_errors.InvalidInputError(
                 f"table {table}: no location is given, and that of its namespace {str(database)!r} "

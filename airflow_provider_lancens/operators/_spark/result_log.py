@@ -1,11 +1,13 @@
-"""The last line that an ingestion logs: what was written, and where to look at it."""
+"""The last line that a write logs: what was written, or how to write it again, and where to look at it."""
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens.links import table_page_url
+from airflow_provider_lancens.operators._spark.write_naming import ON_EXISTING_KEY_CONF
 
 if TYPE_CHECKING:
     from airflow_provider_lancens.spark.results import WriteResult
@@ -14,11 +16,32 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def log_result(lance_conn_id: str, result: WriteResult | StreamResult) -> None:
+def log_result(lance_conn_id: str, result: WriteResult | StreamResult, again: str | None = None) -> None:
     """Log the result of a write, and the page of the version with its rows.
 
     Args:
         lance_conn_id: the connection of the table.
         result: the result.
+        again: if the write was skipped, the run's configuration that makes it again, see `written_again`.
     """
-    _log.info("Done: %s; see %s", result, table_page_url(lance_conn_id, result.table, result.version))
+    page = table_page_url(lance_conn_id, result.table, result.version)
+    if again is None or not getattr(result, "skipped", False):
+        _log.info("Done: %s; see %s", result, page)
+        return
+    # What was skipped has been logged as a warning.
+    _log.warning(
+        "To write this interval again, run it with the configuration %s, such as by a backfill that "
+        "reprocesses completed runs; see %s",
+        *(again, page),
+    )
+
+
+def written_again(task_id: str, *, in_addition: bool) -> str:
+    """Return the configuration of a run that makes a task's skipped write again, as JSON.
+
+    Args:
+        task_id: the task.
+        in_addition: whether what was written can't be replaced, as by an upsert or a deletion.
+    """
+    policy = "write_again" if in_addition else "replace"
+    return json.dumps({ON_EXISTING_KEY_CONF: {task_id: policy}})

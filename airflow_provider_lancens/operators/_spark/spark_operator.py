@@ -178,10 +178,32 @@ class CancellableSparkWork:
         from airflow_provider_lancens.spark.session.spark_session import opened_session
 
         quiet_py4j()
+        _log.info("Opening a Spark session: a new one may take a minute to start")
         with opened_session(app_name, conf) as opened:
             self.abort = opened.abort
-            with progress_logged(opened.spark):
+            with progress_logged(opened.spark), _server_errors(opened.spark):
                 yield opened.spark
+
+
+@contextmanager
+def _server_errors(spark: Any) -> Iterator[None]:
+    """Tell if a Spark Connect server has ended within the block.
+
+    Raises:
+        LanceRetryableError: it has.
+    """
+    from airflow_provider_lancens.redaction import redact
+    from airflow_provider_lancens.spark.session.handles import is_remote, server_is_gone
+
+    try:
+        yield
+    except Exception as error:
+        if is_remote(spark) and server_is_gone(error):
+            first = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise LanceRetryableError(
+                f"the Spark Connect server doesn't answer any more, or has lost the session: {redact(first)}"
+            ) from None
+        raise
 
 
 @contextmanager
@@ -194,7 +216,8 @@ def killable() -> Iterator[CancellableSparkWork]:
     work = CancellableSparkWork()
     try:
         yield work
-    except BaseException as error:
+    except BaseException:
         if work.killed:
-            raise LanceRetryableError("the task was killed, and its Spark jobs were canceled") from error
+            # Where the signal came in is of no interest: tracebacks of Spark's internals, one in another.
+            raise LanceRetryableError("the task was killed, and its Spark jobs were canceled") from None
         raise

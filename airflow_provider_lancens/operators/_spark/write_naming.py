@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,7 +14,9 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_lancens.spark.options import OnExistingKey
+    from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
+_log = logging.getLogger(__name__)
 
 ON_EXISTING_KEY_CONF = "lance_on_existing_key"
 """Key of a run's configuration."""
@@ -24,16 +27,57 @@ def idempotency_key(given: Any, context: Context) -> str:
     return parse_text(given) or default_idempotency_key(context)
 
 
-def default_idempotency_key(context: Context) -> str:
-    """Return the default key of a task instance: the same for all its tries, clears and reruns."""
+def default_idempotency_key(context: Context, task_id: str | None = None) -> str:
+    """Return the default key of a task instance: the same for all its tries, clears and reruns.
+
+    Args:
+        context: the task's context.
+        task_id: the id under which the task was known before; by default its own.
+
+    Raises:
+        AirflowFailException: the task is mapped over something that doesn't identify its item.
+    """
+    from airflow_provider_lancens.operators._spark.mapped_item import mapped_item
+
     instance = context["ti"]
-    parts = [instance.dag_id, instance.task_id]
-    if instance.map_index is not None and instance.map_index >= 0:
-        parts.append(f"[{instance.map_index}]")
+    parts = [instance.dag_id, task_id or instance.task_id]
+    if (item := mapped_item(context)) is not None:
+        parts.append(f"[{item}]")
     start, end = context.get("data_interval_start"), context.get("data_interval_end")
     if start is None or end is None:
         return "/".join([*parts, str(context["run_id"])])
     return "/".join([*parts, start.isoformat(), end.isoformat()])
+
+
+def former_task_ids(context: Context) -> list[str]:
+    """Return the ids that a task in task groups had if it was moved into them, and that no other task has."""
+    task_id: str = context["ti"].task_id
+    dag = getattr(context.get("task"), "dag", None)
+    parts = task_id.split(".")
+    former = [".".join(parts[number:]) for number in range(1, len(parts))]
+    return [one for one in former if dag is not None and not dag.has_task(one)]
+
+
+def key_of_moved_task(key: str, context: Context, target: ResolvedTable) -> str:
+    """Return a task's default key, or the one under which it wrote before it was moved into a task group.
+
+    Args:
+        key: the default key, which may continue after the task's own.
+        context: the task's context.
+        target: the table.
+    """
+    from airflow_provider_lancens.spark.keys import is_used
+
+    former = former_task_ids(context)
+    if not former or is_used(target, key):
+        return key
+    own = default_idempotency_key(context)
+    for task_id in former:
+        before = default_idempotency_key(context, task_id) + key.removeprefix(own)
+        if is_used(target, before):
+            _log.info("Found key %r of this task before it was moved into a task group", before)
+            return before
+    return key
 
 
 def existing_key_policy(given: OnExistingKey, context: Context) -> OnExistingKey:
@@ -59,10 +103,16 @@ def existing_key_policy(given: OnExistingKey, context: Context) -> OnExistingKey
 
 
 def execution_id_of(context: Context) -> str:
-    """Return an id of a repetition: the same for all its retries, another one once the task is cleared."""
+    """Return what all tries of an execution share, and no other: once cleared, or in a new run, it differs.
+
+    A clear adds to `max_tries` what was tried before. A run that was deleted and is made again under the
+    same id, as ``airflow dags test`` does, begins at another time; that time stays while its tasks are
+    retried. Airflow's own id of a task instance differs in each try.
+    """
     instance = context["ti"]
-    names = (instance.dag_id, instance.task_id, context["run_id"], instance.map_index, instance.max_tries)
-    return "/".join(map(str, names))
+    started = getattr(context.get("dag_run"), "start_date", None)
+    names = [instance.dag_id, instance.task_id, context["run_id"], instance.map_index, instance.max_tries]
+    return "/".join(map(str, names if started is None else [*names, started.isoformat()]))
 
 
 def fingerprint_of(*parts: Mapping[str, Any]) -> str:

@@ -70,11 +70,20 @@ def delete_rows(
     )
     with resolved_table(namespace, table) as target:
         lookup = look_up(target, request)
-        found = lookup.earlier
-        outcome = CommitOutcome(found, made_here=False) if found else _delete(lookup, where)
-        result = outcome.commit.result(target.id, lookup.started, committed=outcome.made_here)
-    done = "deleted" if result.committed else "an earlier run had deleted"
-    _log.info("table %s: %s %d rows by version %d", result.table, done, result.rows, result.version)
+        if lookup.earlier is not None:
+            result = lookup.found_result(lookup.earlier)
+        else:
+            outcome = _delete(lookup, where)
+            result = outcome.commit.result(target.id, lookup.started, committed=outcome.made_here)
+    if result.skipped:
+        _log.warning(
+            "table %s: nothing was deleted, since idempotency key %r was committed before: version %d "
+            "deleted %d rows, and the table is at version %d; on_existing_key='write_again' deletes again",
+            *(result.table, idempotency_key, result.version, result.rows, lookup.version),
+        )
+    else:
+        done = "deleted" if result.committed else "an earlier try had deleted"
+        _log.info("table %s: %s %d rows by version %d", result.table, done, result.rows, result.version)
     return result
 
 

@@ -7,7 +7,7 @@ meanwhile. A clean-up maintains the records (`maintain_keys`).
 
 from airflow_provider_lancens.spark.keys.key_attempts import KeyAttempts
 from airflow_provider_lancens.spark.keys.key_index import FOLDERS, record_restores
-from airflow_provider_lancens.spark.keys.key_lookup import KeyLookup, confirm_unknown, look_up
+from airflow_provider_lancens.spark.keys.key_lookup import KeyLookup, confirm_unknown, is_used, look_up
 from airflow_provider_lancens.spark.keys.key_maintenance import maintain_keys
 from airflow_provider_lancens.spark.keys.key_records import unique_key
 from airflow_provider_lancens.spark.keys.keyed_commit import (
@@ -29,6 +29,7 @@ __all__ = [
     "KeyedCommit",
     "KeyedWrite",
     "confirm_unknown",
+    "is_used",
     "key_of",
     "look_up",
     "maintain_keys",

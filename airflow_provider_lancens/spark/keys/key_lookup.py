@@ -11,10 +11,18 @@ from typing import TYPE_CHECKING, Self
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import is_local
 from airflow_provider_lancens.spark.keys.key_index import remove_leftovers
-from airflow_provider_lancens.spark.keys.key_records import confirm, digest, is_unique, unique_key
-from airflow_provider_lancens.spark.keys.keyed_commit import REPEATING, KeyedCommit, KeyedWrite
+from airflow_provider_lancens.spark.keys.key_records import (
+    confirm,
+    digest,
+    folder_of,
+    is_unique,
+    records_in,
+    unique_key,
+)
+from airflow_provider_lancens.spark.keys.keyed_commit import KeyedCommit, KeyedWrite
 from airflow_provider_lancens.spark.keys.record_search import ListedRecords, RecordSearch, list_records
 from airflow_provider_lancens.spark.options import WriteRequest
+from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 if TYPE_CHECKING:
@@ -39,6 +47,13 @@ class KeyLookup:
     replaced: KeyedCommit | None = None
     """The commit under the key that this write is to replace."""
 
+    def found_result(self, commit: KeyedCommit) -> WriteResult:
+        """Return the result of a write that isn't made, since a commit was found under its key."""
+        result = commit.result(self.target.id, self.started, committed=False)
+        if self.write.is_own(commit):
+            return result
+        return replace(result, skipped=True, newest_version=self.version)
+
     def at_newest(self) -> Self:
         """Return this with the newest dataset, for a write that waited; the key isn't looked up again."""
         return replace(self, latest=self.target.open_latest(self.latest))
@@ -61,7 +76,7 @@ def look_up(target: ResolvedTable, request: WriteRequest) -> KeyLookup:
         key,
         digest(request.fingerprint) if request.fingerprint else "",
         policy,
-        str(request.execution_id or "") if policy in REPEATING else "",
+        str(request.execution_id or ""),
     )
     latest, listed = _open(target, write.key)
     lookup = KeyLookup(target, request, write, latest, 0 if latest is None else latest.version, started)
@@ -74,6 +89,11 @@ def look_up(target: ResolvedTable, request: WriteRequest) -> KeyLookup:
         return lookup
     above = replace(write, above=lookup.version)
     return replace(lookup, write=above, replaced=None if policy == "write_again" else found)
+
+
+def is_used(target: ResolvedTable, key: str) -> bool:
+    """Return whether a write under a key was ever begun, by one listing."""
+    return bool(records_in(target.dataset.manifests.below(folder_of(digest(key)))))
 
 
 def confirm_unknown(target: ResolvedTable, key: str) -> bool:
@@ -135,5 +155,6 @@ def _different_data(lookup: KeyLookup, found: KeyedCommit) -> spec_errors.Invali
         f"table {lookup.target.id}: version {found.version} was committed under idempotency key "
         f"{write.key!r} with different data (fingerprint {found.fingerprint}, now {write.fingerprint}); "
         "nothing was written. Use another key to write this data as well, or on_existing_key='replace', "
-        "where available, to replace that version's data"
+        "where available, to replace that version's data; in Airflow, the configuration of a run "
+        '{"lance_on_existing_key": "replace"} does that without a change of the DAG'
     )

@@ -67,7 +67,7 @@ class KeyedCommit:
     fingerprint: str = ""
     """The digest of what was written; empty if none was given."""
     execution_id: str = ""
-    """Distinguishes a deliberate repetition from a retry; empty if none was given."""
+    """The execution that made it, which tells a retry from a repetition; empty if none was given."""
     checkpoint: int | None = field(default=None, compare=False)
     """The version of the checkpoint with the Restores of all versions below it; None if it isn't known."""
 
@@ -122,15 +122,21 @@ class KeyedWrite:
     """The digest of what is to be written; empty if none was given."""
     policy: OnExistingKey = "skip"
     execution_id: str = ""
-    """Distinguishes repetitions; the same for all tries of one. Empty if there is none."""
+    """The same for all tries of one execution, another one for each repetition. Empty if there is none."""
     above: int = 0
     """Commits up to this version are the ones to be repeated or replaced, and are ignored."""
 
     def is_done_by(self, found: KeyedCommit) -> bool:
         """Return whether a commit under the key is the same write."""
+        if self.is_own(found):
+            return True  # even if the fingerprint differs, as it does if it contains a clock
         if self.policy in REPEATING:
-            return bool(self.execution_id) and found.execution_id == self.execution_id
+            return False
         return not found.fingerprint or not self.fingerprint or found.fingerprint == self.fingerprint
+
+    def is_own(self, found: KeyedCommit) -> bool:
+        """Return whether a try of the same execution made a commit under the key."""
+        return bool(self.execution_id) and found.execution_id == self.execution_id
 
     def ignores(self, found: KeyedCommit) -> bool:
         """Return whether the write is made in addition to a commit."""

@@ -128,7 +128,7 @@ class StagedVersion:
     @property
     def write(self) -> KeyedWrite:
         """What identifies the commit that publishes it."""
-        return KeyedWrite(self.key, self.commit.fingerprint)
+        return KeyedWrite(self.key, self.commit.fingerprint, execution_id=self.commit.execution_id)
 
     @property
     def tag(self) -> str:

@@ -31,6 +31,8 @@ class OpenedSession:
     spark: SparkSession
     tag: str = field(default_factory=lambda: f"lancens-{uuid.uuid4().hex}")
     """The tag of this thread's jobs, so that only these are canceled."""
+    aborted: threading.Event = field(default_factory=threading.Event, repr=False)
+    """Whether its end was requested: a session that has ended refuses to be ended again."""
 
     def begin(self) -> None:
         """Tag the jobs that this thread runs from now on."""
@@ -69,8 +71,10 @@ class OwnSession(OpenedSession):
     def abort(self) -> None:
         """See `OpenedSession.abort`: the JVM is ended, and executors and workers with it."""
         if self.process is None:
-            OpenedSession.abort(self)
-            from_another_thread(self.spark.stop)
+            if not self.aborted.is_set():
+                self.aborted.set()
+                OpenedSession.abort(self)
+                from_another_thread(self.spark.stop)
         else:
             local_jvm.end(self.process)
             local_jvm.forget(type(self.spark))
@@ -87,8 +91,27 @@ class RemoteSession(OpenedSession):
 
     def abort(self) -> None:
         """See `OpenedSession.abort`: the server interrupts the session's jobs, and releases it."""
+        if self.aborted.is_set():
+            return
+        self.aborted.set()
         from_another_thread(self.spark.interruptAll)
         from_another_thread(self.close)
+
+
+_GONE = ("UNAVAILABLE", "NO_ACTIVE_SESSION", "INVALID_HANDLE.SESSION", "failed to connect to all addresses")
+"""In the errors of a Spark Connect client whose server has ended, or has lost the session."""
+
+
+def server_is_gone(error: BaseException) -> bool:
+    """Return whether an error, or one that it was raised from, says that a Spark Connect server is gone."""
+    one: BaseException | None = error
+    while one is not None:
+        if type(one).__module__.startswith(("pyspark.errors", "grpc")) and any(
+            text in str(one) for text in _GONE
+        ):
+            return True
+        one = one.__cause__ or one.__context__
+    return False
 
 
 def is_remote(spark: Any) -> bool:

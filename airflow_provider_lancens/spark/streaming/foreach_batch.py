@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
@@ -29,6 +30,8 @@ from airflow_provider_lancens.spark.write.row_sources import FrameRows
 if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
     from pyspark.sql import DataFrame
+
+_log = logging.getLogger(__name__)
 
 EpochMode = Literal["append", "overwrite", "upsert"]
 
@@ -118,4 +121,8 @@ def write_epoch(
         lookup = look_up(target, replace(request, idempotency_key=key))
         if lookup.earlier is not None and not request.chooses_rows:
             check_same_rows(target.id, key, lookup.earlier, frame.count())
-        return write_rows(FrameRows(frame), lookup)
+        # A query that resumes repeats its last epoch: that is no reason to warn.
+        found = lookup.earlier
+        result = write_rows(FrameRows(frame), lookup) if found is None else lookup.found_result(found)
+    _log.info("%s", result)
+    return result

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
 
+_log = logging.getLogger(__name__)
+
 _NOT_IMPORTABLE = ("__main__", "<run_path>", "unusual_prefix_")
 """Names of modules that another process can't import: a script's, and a DAG file's in Airflow."""
 
@@ -133,4 +135,6 @@ def main(serialized: str) -> None:
     quiet_py4j()
     job = Job.parse(serialized)
     with spark_session(job.table) as spark:
-        job.run(spark)
+        result = job.run(spark)
+    if not result.skipped:  # which has been logged
+        _log.info("%s", result)

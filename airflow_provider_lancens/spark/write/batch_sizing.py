@@ -9,7 +9,7 @@ dropped before the task runs. So the number of rows bounds the bytes, and Spark 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -56,7 +56,9 @@ def in_bounded_batches(frame: DataFrame, run: Run) -> Iterator[tuple[DataFrame, 
     try:
         yield filled
     finally:
-        conf.unset(_BYTES)
+        # Without a session there is nothing to unset, and the error that ended it must not be replaced.
+        with suppress(Exception):
+            conf.unset(_BYTES)
 
 
 def _with_fillers(frame: DataFrame, run: Run, rows: int) -> tuple[DataFrame, Run] | None:

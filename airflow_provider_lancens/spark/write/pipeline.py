@@ -73,7 +73,6 @@ def write_rows(rows: Rows, lookup: KeyLookup) -> WriteResult:
     result = outcome.commit.result(target.id, lookup.started, committed=outcome.made_here)
     if outcome.made_here and not request.publish:
         result = replace(result, previous_version=plan.base, published=False)
-    _log.info("%s", result)
     return result
 
 
@@ -108,7 +107,7 @@ def find_write(
     )
     with resolved_table(namespace, table) as target:
         lookup = look_up(target, request)
-        return None if lookup.earlier is None else skipped_write(lookup, lookup.earlier)
+        return None if lookup.earlier is None else lookup.found_result(lookup.earlier)
 
 
 def confirm_write(
@@ -147,12 +146,13 @@ def staged_before(lookup: KeyLookup) -> WriteResult | None:
 
 def skipped_write(lookup: KeyLookup, earlier: KeyedCommit) -> WriteResult:
     """Log that a write is skipped and how to repeat it; return the result of the earlier run."""
-    result = earlier.result(lookup.target.id, lookup.started, committed=False)
-    _log.info(
-        "table %s: skipped, since idempotency key %r was committed before: %s. on_existing_key='replace' "
-        "writes it again in place of those rows, 'write_again' in addition to them",
-        result.table,
-        lookup.write.key,
-        result,
+    result = lookup.found_result(earlier)
+    if not result.skipped:
+        _log.info("%s", result)
+        return result
+    again = "'write_again' does" if lookup.request.mode == "upsert" else "'replace' or 'write_again' does"
+    _log.warning(
+        "%s. Nothing was written, since idempotency key %r was committed before; on_existing_key=%s",
+        *(result, lookup.write.key, again),
     )
     return result

@@ -5,7 +5,7 @@ import { h, replace } from "./dom.js";
 import { inside } from "./links.js";
 import { chip, empty, grid } from "./parts.js";
 
-const SAYS = { made: "made", returned: "read", used: "" };
+const SAYS = { made: "made", returned: "read", skipped: "nothing written", used: "" };
 
 export async function showRun(page, { dag_id, run_id, task_id }) {
   const { tables } = await read("run", { dag_id, run_id, task_id });

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lance_namespace import DeclareTableRequest
+from lance_namespace.errors import InvalidInputError
 
 from airflow_provider_lancens.hooks.glue import LanceGlueHook
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
@@ -43,6 +45,23 @@ def test_the_connection_test_reports_what_it_reached(own_keys: LanceHook, databa
     assert "AWS Glue Data Catalog, catalog the account's default, compare-and-set not probed" in message
     assert f"region={REGION}" in message
     assert "a-secret-of-the-tests" not in message
+
+
+def test_without_a_root_a_table_of_a_database_without_a_location_is_refused(
+    glue: GlueDouble, connect: Connect, own_keys: LanceHook, database: str, tmp_path: Path
+) -> None:
+    glue.client("glue").create_database(DatabaseInput={"Name": database})
+    given = glue.properties
+    extra = {"endpoint": glue.endpoint, "region": REGION}
+    login, password = given["access_key_id"], given["secret_access_key"]
+    connection = connect("rootless", "lance_glue", login=login, password=password, extra=extra)
+    namespace = LanceHook.for_connection(connection).get_conn()
+
+    with pytest.raises(InvalidInputError, match="there is no root below which it would be created"):
+        namespace.declare_table(DeclareTableRequest(id=[database, "orders"]))
+    location = str(tmp_path / "orders.lance")
+    declared = namespace.declare_table(DeclareTableRequest(id=[database, "orders"], location=location))
+    assert declared.location == location
 
 
 def test_the_connection_test_reports_why_it_failed(own_keys: LanceHook, glue: GlueDouble) -> None:

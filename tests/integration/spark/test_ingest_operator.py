@@ -1,5 +1,7 @@
 """Ingestion as an Airflow task with a real metastore, in the run's Spark session."""
 
+import itertools
+import json
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -8,9 +10,11 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from airflow.sdk.execution_time.context import OutletEventAccessors
 from lance_namespace import CreateNamespaceRequest, DeclareTableRequest
 from pyspark.sql import DataFrame, SparkSession
 
+from airflow_provider_lancens.assets.table import lance_table
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
@@ -36,13 +40,20 @@ def tables(lake: str, database: str) -> list[str]:
 
 @pytest.fixture
 def ingest(spark: SparkSession, lake: str) -> Ingest:
-    """Run an ingestion as a worker does, after rendering its templates."""
+    """Run an ingestion as a worker does, after rendering its templates; each time after a clear."""
+    clears = itertools.count()
 
-    def run(run_id: str = "manual__1", **arguments: Any) -> dict[str, Any]:
+    def run(
+        run_id: str = "manual__1", clear: int | None = None, task_id: str = "ingest", **arguments: Any
+    ) -> dict[str, Any]:
         task = LanceSparkIngestOperator(**{"task_id": "ingest", "lance_conn_id": lake, **arguments})
-        instance = SimpleNamespace(dag_id="dag", task_id="ingest", map_index=-1, max_tries=0)
-        context: Any = {"ti": instance, "run_id": run_id}
-        return task.execute(context)
+        max_tries = next(clears) if clear is None else clear
+        instance = SimpleNamespace(dag_id="dag", task_id=task_id, map_index=-1, max_tries=max_tries)
+        declared = SimpleNamespace(task_id=task_id, dag=SimpleNamespace(has_task=lambda one: one == task_id))
+        events = OutletEventAccessors()
+        context: Any = {"ti": instance, "task": declared, "run_id": run_id, "outlet_events": events}
+        answer = task.execute(context)
+        return {**answer, "events": len(task.outlets)} if task.outlets else answer
 
     return run
 
@@ -68,6 +79,7 @@ def test_the_operator_returns_what_it_committed(ingest: Ingest, tables: list[str
         "files": 2,
         "committed": True,
         "published": True,
+        "skipped": False,
     }
 
 
@@ -150,6 +162,50 @@ def test_changed_arguments_in_a_cleared_task_fail_without_retry(ingest: Ingest, 
     again = ingest(table=tables[0], source=some_flights, op_kwargs={"count": 10})
 
     assert (first["version"], again["version"], again["committed"]) == (1, 1, False)
+
+
+def test_a_retry_finds_what_its_task_committed_although_its_arguments_contain_a_clock(
+    ingest: Ingest, tables: list[str]
+) -> None:
+    first, retried = (
+        ingest(clear=7, table=tables[0], source=some_flights, op_kwargs={"count": count}) for count in (2, 3)
+    )
+
+    assert (retried["version"], retried["rows"], retried["committed"], retried["skipped"]) == (
+        1,
+        2,
+        False,
+        False,
+    )
+    assert first["version"] == 1
+
+
+def test_a_task_that_was_moved_into_a_group_finds_what_it_wrote(ingest: Ingest, tables: list[str]) -> None:
+    given = {"table": tables[0], "source": some_flights, "op_kwargs": {"count": 2}}
+    first = ingest(**given)
+    moved, moved_again = (ingest(**given, task_id=one) for one in ("group.ingest", "outer.group.ingest"))
+
+    assert (first["committed"], moved["skipped"], moved_again["skipped"]) == (True, True, True)
+
+
+def test_a_skipped_write_is_a_warning_that_says_how_to_write_it_again(
+    ingest: Ingest, tables: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    given = {"table": tables[0], "source": some_flights, "op_kwargs": {"count": 10}}
+    outlets = [lance_table(tables[0], "lake")]
+    ingest(**given)
+    at_newest = ingest(**given, outlets=outlets)
+    ingest(**given, run_id="another")
+    caplog.clear()
+    outdated = ingest(**given, outlets=outlets)
+
+    skipped, again = (one.getMessage() for one in caplog.records if one.levelno == logging.WARNING)
+    assert "skipped, version 1 was committed before (10 rows, " in skipped
+    assert "; the table is at version 2. Nothing was written, since idempotency key" in skipped
+    assert json.dumps({"lance_on_existing_key": {"ingest": "replace"}}) in again
+    assert (outdated["version"], outdated["skipped"], outdated["committed"]) == (1, True, False)
+    # What others committed since has its own event; a task that died before its event still emits it.
+    assert ("events" in outdated, at_newest["events"]) == (False, 1)
 
 
 def test_corrected_data_replaces_what_the_task_wrote_before(

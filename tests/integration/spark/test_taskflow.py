@@ -1,6 +1,7 @@
 """`lance_spark` in a task: pinned reads, and writes that are made once, in an existing session."""
 
 import logging
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,9 +58,9 @@ def tried(tables: list[str], outlets: list[Any], events: OutletEventAccessors) -
     """An attempt of a task, as a block in which its context is the current one."""
 
     @contextmanager
-    def begin(run_id: str = "manual__1") -> Iterator[BaseOperator]:
+    def begin(run_id: str = "manual__1", clears: int = 0) -> Iterator[BaseOperator]:
         task = BaseOperator(task_id="own", outlets=outlets)
-        instance = SimpleNamespace(dag_id="dag", task_id="own", map_index=-1, max_tries=0)
+        instance = SimpleNamespace(dag_id="dag", task_id="own", map_index=-1, max_tries=clears)
         context: Any = {"ti": instance, "task": task, "run_id": run_id, "outlet_events": events}
         with set_current_context(context):
             yield task
@@ -71,8 +72,8 @@ def tried(tables: list[str], outlets: list[Any], events: OutletEventAccessors) -
 def own(tried: Try) -> Try:
     """Run an attempt of the task with its lake."""
 
-    def run(function: Callable[[SparkLake], Any], run_id: str = "manual__1") -> Any:
-        with tried(run_id), lance_spark(lance_conn_id="lake") as lake:
+    def run(function: Callable[[SparkLake], Any], run_id: str = "manual__1", clears: int = 0) -> Any:
+        with tried(run_id, clears), lance_spark(lance_conn_id="lake") as lake:
             return function(lake)
 
     return run
@@ -94,6 +95,111 @@ def test_each_write_of_a_task_is_made_once_even_to_the_same_table(own: Try, tabl
     assert results == [[(1, 10, True), (2, 5, True)], [(1, 10, False), (2, 5, False)]]
     assert [one["version"] for one in in_another_run] == [3, 4]
     assert own(lambda lake: ids(lake, first[1])) == list(range(15))
+
+
+Each = Callable[[SparkLake, str], Any]
+"""The rows of an item."""
+OF_ITEM: dict[str, Each] = {
+    "literals": lambda lake, item: lake.spark.sql(f"SELECT '{item}' AS f"),
+    "local rows": lambda lake, item: lake.spark.sql(f"SELECT * FROM VALUES ('{item}') AS t(f)"),
+    "rows of Python": lambda lake, item: lake.spark.createDataFrame([(item,)], "f string"),
+}
+
+
+def loop(table: str, items: str, of_item: Each) -> Callable[[SparkLake], None]:
+    """Write the rows of each item, whatever becomes of the others."""
+
+    def run(lake: SparkLake) -> None:
+        failures = []
+        for item in items:
+            try:
+                lake.write(of_item(lake, item), table)
+            except AirflowFailException as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+    return run
+
+
+def files_of(own: Try, table: str) -> list[str]:
+    return sorted(own(lambda lake: [row["f"] for row in lake.read(table).collect()]))
+
+
+@pytest.mark.parametrize("kind", OF_ITEM)
+@pytest.mark.parametrize("changed", ["nab", "b", "ba"], ids=["grown in front", "shrunk", "reordered"])
+def test_a_cleared_loop_over_other_items_is_refused_and_writes_nothing(
+    own: Try, tables: list[str], kind: str, changed: str
+) -> None:
+    own(loop(tables[0], "ab", OF_ITEM[kind]))
+
+    if (kind, changed) == ("rows of Python", "b"):  # one write, and the plan doesn't say of what
+        own(loop(tables[0], changed, OF_ITEM[kind]), clears=1)
+    else:
+        with pytest.raises(AirflowFailException, match="set idempotency_key of each"):
+            own(loop(tables[0], changed, OF_ITEM[kind]), clears=1)
+
+    assert files_of(own, tables[0]) == ["a", "b"]
+
+
+@pytest.mark.parametrize("kind", ["literals", "local rows"])
+def test_a_cleared_loop_writes_the_items_that_were_added_at_its_end(
+    own: Try, tables: list[str], kind: str
+) -> None:
+    own(loop(tables[0], "a", OF_ITEM[kind]))
+    own(loop(tables[0], "ab", OF_ITEM[kind]), clears=1)
+
+    assert files_of(own, tables[0]) == ["a", "b"]
+
+
+def test_a_loop_whose_writes_have_keys_may_have_any_items(own: Try, tables: list[str]) -> None:
+    def keyed(items: str) -> Callable[[SparkLake], None]:
+        def run(lake: SparkLake) -> None:
+            for item in items:
+                lake.write(OF_ITEM["rows of Python"](lake, item), tables[0], idempotency_key=item)
+
+        return run
+
+    own(keyed("ab"))
+    own(keyed("nba"), clears=1)
+
+    assert files_of(own, tables[0]) == ["a", "b", "n"]
+
+
+@pytest.mark.parametrize("kind", OF_ITEM)
+def test_a_retry_of_a_loop_continues_after_the_writes_that_were_committed(
+    own: Try, tables: list[str], kind: str
+) -> None:
+    own(loop(tables[0], "ab", OF_ITEM[kind]))
+    own(loop(tables[0], "abc", OF_ITEM[kind]))
+
+    assert files_of(own, tables[0]) == ["a", "b", "c"]
+
+
+def test_a_retry_over_other_items_is_refused(own: Try, tables: list[str]) -> None:
+    own(loop(tables[0], "ab", OF_ITEM["literals"]))
+
+    with pytest.raises(AirflowFailException, match="write number 1 was committed before"):
+        own(loop(tables[0], "nab", OF_ITEM["literals"]))
+    assert files_of(own, tables[0]) == ["a", "b"]
+
+
+def test_a_retry_finds_its_write_although_its_rows_contain_a_clock(own: Try, tables: list[str]) -> None:
+    def now(lake: SparkLake) -> Any:
+        return lake.write(lake.spark.sql(f"SELECT {time.time_ns()} AS at"), tables[0])
+
+    assert [own(now)["version"], own(now)["version"]] == [1, 1]
+    with pytest.raises(AirflowFailException, match="different data"):
+        own(now, clears=1)
+
+
+def test_a_second_replacement_under_one_key_in_a_task_is_made(own: Try, tables: list[str]) -> None:
+    def twice(lake: SparkLake) -> list[int]:
+        how: Any = {"idempotency_key": "k", "on_existing_key": "replace"}
+        return [lake.write(lake.spark.range(rows), tables[0], **how)["rows"] for rows in (2, 3)]
+
+    assert [own(twice), own(twice)] == [[2, 3], [2, 3]]
+    assert own(lambda lake: ids(lake, tables[0])) == [0, 1, 2]
 
 
 def test_columns_of_the_rows_are_merged_on_request(own: Try, tables: list[str]) -> None:
@@ -143,13 +249,13 @@ def test_tables_read_by_the_task_are_part_of_its_fingerprint(own: Try, tables: l
         return made
 
     written = own(difference(versions[1], versions[0]))
-    again = own(difference(versions[1], versions[0]))
+    again = own(difference(versions[1], versions[0]), clears=1)
     with pytest.raises(AirflowFailException, match="different data"):
-        own(difference(versions[2], versions[0]))
+        own(difference(versions[2], versions[0]), clears=1)
 
     assert (written["rows"], written["version"], again["committed"]) == (5, 1, False)
     with pytest.raises(AirflowFailException, match="different data"):
-        own(difference(versions[1], versions[1]))
+        own(difference(versions[1], versions[1]), clears=1)
 
 
 def test_the_asset_of_each_written_table_gets_its_version(

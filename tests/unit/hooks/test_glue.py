@@ -64,6 +64,7 @@ def test_an_aws_connection_sets_keys_region_and_endpoint_of_the_storage_too(conn
     connect("aws", "aws", **OWN, extra={"region_name": "eu-west-3", **endpoints})
     properties = glue(connect, extra={"aws_conn_id": "aws"}).namespace_properties()
     assert properties == {
+        "require_root": "true",
         "region": "eu-west-3",
         "endpoint": "http://glue",
         "access_key_id": "AKIDEXAMPLE",

@@ -55,6 +55,7 @@ def test_connections_written_as_uris_are_read(uri: str, monkeypatch: pytest.Monk
     assert LanceHive2Hook("lake").namespace_properties() == {
         "uri": "thrift://metastore:9000",
         "client.pool-size": "5",
+        "require_root": "true",
     }
 
 

@@ -1,9 +1,12 @@
 """Hooks are found by their connection's type, and open nothing when they are created."""
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from lance_namespace import CreateNamespaceRequest
+from lance_namespace.errors import InvalidInputError
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.hive import LanceHive2Hook
@@ -25,7 +28,15 @@ def test_making_a_namespace_opens_nothing(connect: Connect) -> None:
 def test_the_hook_is_found_by_the_connections_type(connect: Connect) -> None:
     hook = LanceHook.for_connection(connect(host="metastore"))
     assert type(hook) is LanceHive2Hook
-    assert hook.namespace_properties() == {"uri": "thrift://metastore:9083"}
+    assert hook.namespace_properties() == {"uri": "thrift://metastore:9083", "require_root": "true"}
+
+
+def test_without_a_root_nothing_is_created_below_the_workers_current_folder(connect: Connect) -> None:
+    namespace = LanceHive2Hook(connect(host="unreachable.invalid")).get_conn()
+
+    for one in (namespace, pickle.loads(pickle.dumps(namespace))):
+        with pytest.raises(InvalidInputError, match=r"namespace 'sales' has no location, .* field Root"):
+            one.create_namespace(CreateNamespaceRequest(id=["sales"]))
 
 
 async def test_the_hook_is_found_from_an_event_loop_too(connect: Connect) -> None:

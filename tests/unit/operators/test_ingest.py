@@ -127,12 +127,6 @@ def test_without_a_data_interval_the_default_key_is_the_run() -> None:
     assert default_idempotency_key(context()) == "dag/ingest/manual__1"
 
 
-def test_each_mapped_task_has_its_own_key() -> None:
-    mapped = context(ti=SimpleNamespace(dag_id="dag", task_id="ingest", map_index=4))
-
-    assert default_idempotency_key(mapped) == "dag/ingest/[4]/manual__1"
-
-
 def test_arguments_that_name_data_are_templated() -> None:
     fields = {
         "table",

@@ -1,12 +1,17 @@
 """What a task does with a committed key: its argument, and the run's configuration."""
 
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.operators._spark.write_naming import execution_id_of, existing_key_policy
+from airflow_provider_lancens.operators._spark.write_naming import (
+    execution_id_of,
+    existing_key_policy,
+    former_task_ids,
+)
 
 
 def context(conf: dict[str, Any] | None = None, **instance: Any) -> Any:
@@ -44,3 +49,30 @@ def test_retries_of_a_task_are_one_execution_and_a_cleared_task_is_another() -> 
     assert execution_id_of(context(try_number=3, max_tries=4)) != first
     assert execution_id_of(context(map_index=1)) != first
     assert execution_id_of(context(task_id="load_more")) != first
+
+
+def test_a_run_that_is_made_again_under_its_id_is_another_execution() -> None:
+    def run(hour: int) -> Any:
+        started = datetime(2026, 11, 1, hour, tzinfo=UTC)
+        return {**context(), "dag_run": SimpleNamespace(conf=None, start_date=started)}
+
+    assert execution_id_of(run(1)) == execution_id_of(run(1))
+    assert execution_id_of(run(1)) != execution_id_of(run(2))
+
+
+@pytest.mark.parametrize(
+    ("task_id", "others", "former"),
+    [
+        ("load", (), []),
+        ("group.load", (), ["load"]),
+        ("outer.group.load", (), ["group.load", "load"]),
+        ("group.load", ("load",), []),
+    ],
+)
+def test_a_task_that_was_moved_into_a_group_had_the_id_without_it(
+    task_id: str, others: tuple[str, ...], former: list[str]
+) -> None:
+    dag = SimpleNamespace(has_task=lambda one: one in others)
+    moved = {**context(task_id=task_id), "task": SimpleNamespace(dag=dag)}
+
+    assert former_task_ids(moved) == former  # type: ignore[arg-type]

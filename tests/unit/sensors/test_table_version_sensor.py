@@ -1,12 +1,27 @@
 """What the sensor decides before the first poll."""
 
-from datetime import timedelta
+import itertools
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, AirflowSensorTimeout
+try:  # Airflow 3.2 and newer
+    from airflow.sdk.exceptions import TaskDeferred
+except ImportError:
+    from airflow.exceptions import TaskDeferred  # type: ignore[attr-defined, no-redef]
+
+from airflow_provider_lancens.hooks.airflow_errors import (
+    AirflowFailException,
+    AirflowSensorTimeout,
+    AirflowTaskTimeout,
+    LanceRetryableError,
+)
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.table_status import TableStatus
 from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVersionSensor
+from airflow_provider_lancens.triggers.table_version_trigger import worker_end
 
 SOON = "2100-01-01T00:00:00+00:00"
 
@@ -41,6 +56,120 @@ def test_a_timeout_in_the_triggerer_is_a_sensors_timeout() -> None:
     waiting = sensor(timeout=timedelta(seconds=5))
     with pytest.raises(AirflowSensorTimeout):
         waiting.resume_execution("__fail__", {"error": "Trigger timeout"}, {})
+
+
+def polled_by(waiting: LanceTableVersionSensor, poll: Any) -> None:
+    vars(waiting)["hook"] = SimpleNamespace(table_status=poll, close=lambda: None)
+
+
+class Output:
+    """Another task's output, as a DAG file has it."""
+
+    def resolve(self, context: Any) -> None:
+        """Return nothing: the task was marked as success."""
+
+
+@pytest.mark.parametrize("given", [Output(), "{{ none_yet }}"])
+@pytest.mark.parametrize("rendered", [None, "", "None"])
+def test_a_least_version_that_came_out_empty_fails_without_retry(given: Any, rendered: Any) -> None:
+    waiting = sensor(min_version=given)
+    waiting.min_version = rendered  # as Airflow renders it
+
+    with pytest.raises(AirflowFailException, match=r"min_version: .* marked as success .* Clear that task"):
+        waiting.execute({})
+
+
+def test_a_version_to_follow_that_came_out_empty_is_no_bound() -> None:
+    waiting = sensor(after_version="{{ none_yet }}", deferrable=False)
+    waiting.after_version = ""
+    status = TableStatus(TableId.parse("sales$orders"), "/lake", 3)
+    polled_by(waiting, lambda _: status)
+
+    found = waiting.execute({"ti": None})  # no XCom of an earlier run is asked for
+
+    assert (found["version"], found["previous_version"]) == (3, None)
+
+
+def test_a_wait_that_times_out_names_the_table_the_condition_and_the_last_answer() -> None:
+    waiting = sensor(min_version=5, deferrable=False, timeout=0, poke_interval=0)
+    status = TableStatus(TableId.parse("sales$orders"), "/lake", 3)
+    polled_by(waiting, lambda _: status)
+
+    with pytest.raises(
+        AirflowSensorTimeout,
+        match=r"timed out.*Table sales.orders is at version 3; waiting for a version of at least 5",
+    ):
+        waiting.execute({"ti": None})
+
+
+def test_a_table_that_does_not_exist_is_called_that_once(capsys: pytest.CaptureFixture[str]) -> None:
+    waiting = sensor(min_version=5, deferrable=False, timeout=0.2, poke_interval=0.05)
+    status = TableStatus(TableId.parse("sales$orders"))
+    polled_by(waiting, lambda _: status)
+
+    with pytest.raises(AirflowSensorTimeout):
+        waiting.execute({"ti": None})
+
+    out = capsys.readouterr().out
+    assert out.count("Table sales$orders does not exist; waiting for") == 1
+
+
+def test_a_table_that_does_not_exist_for_long_is_a_warning(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("airflow_provider_lancens.sensors.table_version_sensor.MISSING_SECONDS", 0.1)
+    waiting = sensor(min_version=5, deferrable=False, timeout=0.4, poke_interval=0.05)
+    status = TableStatus(TableId.parse("sales$orders"))
+    polled_by(waiting, lambda _: status)
+
+    with pytest.raises(AirflowSensorTimeout):
+        waiting.execute({"ti": None})
+
+    out = capsys.readouterr().out
+    assert out.count("check the name of the table") == 1
+
+
+def test_a_failure_that_repeats_is_logged_once_and_no_status_is_claimed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    waiting = sensor(min_version=5, deferrable=False, timeout=0.2, poke_interval=0.05)
+    tries = itertools.count()
+
+    def fail(table: TableId) -> TableStatus:
+        raise LanceRetryableError(f"no server answered within {next(tries)}.5 s")
+
+    polled_by(waiting, fail)
+    with pytest.raises(AirflowSensorTimeout, match="no server answered"):
+        waiting.execute({"ti": None})
+
+    out = capsys.readouterr().out
+    assert out.count("still waiting") == 1
+    assert "does not exist" not in out
+
+
+def test_a_rescheduled_poke_comes_after_airflow_knows_that_the_last_one_has_ended() -> None:
+    waiting = sensor(mode="reschedule", deferrable=False, poke_interval=0.1)
+
+    assert waiting._get_next_poke_interval(0.0, lambda: 0.0, 1) == worker_end()
+    assert sensor(mode="poke", poke_interval=0.1)._get_next_poke_interval(0.0, lambda: 0.0, 1) == 0.1
+
+
+def test_the_execution_timeout_holds_while_the_task_is_deferred() -> None:
+    waiting = sensor(min_version=5, deferrable=True, execution_timeout=timedelta(seconds=10))
+    status = TableStatus(TableId.parse("sales$orders"), "/lake", 3)
+    polled_by(waiting, lambda _: status)
+
+    with pytest.raises(TaskDeferred) as deferred:
+        waiting.execute({"ti": None})
+    until = datetime.fromisoformat(deferred.value.trigger.until)
+    assert timedelta(seconds=5) < until - datetime.now(UTC) <= timedelta(seconds=10)
+
+    timed_out = {"status": "timeout", "message": "Table sales$orders is at version 3"}
+    passed = {**deferred.value.kwargs, "limit": "2020-01-01T00:00:00+00:00"}
+    with pytest.raises(AirflowTaskTimeout, match="execution_timeout of 0:00:10 has passed"):
+        waiting.execute_complete({}, timed_out, **passed)
+    with pytest.raises(AirflowSensorTimeout, match="is at version 3"):
+        waiting.execute_complete({}, timed_out, SOON)
 
 
 def test_template_fields_are_those_documented() -> None:

@@ -12,6 +12,7 @@ from airflow_provider_lancens.sensors.version_bounds import (
     read_seen,
     read_tables,
     read_wanted,
+    versions_made,
 )
 
 TABLES = [TableId.parse("sales$orders"), TableId.parse("sales$items")]
@@ -98,3 +99,22 @@ def test_data_counts_as_new_after_the_last_known_version(
     table = TableId.parse("a$b")
     seen = TableStatus(table, "/a/b", version)
     assert AwaitedVersion(table, condition, None).data_since(seen) == since
+
+
+def test_a_version_that_an_upstream_task_committed_ends_a_wait_that_an_earlier_run_has_seen() -> None:
+    table = TableId.parse("sales$orders")
+    [awaited] = read_wanted([table], None, None, lambda: {table: 4}, lambda: {table: 4})
+
+    assert awaited.condition == VersionCondition(min_version=4)
+    assert awaited.condition.holds(TableStatus(table, "/lake", 4))
+    assert awaited.previous == 4
+
+
+def test_versions_of_upstream_tasks_are_those_that_they_wrote() -> None:
+    written = {"table": "a$b", "version": 3, "rows": 1, "committed": True, "published": True}
+    mapped = [[{**written, "version": 5, "committed": False, "skipped": True}], None, "text", {"x": 1}]
+    nothing = {"table": "a$c", "version": 7, "rows": 0, "committed": False, "published": True}
+    staged = {**written, "version": 2**63, "published": False}
+    waited = {"table": "a$d", "version": 9, "previous_version": 8, "location": "/x"}
+
+    assert versions_made([written, *mapped, nothing, staged, waited]) == {TableId.parse("a$b"): 5}

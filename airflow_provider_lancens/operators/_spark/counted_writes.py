@@ -1,0 +1,89 @@
+"""Writes of a task that have no key: which number each has, and whether that still means the same rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
+from airflow_provider_lancens.operators._spark.write_naming import conditions, fingerprint_of
+
+if TYPE_CHECKING:
+    from airflow_provider_lancens.spark.keys import KeyLookup
+    from airflow_provider_lancens.spark.options import WriteRequest
+    from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+
+
+@dataclass(slots=True)
+class CountedWrites:
+    """A task's writes to a table that have no key: the number of each identifies it.
+
+    A number is a position: another list in a loop gives the same number to other rows. So what is found under
+    a number is compared by its fingerprint, and after a difference no further number is trusted.
+    """
+
+    table: str
+    made: int = 0
+    _tried: int = 0
+    _doubt: str | None = None
+    _is_compared: bool = False
+
+    def next_key(self, task_key: str) -> str:
+        """Return the key of the next write: of one that failed and is repeated, the same again.
+
+        Raises:
+            AirflowFailException: an earlier write was another one than the number says.
+        """
+        if self._doubt is not None:
+            raise self._refusal(self._doubt)
+        self._tried += 1
+        key = f"{task_key}/{self.table}"
+        return f"{key}/{self.made + 1}" if self.made else key
+
+    def fingerprint(self, given: str | None, read: Any, replace_where: str | None, frame: Any) -> str:
+        """Return the fingerprint of the next write: the given one, or what is known of its rows."""
+        from airflow_provider_lancens.spark.write.plan_digest import plan_digest
+
+        plan = None if given else plan_digest(frame)
+        self._is_compared = bool(given or plan)
+        if given:
+            return given
+        return fingerprint_of(read, *conditions(replace_where), *([] if plan is None else [{"plan": plan}]))
+
+    def look_up(self, target: ResolvedTable, request: WriteRequest) -> KeyLookup:
+        """Look up the write's key, and whether what is found there is this write.
+
+        Raises:
+            AirflowFailException: it is another one, or that can't be known and other writes were made before.
+            InvalidTableStateError: (19) it cannot be determined whether the key was committed.
+        """
+        from airflow_provider_lancens import spec_errors
+        from airflow_provider_lancens.spark.keys import look_up
+
+        try:
+            lookup = look_up(target, request)
+        except spec_errors.InvalidInputError as error:
+            self._doubt = str(error)
+            raise self._refusal(self._doubt) from None
+        found = lookup.earlier
+        if found is None or (self._is_compared and found.fingerprint == lookup.write.fingerprint):
+            return lookup
+        is_own = lookup.write.is_own(found)
+        if is_own and not self._is_compared:
+            return lookup  # a retry of the same code
+        doubt = (
+            f"table {self.table}: the task's write number {self.made + 1} was committed before, as version "
+            f"{found.version}, and it isn't known whether with the same rows"
+        )
+        if self._tried > 1:
+            self._doubt = doubt
+            raise self._refusal(doubt)
+        # The first write of a task may be its only one: the task itself then identifies it.
+        self._doubt = doubt
+        return lookup
+
+    def _refusal(self, reason: str) -> AirflowFailException:
+        return AirflowFailException(
+            f"{reason}; a number doesn't identify the writes of a loop: set idempotency_key of each "
+            "lake.write to what identifies its rows, such as the file's name and the day"
+        )

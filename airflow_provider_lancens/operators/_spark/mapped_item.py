@@ -1,0 +1,173 @@
+"""What a mapped task was given: the part of its default key that stays when the list around its item changes.
+
+The map index is a position: an item put in front of a list moves all others by one. So the key has a digest
+of the item instead, as it was given, before templates in it are rendered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+_DIGITS = 16
+_RESULT = frozenset({"table", "version"})
+_OF_A_RESULT = _RESULT | {
+    *("previous_version", "location", "tag", "rows", "files", "bytes", "seconds"),
+    *("committed", "published", "skipped", "epochs", "restored_version", "restored", "undone"),
+    *("inserted", "updated", "deleted"),
+}
+"""Keys of the XComs of this provider's sensors and operators that have a table and a version."""
+
+
+def mapped_item(context: Context) -> str | None:
+    """Return a digest of what a mapped task, or its mapped task group, was given; None if it isn't mapped.
+
+    Equal items have a number among them: the second is ``<digest>#2``. The XCom of a sensor or an ingestion
+    counts by its table alone: its version is in the write's fingerprint, so that another version of the same
+    table is reported rather than written as another item.
+
+    Args:
+        context: the running task's context.
+
+    Raises:
+        AirflowFailException: the item has a value that isn't the same text in every process.
+    """
+    instance = context["ti"]
+    index = instance.map_index
+    if index is None or index < 0:
+        return None
+    try:
+        items = _items(context, index)
+    except _UnknownItemError as error:
+        raise _refusal(str(error)) from None
+    *others, own = [hashlib.sha256(text.encode()).hexdigest()[:_DIGITS] for text in items]
+    number = others.count(own) + 1
+    return own if number == 1 else f"{own}#{number}"
+
+
+class _UnknownItemError(Exception):
+    """The item has no text that identifies it; the message says why."""
+
+
+def _refusal(reason: str) -> AirflowFailException:
+    return AirflowFailException(
+        f"idempotency_key: a mapped task has no default key if {reason}; set idempotency_key, such as "
+        "'{{ task.op_kwargs.path }}' or another template that identifies the item"
+    )
+
+
+def _items(context: Context, index: int) -> list[str]:
+    """Return the items up to the one with this index, as canonical text."""
+    given = _expand_input(context)
+    value = getattr(given, "value", None)
+    if isinstance(value, Mapping):  # expand(a=..., b=...): the product of the lists, the last varies fastest
+        lists = {name: _listed(one, context) for name, one in value.items()}
+        product = itertools.islice(itertools.product(*lists.values()), index + 1)
+        found: list[Any] = [dict(zip(lists, values, strict=True)) for values in product]
+    elif value is not None:  # expand_kwargs([...])
+        found = [_resolved(one, context) for one in itertools.islice(_listed(value, context), index + 1)]
+    else:
+        found = []
+    if len(found) != index + 1:
+        raise _UnknownItemError("Airflow doesn't tell what it was given")
+    return [json.dumps(_plain(one), sort_keys=True) for one in found]
+
+
+def _expand_input(context: Context) -> Any:
+    """Return what ``expand`` or ``expand_kwargs`` was called with, on the task or on its task group."""
+    task: Any = context.get("task")
+    if task is None:
+        return None
+    dag = getattr(task, "dag", None)
+    # While a mapped task runs, its context has the operator for its item; the DAG has the mapped one.
+    declared = dag.get_task(task.task_id) if dag is not None and dag.has_task(task.task_id) else task
+    if hasattr(declared, "_get_specified_expand_input"):
+        return declared._get_specified_expand_input()
+    closest = getattr(declared, "get_closest_mapped_task_group", None)
+    group = closest() if closest is not None else None
+    return getattr(group, "_expand_input", None)
+
+
+def _resolved(value: Any, context: Context) -> Any:
+    return value.resolve(context) if hasattr(value, "resolve") else value
+
+
+def _listed(value: Any, context: Context) -> Sequence[Any]:
+    found = _resolved(value, context)
+    if isinstance(found, Mapping):
+        return list(found.items())
+    if type(found).__name__ == "LazyXComSequence":  # of a mapped upstream task: one request for all its XComs
+        return list(found[:])
+    return [found[number] for number in range(len(found))]
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it, the same in every process.
+
+    Raises:
+        _UnknownItemError: it isn't, such as an object whose text has its address.
+    """
+    if isinstance(value, Mapping):
+        if _RESULT <= value.keys() <= _OF_A_RESULT:
+            return {"table": _plain(value["table"])}
+        return {_name(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, set | frozenset):
+        return {"set": sorted(json.dumps(_plain(one), sort_keys=True) for one in value)}
+    return _plain_scalar(value)
+
+
+def _plain_scalar(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {
+            type(value).__qualname__: _plain({one.name: getattr(value, one.name) for one in fields(value)})
+        }
+    if value is None or (isinstance(value, bool | int | float | str) and not isinstance(value, Enum)):
+        return value
+    for kinds, text in _TEXTS.items():
+        if isinstance(value, kinds):
+            return {text.__name__: text(value)}
+    if callable(value) and "<" not in (name := getattr(value, "__qualname__", "<")):
+        return {"function": name}
+    raise _UnknownItemError(
+        f"what it was given has a value of type {type(value).__name__}, which isn't the same text in "
+        "every process"
+    )
+
+
+def _time(value: datetime | date | time) -> str:
+    return value.isoformat()
+
+
+def _member(value: Enum) -> str:
+    return f"{type(value).__qualname__}.{value.name}"
+
+
+_TEXTS: dict[Any, Any] = {
+    Enum: _member,
+    (datetime, date, time): _time,
+    (timedelta, Decimal, UUID, PurePath): str,
+    bytes: bytes.hex,
+}
+"""The texts of values, by their types."""
+
+
+def _name(key: Any) -> str:
+    if not isinstance(key, str):
+        raise _UnknownItemError(f"what it was given has the name {key!r} of type {type(key).__name__}")
+    return key
