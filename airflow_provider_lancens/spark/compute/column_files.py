@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
+from airflow_provider_lancens.spark.maintenance.task_answers import answer_class
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, vendor_arguments
 from airflow_provider_lancens.spark.table.history import COMPUTED_FILES
 
@@ -75,9 +76,10 @@ class ColumnLayout:
         return next((file for file in fragment.files if set(file.fields) & set(self.ids)), None)
 
 
+@answer_class
 @dataclass(frozen=True, slots=True)
 class ColumnFile:
-    """A written file, which isn't committed yet. Picklable."""
+    """A written file, which isn't committed yet."""
 
     fragment: int
     """The id of its fragment."""

@@ -21,6 +21,7 @@ from airflow_provider_lancens.spark.compute.column_files import (
 from airflow_provider_lancens.spark.compute.column_function import ColumnFunction, InvalidResultError
 from airflow_provider_lancens.spark.compute.column_values import FragmentValues, Offsets
 from airflow_provider_lancens.spark.executor_failures import storage_failures
+from airflow_provider_lancens.spark.maintenance.task_answers import answer_class
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress
 
@@ -30,15 +31,17 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 
+@answer_class
 @dataclass(frozen=True, slots=True)
 class FunctionFailure:
-    """Why the function has no value for a batch. Picklable, unlike many an exception."""
+    """Why the function has no value for a batch."""
 
     message: str
     is_invalid: bool
     """Whether it returned something invalid; otherwise it raised an exception."""
 
 
+@answer_class
 @dataclass(frozen=True, slots=True)
 class TaskAnswer(Generic[Answer]):
     """What a task returns: its result, or why the function failed."""

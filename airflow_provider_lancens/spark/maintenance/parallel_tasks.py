@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeAlias, TypeVar, Union
 
 import pyarrow as pa
 
+from airflow_provider_lancens.spark.maintenance.task_answers import decoded, encoded
 from airflow_provider_lancens.spark.session.handles import is_remote
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def run_in_parallel(spark: Spark, pieces: Sequence[Callable[[], Answer]]) -> lis
 
     Args:
         spark: the session, which may be one of Spark Connect, or a function that starts it.
-        pieces: picklable callables with picklable results.
+        pieces: picklable callables, whose results `task_answers` can encode.
 
     Returns:
         The results, in the order of the pieces.
@@ -41,8 +41,7 @@ def run_in_parallel(spark: Spark, pieces: Sequence[Callable[[], Answer]]) -> lis
     count = len(pieces)
     session = spark() if callable(spark) else spark
     answered = session.range(0, count, 1, count).mapInArrow(_Work(pieces).run, _COLUMNS).collect()
-    # From our own executors, as all that Spark itself sends a Python driver.
-    by_number = {row["number"]: pickle.loads(row["answer"]) for row in answered}  # noqa: S301
+    by_number = {row["number"]: decoded(bytes(row["answer"])) for row in answered}
     return [by_number[number] for number in range(count)]
 
 
@@ -53,7 +52,7 @@ class _Work(Generic[Answer]):
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                row = {"number": number, "answer": pickle.dumps(self.pieces[number]())}
+                row = {"number": number, "answer": encoded(self.pieces[number]())}
                 yield pa.RecordBatch.from_pylist([row], schema=_SCHEMA)
 
 
