@@ -14,21 +14,32 @@ from collections.abc import Collection, Mapping
 
 MASK = "***"
 
-_SCHEME = r"[A-Za-z][A-Za-z0-9+.-]{0,30}://"
-# Up to the next URL of a list, or to a character that a URL can't contain.
-_URL = re.compile(rf"({_SCHEME})((?:(?!{_SCHEME})[^\s'\"<>`])+)")
-_BARE_USER = re.compile(r"(?<![\w/.])[^\s/:@'\"(),;]+:(?![/\d])[^\s@'\"]+@(?=\w)")
-"""``user:password@host`` without a scheme."""
-_URL_OR_USER = re.compile(f"{_URL.pattern}|{_BARE_USER.pattern}")
+LONGEST = 20_000
+"""Characters of a text that are shown; others choose how long a name, a property or an error is."""
+_LONGEST_CAUSE = 1_000_000
+"""Characters of a cause that are searched for secrets; a longer one isn't chained."""
+
+NAMES_OF_SECRETS = (
+    "signature|credential|token|secret|passw(?:or)?d|passphrase|pwd|bearer|jaas"
+    "|(?:private|access|account|shared|api|master|storage|customer|encryption|signing)[_.-]?key(?!gen|size)"
+    "|connection[_.-]?string|awsaccesskeyid|googleaccessid|sas[_.-]?key"
+    "|(?:^|[^a-z])(?:sas|sig)(?:$|[^a-z])|authorization$"
+)
+"""Parts of names of what is secret, in any case: the syntax is Python's and Java's."""
+
+# Each pattern takes time in proportion to the text: possessive, or bounded, or on disjoint parts of it.
+_WORD = re.compile(r"[^\s'\"<>`]++")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://")
+_USER = re.compile(r"[^/:@(),;]++")
+_PASSWORD = re.compile(r":[^/\d]")
+_INSIDE_USER = re.compile(r"[^\w.]")
 _USER_AS_CONTAINER = ("abfs", "abfss", "wasb", "wasbs")
 """Azure's schemes: ``abfss://container@account.dfs.core.windows.net``."""
 _PORT = re.compile(r"\d*")
-_SENSITIVE_NAMES = (
-    r"[\w.-]*(?:signature|credential|token|secret|passw(?:or)?d|pwd|private[_.-]?key|access[_.-]?key"
-    r"|account[_.-]?key|shared[_.-]?key|sas[_.-]?key|api[_.-]?key|awsaccesskeyid|googleaccessid)[\w.-]*|sig"
-)
-_PARAMETER = re.compile(rf"(?i)(?<![\w.-])((?:{_SENSITIVE_NAMES})=)(?!\*\*\*)[^\s&;,'\"`<>)}}]+")
-_QUOTED = re.compile(rf"(?i)((['\"])(?:{_SENSITIVE_NAMES})\2\s*[:=]\s*(?:Some\()?)(['\"])(?:(?!\3).)*\3")
+_SECRET_NAME = re.compile(NAMES_OF_SECRETS, re.IGNORECASE)
+_PARAMETER = re.compile(r"(?<![\w.-])([\w.-]++)=")
+_VALUE = re.compile(r"(?!\*\*\*)[^\s&;,'\"`<>)}]++")
+_QUOTED = re.compile(r"((['\"])([\w.-]++)\2\s*+[:=]\s*+(?:Some\()?(['\"]))(?:\\.|(?!\4)[^\\\n])*+\4?")
 
 _SHORTEST = 4
 """Minimum length of a value to search for in a text: a shorter one would match everywhere."""
@@ -50,14 +61,12 @@ def redact(text: str, secrets: Collection[str] = ()) -> str:
 
     Returns:
         The text with ``***`` in place of users and passwords of URLs, of signatures and credentials in their
-        parameters, and of each of `secrets`.
+        parameters, and of each of `secrets`; of a longer text than `LONGEST` only the beginning.
     """
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= _SHORTEST:
             text = text.replace(secret, MASK)
-    text = _URL_OR_USER.sub(_without_credentials, text)
-    text = _PARAMETER.sub(rf"\g<1>{MASK}", text)
-    return _QUOTED.sub(rf"\g<1>\g<3>{MASK}\g<3>", text)
+    return _masked(text if len(text) <= LONGEST else _cut(text))
 
 
 def without_user(url: str) -> str:
@@ -67,16 +76,22 @@ def without_user(url: str) -> str:
 
 def has_credentials(url: str) -> bool:
     """Return whether a location or an endpoint contains a user, a password, a signature or a token."""
-    found = _URL.match(url)
-    if found is None:
-        return _BARE_USER.match(url) is not None
-    query = "".join(re.split(r"(?=[?;])", found[2], maxsplit=1)[1:])
-    return _without_user(found[1], found[2]) != found[2] or _PARAMETER.search(query) is not None
+    word = _WORD.match(url)
+    scheme = _SCHEME.match(url)
+    if word is None or scheme is None:
+        return word is not None and _has_bare_user(word[0])
+    following = _SCHEME.search(word[0], scheme.end())
+    rest = word[0][scheme.end() : following.start() if following else None]
+    query = "".join(re.split(r"(?=[?;])", rest, maxsplit=1)[1:])
+    return _without_user(scheme[0], rest) != rest or _without_parameters(query) != query
 
 
 def is_secret(name: str) -> bool:
-    """Return whether an option, a setting or a property holds a secret, judging by its name."""
-    return re.fullmatch(_SENSITIVE_NAMES, name, re.IGNORECASE) is not None
+    """Return whether an option, a setting or a property holds a secret, judging by its name.
+
+    This is the one rule for masks, command lines, Spark's pages and event logs, digests and reprs.
+    """
+    return _SECRET_NAME.search(name) is not None
 
 
 def secret_values(options: Mapping[str, str]) -> frozenset[str]:
@@ -114,11 +129,76 @@ def _chain(error: BaseException | None) -> Collection[BaseException]:
 
 
 def _is_clean(text: str, secrets: Collection[str]) -> bool:
-    return redact(text, secrets) == text
+    if len(text) > _LONGEST_CAUSE or any(len(one) >= _SHORTEST and one in text for one in secrets):
+        return False
+    return _masked(text) == text
 
 
-def _without_credentials(found: re.Match[str]) -> str:
-    return found[1] + _without_user(found[1], found[2]) if found[1] else f"{MASK}@"
+def _cut(text: str) -> str:
+    # Without its last word, of which the cut may have left a password without the host that follows it.
+    kept = text[:LONGEST]
+    last = None if text[LONGEST].isspace() else max(map(kept.rfind, " \n\t'\"<>`"))
+    return f"{kept[: None if last is None else last + 1]}… ({len(text)} characters)"
+
+
+def _masked(text: str) -> str:
+    if "@" in text:
+        text = _WORD.sub(lambda word: _without_users(word[0]), text)
+    text = _without_parameters(text)
+    return _QUOTED.sub(lambda found: f"{found[1]}{MASK}{found[4]}" if is_secret(found[3]) else found[0], text)
+
+
+def _without_parameters(text: str) -> str:
+    shown, end = [], 0
+    for name in _PARAMETER.finditer(text):
+        if name.start() < end or not is_secret(name[1]):
+            continue
+        if value := _VALUE.match(text, name.end()):
+            shown += [text[end : name.end()], MASK]
+            end = value.end()
+    return "".join([*shown, text[end:]])
+
+
+def _without_users(word: str) -> str:
+    if "@" not in word:
+        return word
+    schemes = list(_SCHEME.finditer(word)) if "://" in word else []
+    ends = [*(scheme.start() for scheme in schemes[1:]), len(word)]
+    urls = [
+        scheme[0] + _without_user(scheme[0], word[scheme.end() : end])
+        for scheme, end in zip(schemes, ends, strict=False)
+    ]
+    if not schemes:
+        return _without_bare_users(word)
+    before, following = word[: schemes[0].start()], schemes[0][0]
+    return _without_bare_users(before + following).removesuffix(following) + "".join(urls)
+
+
+def _without_bare_users(word: str) -> str:
+    """Mask ``user:password@host`` without a scheme."""
+    *parts, host = word.split("@")
+    masked = []
+    for part, following in zip(parts, [*parts, host][1:], strict=True):
+        start = _bare_user(part) if re.match(r"\w", following) else None
+        masked.append(f"{part}@" if start is None else f"{part[:start]}{MASK}@")
+    return "".join([*masked, host])
+
+
+def _has_bare_user(word: str) -> bool:
+    user, _, host = word.partition("@")
+    return re.match(r"\w", host) is not None and _bare_user(user) == 0
+
+
+def _bare_user(part: str) -> int | None:
+    """Return where a user and its password begin in what precedes an ``@``."""
+    for user in _USER.finditer(part):
+        if not _PASSWORD.match(part, user.end()):
+            continue
+        if user.start() == 0 or part[user.start() - 1] != "/":
+            return user.start()
+        if inside := _INSIDE_USER.search(part, user.start(), user.end() - 1):
+            return inside.end()
+    return None
 
 
 def _without_user(scheme: str, rest: str) -> str:

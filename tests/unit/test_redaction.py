@@ -1,10 +1,12 @@
 """Redaction of URLs, messages of libraries and options."""
 
+import time
 import traceback
 
 import pytest
 
 from airflow_provider_lancens.redaction import (
+    LONGEST,
     has_credentials,
     is_secret,
     redact,
@@ -31,6 +33,9 @@ HUSH = "Hu5h/Secret+Key"
         f"aws_secret_access_key={HUSH}, region=eu",
         f"{{'aws_secret_access_key': '{HUSH}', 'region': 'eu'}}",
         f'StorageOptions({{"account_key": Some("{HUSH}")}})',
+        f"{{'account_key': 'a\\'{HUSH}'}}",
+        f'{{"account_key": "{HUSH} and then it was cut',
+        f"a=1;b=token={HUSH}",
     ],
 )
 def test_a_secret_in_a_text_is_masked(text: str) -> None:
@@ -88,13 +93,43 @@ def test_options_are_secret_unless_known_to_be_plain() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["aws_secret_access_key", "account_key", "sasToken", "client.password", "sig"]
+    "name",
+    [
+        "aws_secret_access_key",
+        "account_key",
+        "sasToken",
+        "client.password",
+        "sig",
+        "master_key",
+        "azure_storage_master_key",
+        "aws_sse_customer_key_base64",
+        "spark.hadoop.fs.azure.account.key.lake.dfs.core.windows.net",
+        "spark.hadoop.fs.azure.sas.container.lake.blob.core.windows.net",
+        "spark.hadoop.fs.gs.auth.service.account.private.key",
+        "spark.hadoop.fs.s3a.access.key",
+        "spark.executorEnv.AZURE_STORAGE_KEY",
+        "spark.ssl.keyPassword",
+        "encryption_key",
+        "a token with blanks",
+    ],
 )
 def test_a_secret_is_recognized_by_its_name(name: str) -> None:
     assert is_secret(name)
 
 
-@pytest.mark.parametrize("name", ["region", "design", "partition", "version", "compaction.threshold"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "region",
+        "design",
+        "partition",
+        "version",
+        "compaction.threshold",
+        "spark.io.encryption.keySizeBits",
+        "spark.hadoop.hive.security.authorization.manager",
+        "sse_kms_key_id",
+    ],
+)
 def test_other_names_are_not_secret(name: str) -> None:
     assert not is_secret(name)
 
@@ -115,3 +150,65 @@ def test_a_circular_chain_of_causes_ends() -> None:
     one.__context__, other.__context__ = other, one
     assert shareable_cause(one) is one
     assert "one" in "".join(traceback.format_exception(one))
+
+
+_SHAPES = (
+    *(
+        "a",
+        "a.",
+        "a:",
+        "a:b",
+        "a://",
+        "token",
+        "'token",
+        "'token':'",
+        "'token':\"",
+        "@",
+        "a@",
+        "a:b@",
+        " a:b",
+    ),
+    *(
+        "-",
+        "+",
+        "secret=",
+        "'token' : ",
+        "s3://b/t ",
+        "a://x:y@b ",
+        "'",
+        "'token'=",
+        "s3://h?;",
+        "'token':'\\",
+    ),
+    *("-a:b-", "a@b://", "=", "a=", "token=***", "[", "://", "Some("),
+)
+
+
+@pytest.mark.parametrize("shape", _SHAPES)
+def test_redaction_takes_time_in_proportion_to_the_text(shape: str) -> None:
+    """A tenant chooses names, properties and locations; quadratic time took seconds for some kilobytes."""
+    seconds = {
+        size: min(_seconds(shape * (size // len(shape))) for _ in range(3)) for size in (3_000, 60_000)
+    }
+    assert seconds[60_000] < 0.5
+    assert seconds[60_000] < 100 * max(seconds[3_000], 0.0005)
+
+
+def _seconds(text: str) -> float:
+    started = time.process_time()
+    error = OSError(text)
+    shareable_cause(error)
+    has_credentials(text)
+    redact(text)
+    return time.process_time() - started
+
+
+@pytest.mark.parametrize("separator", [" ", "", "\n", "'"])
+def test_of_a_long_text_the_beginning_is_shown_without_a_part_of_a_secret(separator: str) -> None:
+    for filler in range(LONGEST - 40, LONGEST + 40):
+        text = f"{'x ' * (filler // 2)}{separator}s3://KEY:{HUSH}@bucket {'y' * 100}"
+        shown = redact(text)
+        assert len(shown) < LONGEST + 100
+        assert not any(part in shown for part in ("KEY", *HUSH.split("/")))
+    assert redact("x" * 1_000_000) == "… (1000000 characters)"
+    assert redact("x" * LONGEST) == "x" * LONGEST

@@ -14,7 +14,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.operators._spark.submission import submittable
-from airflow_provider_lancens.redaction import is_secret, redact
+from airflow_provider_lancens.redaction import is_secret, redact, secret_values
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 def driver_identity(job: Job, context: Context) -> str:
     """Return what the drivers of a task instance have in common in all its tries, while its job is the same.
 
-    It is shown on the cluster, and depends on no secret property of the namespace, which may change between
-    tries. A task that is cleared to write again has another identity.
+    It is shown on the cluster, and depends on no secret property of the namespace and no argument with the
+    name of a secret, which may change between tries. A task that is cleared to write again has another
+    identity.
 
     Raises:
         AirflowFailException: an argument of the source is nothing that JSON can hold.
@@ -40,9 +41,16 @@ def driver_identity(job: Job, context: Context) -> str:
     request = job.request
     if request.on_existing_key not in REPEATING:
         request = replace(request, execution_id=None)
-    public = {name: redact(value) for name, value in job.properties.items() if not is_secret(name)}
+    storage = {name: value for name, value in job.properties.items() if name.startswith("storage.")}
+    secrets = secret_values({name.removeprefix("storage."): value for name, value in storage.items()})
+    public = {
+        name: redact(value)
+        for name, value in job.properties.items()
+        if not is_secret(name) and not (name in storage and value in secrets)
+    }
+    kwargs = {name: value for name, value in job.kwargs.items() if not is_secret(name)}
     with submittable():
-        text = json.dumps([task, asdict(replace(job, properties=public, request=request))])
+        text = json.dumps([task, asdict(replace(job, properties=public, kwargs=kwargs, request=request))])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

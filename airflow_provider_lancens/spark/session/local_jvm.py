@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import re
 import subprocess
 import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.spark.session.jvm_log import logged_output
+from airflow_provider_lancens.spark.session.secret_settings import shows_secret
 
 if TYPE_CHECKING:
     from pyspark import SparkConf, SparkContext
-
-_SECRET = re.compile(r"secret|password|token|credential|access[.-]?key", re.IGNORECASE)
-"""Names of settings that Spark itself treats as secret, and hides in its web pages and its event log."""
 
 _END_TIMEOUT = 10.0
 """Graceful-shutdown timeout of a JVM, in seconds: it releases its executors to their cluster."""
@@ -26,7 +23,7 @@ def start_context(settings: Mapping[str, str]) -> SparkContext:
     """Start a context, in a new JVM if this process has none yet.
 
     PySpark writes the whole configuration into the JVM's command line, which every user of the machine can
-    read. Settings with secret names are sent over the JVM's socket instead.
+    read. Settings that show a secret are sent over the JVM's socket instead.
 
     Args:
         settings: Spark's configuration.
@@ -37,7 +34,7 @@ def start_context(settings: Mapping[str, str]) -> SparkContext:
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     if SparkContext._gateway is not None:
         return SparkContext(conf=conf)
-    public = [(key, value) for key, value in settings.items() if not is_secret(key)]
+    public = [(key, value) for key, value in settings.items() if not shows_secret(key, value)]
     gateway = _launch(SparkConf(loadDefaults=False).setAll(public))
     try:
         return SparkContext(conf=conf, gateway=gateway)
@@ -65,11 +62,6 @@ def quiet_py4j() -> None:
     log = logging.getLogger("py4j")
     if log.level == logging.NOTSET:
         log.setLevel(logging.WARNING)
-
-
-def is_secret(key: str) -> bool:
-    """Return whether a setting is secret, by its name."""
-    return _SECRET.search(key) is not None
 
 
 def process_of(context: SparkContext) -> subprocess.Popen[bytes] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import sys
 import warnings
@@ -18,6 +19,7 @@ from airflow_provider_lancens.spark.session.handles import (
     RemoteSession,
     is_remote,
 )
+from airflow_provider_lancens.spark.session.secret_settings import with_redaction
 from airflow_provider_lancens.spark.session.sigalrm import before_sigalrm
 
 if TYPE_CHECKING:
@@ -34,6 +36,9 @@ _DEFAULTS = {
     **_TIME_ZONE,
 }
 _LOCAL_DEFAULTS = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+_ONE_PROCESS = re.compile(r"local(?:\[[^\]]*\])?")
+"""Masters with executors in the driver's process, for which Spark itself chooses a random secret."""
+_AUTHENTICATE = {"spark.authenticate": "true"}
 
 
 @contextlib.contextmanager
@@ -59,9 +64,10 @@ def opened_session(app_name: str, conf: Mapping[str, str] | None = None) -> Iter
 
     Args:
         app_name: what a new session calls itself.
-        conf: Spark's configuration for a new session, over these defaults: ``local[*]``, no web UI,
-            time zone UTC, and on a local master the loopback address. ``spark.remote`` asks for Spark
-            Connect at that address. An existing session is used unchanged, and never stopped.
+        conf: Spark's configuration for a new session, over these defaults: ``local[*]``, no web UI, time
+            zone UTC, and on a local master the loopback address, with authentication.
+            ``spark.redaction.regex`` is extended. ``spark.remote`` asks for Spark Connect at that address.
+            An existing session is used unchanged, and never stopped.
 
     Raises:
         RuntimeError: there is no Java to start Spark with, or the existing session runs elsewhere than
@@ -138,12 +144,15 @@ def _start(app_name: str, conf: dict[str, str]) -> OwnSession:
     settings = {**defaults, "spark.app.name": app_name, **conf}
     if settings.get(MASTER, "").startswith("local"):
         settings = {**_LOCAL_DEFAULTS, **settings}
+        if _ONE_PROCESS.fullmatch(settings[MASTER]):
+            # Without it, everybody on the machine can send serialized Java objects to the driver's port.
+            settings = {**_AUTHENTICATE, **settings}
         # Spark starts workers with whatever `python3` is first in the path, which need not have Lance.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if PYTHON in settings:
         os.environ["PYSPARK_PYTHON"] = settings[PYTHON]
     _check_java()
-    context = local_jvm.start_context(settings)
+    context = local_jvm.start_context(with_redaction(settings))
     return OwnSession(SparkSession.builder.getOrCreate(), process=local_jvm.process_of(context))
 
 

@@ -14,7 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from queue import SimpleQueue
 
-from airflow_provider_lancens.spark.session.local_jvm import is_secret
+from airflow_provider_lancens.redaction import redact
+from airflow_provider_lancens.spark.session.secret_settings import shows_secret, with_redaction
 from airflow_provider_lancens.spark.submit.cluster_drivers import (
     PROCESS_ARGS,
     Driver,
@@ -114,7 +115,7 @@ def submitted(
     _check(conf)
     command = _found(binary)
     driver = driver_of(command, conf, deploy_mode, identity)
-    settings = {**conf, **driver.conf}
+    settings = with_redaction({**conf, **driver.conf})
     with tempfile.TemporaryDirectory(prefix="lance-job-") as name:  # only its owner can read it
         script = Path(name, "lance_job.py")
         job.save(script)
@@ -153,7 +154,7 @@ def earlier_driver(
 
 
 def _check(conf: Mapping[str, str]) -> None:
-    secrets = sorted(key for key in conf if is_secret(key))
+    secrets = sorted(key for key, value in conf.items() if shows_secret(key, value) or redact(value) != value)
     if secrets:
         raise ValueError(
             f"{', '.join(secrets)}: would be visible in the command line of spark-submit; set it in "

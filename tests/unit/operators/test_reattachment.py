@@ -35,9 +35,17 @@ def test_all_tries_of_a_task_instance_have_one_identity() -> None:
 
 
 def test_renewed_credentials_do_not_change_it() -> None:
-    renewed = {**JOB.properties, "storage.session_token": "renewed", "storage.access_key_id": "new"}
+    renewed = {
+        **JOB.properties,
+        "storage.session_token": "renewed",
+        "storage.access_key_id": "new",
+        "storage.azure_storage_master_key": "new",
+        "storage.aws_sse_customer_key_base64": "new",
+        "storage.something_that_the_operator_allows": "new",
+    }
 
     assert identity(replace(JOB, properties=renewed)) == identity()
+    assert identity(replace(JOB, kwargs={**JOB.kwargs, "api_key": "new"})) == identity()
 
 
 @pytest.mark.parametrize(

@@ -54,3 +54,26 @@ def test_a_missing_java_is_reported_in_one_line(tmp_path: Path) -> None:
 
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("RuntimeError: Spark requires Java")
+
+
+STRANGER = """
+import socket, struct
+from airflow_provider_lancens.spark.session.spark_session import spark_session
+
+with spark_session("mine", {"spark.master": "local[2]"}) as spark:
+    assert spark.range(3).mapInArrow(lambda batches: batches, "id long").count() == 3
+    port = int(spark.sparkContext.getConf().get("spark.driver.port"))
+    # A request as Spark's own: its length, its kind, its number, and a body with a serialized object.
+    body = b"\\0no Java object"
+    request = struct.pack(">bqi", 3, 1, len(body)) + body
+    with socket.create_connection(("127.0.0.1", port), 20) as stranger:
+        stranger.sendall(struct.pack(">q", 8 + len(request)) + request)
+        print(stranger.recv(4000).decode(errors="replace"))
+"""
+
+
+def test_a_local_driver_reads_no_object_of_a_stranger_on_the_machine() -> None:
+    done = run(STRANGER)
+
+    assert done.returncode == 0, done.stderr
+    assert "Expected SaslMessage" in done.stdout

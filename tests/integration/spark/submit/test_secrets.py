@@ -45,6 +45,8 @@ def test_an_ingestion_on_a_standalone_cluster_shows_no_secret(
     }
     if not submitted:  # spark-submit gets no secret, since it would be visible
         conf["spark.hadoop.fs.s3a.secret.key"] = secret
+        conf["spark.hadoop.fs.azure.account.key.lake.dfs.core.windows.net"] = secret
+        conf["spark.hadoop.fs.azure.sas.container.lake.blob.core.windows.net"] = secret
 
     check(*ingest(deployment, spark_conf=conf, submitted=submitted), secret)
     check_events(events, secret)
