@@ -77,6 +77,17 @@ _AUTHENTICATION_FIELDS = {
         "description": "First part of the metastore's Kerberos principal. Default: hive.",
         "schema": _TEXT,
     },
+    "client.kerberos.protection": {
+        "label": "Kerberos protection",
+        "description": "Least protection of the traffic by Kerberos: auth-conf encrypts it, auth-int detects "
+        "changes, auth only authenticates. Default: auth-conf, or auth with TLS.",
+        "schema": {"type": ["string", "null"], "enum": ["auth-conf", "auth-int", "auth"]},
+    },
+    "client.plain.without-tls": {
+        "label": "Password without TLS",
+        "description": "Whether plain authentication may send the password unencrypted. Default: false.",
+        "schema": _FLAG,
+    },
     "client.tls": {
         "label": "TLS",
         "description": "Whether to connect to the metastore with TLS. Default: false.",

@@ -153,7 +153,9 @@ def silent_kdc(folder: Path, credentials: str) -> Iterator[SilentKdc]:
 
 
 @contextlib.contextmanager
-def kerberos_metastore(kdc: Kdc, folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[str]:
+def kerberos_metastore(
+    kdc: Kdc, folder: Path, settings: Mapping[str, str] | None = None, protection: str = "privacy"
+) -> Iterator[str]:
     """Run Hive Metastore 4.0.1 that requires Kerberos, as ``hive/localhost``; yield its URI."""
     own = {
         "metastore.sasl.enabled": "true",
@@ -162,6 +164,6 @@ def kerberos_metastore(kdc: Kdc, folder: Path, settings: Mapping[str, str] | Non
         **(settings or {}),
     }
     options = [f"-Djava.security.krb5.conf={kdc.configuration}"]
-    hadoop = {"hadoop.security.authentication": "kerberos"}
+    hadoop = {"hadoop.security.authentication": "kerberos", "hadoop.rpc.protection": protection}
     with standalone_metastore(folder, own, hadoop, options) as port:
         yield f"thrift://localhost:{port}"

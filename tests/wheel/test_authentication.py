@@ -45,6 +45,7 @@ def test_a_user_with_a_password_lists_the_databases(installed: Installed, tmp_pa
             "uri": f"thrift://127.0.0.1:{port}",
             "root": str(tmp_path),
             "client.auth": "plain",
+            "client.plain.without-tls": "true",
             "client.user": USER,
             "client.password": PASSWORD,
             "client.connect-timeout": "60",

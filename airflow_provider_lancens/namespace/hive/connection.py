@@ -12,6 +12,7 @@ from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
 from airflow_provider_lancens.namespace.hive.deadline import Deadline
 from airflow_provider_lancens.namespace.hive.dialect import Hive2Dialect, Hive3Dialect
+from airflow_provider_lancens.namespace.hive.limits import MAX_REPLY
 from airflow_provider_lancens.namespace.hive.protocol import MessageProtocol
 from airflow_provider_lancens.namespace.hive.sasl import AUTH, NONE
 from airflow_provider_lancens.namespace.hive.settings import ClientSettings, Endpoint
@@ -88,6 +89,7 @@ class Connection:
 
     def _call(self, method: Callable[..., Any], *arguments: Any) -> Any:
         self._socket.deadline = self.deadline.at_most(self._read_timeout)
+        self._socket.left = MAX_REPLY
         self._protocol.is_sent = False
         try:
             return method(*arguments)

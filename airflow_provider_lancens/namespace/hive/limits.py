@@ -16,6 +16,10 @@ from airflow_provider_lancens.namespace.metastore_protocol import Namespace, Tab
 
 MAX_TEXT = 16_000_000
 """Bytes of one string on the wire: a longer one in a reply counts as corrupt, and none is ever written."""
+MAX_REPLY = 256 * 2**20
+"""Bytes of one reply, and of one frame of SASL: more than any batch of wide tables."""
+MAX_NEGOTIATION = 2**20
+"""Bytes of one message of SASL's negotiation, when it isn't known yet who the server is."""
 MAX_NAME = 128
 MAX_TABLE_KEY = 256
 MAX_NAMESPACE_KEY = 180

@@ -19,19 +19,25 @@ from thrift.transport.TTransport import TBufferedTransport, TSaslClientTransport
 from airflow_provider_lancens.namespace.config import Properties
 from airflow_provider_lancens.namespace.hive import kerberos
 from airflow_provider_lancens.namespace.hive.deadline import Deadline, within
+from airflow_provider_lancens.namespace.hive.limits import MAX_NEGOTIATION, MAX_REPLY
+from airflow_provider_lancens.namespace.hive.tls import TLS
 from airflow_provider_lancens.redaction import redact
 
 AUTH = "client.auth"
 SERVICE_NAME = "client.kerberos.service-name"
 USER = "client.user"
 PASSWORD = "client.password"  # noqa: S105 - the property's name
-KEYS = frozenset({AUTH, SERVICE_NAME, USER, PASSWORD})
+PROTECTION = "client.kerberos.protection"
+WITHOUT_TLS = "client.plain.without-tls"
+KEYS = frozenset({AUTH, SERVICE_NAME, PROTECTION, USER, PASSWORD, WITHOUT_TLS})
 
 NONE, KERBEROS, PLAIN = "none", "kerberos", "plain"
 DEFAULT_SERVICE_NAME = "hive"
+_PROTECTION_REFUSED = "requested quality of protection"
 _MECHANISMS = {KERBEROS: "GSSAPI", PLAIN: "PLAIN"}
-_MAX_FRAME = 2**31 - 1
-"""Bytes of one reply; Thrift's own limit of 16 MB is less than a batch of wide tables."""
+_PROTECTIONS = ("auth", "auth-int", "auth-conf")
+"""Qualities of protection, each of which includes the ones before it."""
+CONFIDENTIAL = "auth-conf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,27 +49,40 @@ class Authentication:
     """First part of the server's Kerberos principal; the second is the URI's host."""
     user: str | None = None
     password: str | None = field(default=None, repr=False)
+    protection: str = CONFIDENTIAL
+    """The least quality of protection by Kerberos: ``auth``, ``auth-int`` or ``auth-conf``."""
 
     @classmethod
-    def parse(cls, properties: Properties) -> Self:
+    def parse(cls, properties: Properties, *, has_tls: bool) -> Self:
         """Read ``client.auth`` and its related properties.
 
+        Args:
+            properties: the namespace's.
+            has_tls: whether TLS encrypts the connection.
+
         Raises:
-            InvalidInputError: (13) a property is missing, or has no effect with this kind.
+            InvalidInputError: (13) a property is missing, has no effect with this kind, or a password would
+                be sent unencrypted without consent.
         """
         kind = properties.choice(AUTH, (NONE, KERBEROS, PLAIN), NONE)
         if kind != KERBEROS:
-            properties.refuse({SERVICE_NAME}, f"has no effect without {AUTH}={KERBEROS}")
+            properties.refuse({SERVICE_NAME, PROTECTION}, f"has no effect without {AUTH}={KERBEROS}")
         if kind != PLAIN:
-            properties.refuse({USER, PASSWORD}, f"has no effect without {AUTH}={PLAIN}")
+            properties.refuse({USER, PASSWORD, WITHOUT_TLS}, f"has no effect without {AUTH}={PLAIN}")
         found = cls(
             kind=kind,
             service_name=properties.text(SERVICE_NAME, DEFAULT_SERVICE_NAME) or DEFAULT_SERVICE_NAME,
             user=properties.text(USER),
             password=properties.text(PASSWORD),
+            protection=properties.choice(PROTECTION, _PROTECTIONS, "auth" if has_tls else CONFIDENTIAL),
         )
         if kind == PLAIN and not (found.user and found.password):
             raise InvalidInputError(f"{AUTH}={PLAIN} requires the properties {USER!r} and {PASSWORD!r}")
+        if kind == PLAIN and not has_tls and not properties.flag(WITHOUT_TLS, default=False):
+            raise InvalidInputError(
+                f"{AUTH}={PLAIN} would send the password unencrypted; set property {TLS!r} to true, or "
+                f"property {WITHOUT_TLS!r} to true if nobody else can read the network"
+            )
         return found
 
     def authenticate(self, transport: TBufferedTransport, host: str, deadline: Deadline) -> Any:
@@ -94,17 +113,23 @@ class Authentication:
     def _negotiate(self, transport: TBufferedTransport, host: str) -> Any:
         from puresasl import SASLError
 
-        secret = {"username": self.user, "password": self.password} if self.kind == PLAIN else {}
+        options: dict[str, Any] = (
+            {"username": self.user, "password": self.password}
+            if self.kind == PLAIN
+            else {"qops": _PROTECTIONS[_PROTECTIONS.index(self.protection) :]}
+        )
+        limit = LimitedTransport(transport, MAX_NEGOTIATION)
         try:
             sasl = SaslTransport(
-                transport,
+                limit,
                 host,
                 self.service_name,
                 _MECHANISMS[self.kind],
-                max_frame_size=_MAX_FRAME,
-                **secret,
+                max_frame_size=MAX_REPLY,
+                **options,
             )
             sasl.open()
+            limit.most = MAX_REPLY
         except (SASLError, *kerberos.library_errors()) as error:
             raise self._refused(host, error) from error
         except TTransportException as error:
@@ -118,12 +143,42 @@ class Authentication:
         reason = redact(kerberos.reason(error), secrets)
         who = f"user {self.user!r}" if self.kind == PLAIN else f"service {self.service_name!r}"
         attempt = f"metastore {host}: {AUTH}={self.kind} failed for {who}"
+        if _PROTECTION_REFUSED in reason:
+            return UnauthenticatedError(
+                f"{attempt}: the server doesn't offer {PROTECTION}={self.protection}; set "
+                f"hadoop.rpc.protection=privacy on the metastore, or property {TLS!r} to true, or property "
+                f"{PROTECTION!r} to auth if nobody else can read the network"
+            )
         if kerberos.is_transient(error):
             return ServiceUnavailableError(
                 f"{attempt}, which may be temporary: {reason}. Check that the KDC is running and that "
                 "the ticket is renewed"
             )
         return UnauthenticatedError(f"{attempt}: {reason}")
+
+
+class LimitedTransport:
+    """A transport that reads at most so many bytes at once, whatever length the server announces."""
+
+    def __init__(self, transport: TBufferedTransport, most: int) -> None:
+        self._transport = transport
+        self.most = most
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def readAll(self, size: int) -> bytes:  # noqa: N802 - thrift's name
+        """Read exactly so many bytes.
+
+        Raises:
+            ConnectionError: they are too many.
+        """
+        if size > self.most:
+            raise ConnectionError(f"the server announced {size} bytes; allowed: at most {self.most}")
+        content = bytearray()
+        while len(content) < size:
+            content += self._transport.read(size - len(content))
+        return bytes(content)
 
 
 class SaslTransport(TSaslClientTransport):  # type: ignore[misc]

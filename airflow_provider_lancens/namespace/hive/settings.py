@@ -67,14 +67,15 @@ class ClientSettings:
         Raises:
             InvalidInputError: (13) a value is invalid; the message names the property.
         """
+        tls = TlsSettings.parse(properties)
         return cls(
             endpoints=parse_uris(properties.text(URI)),
             pool_size=properties.integer(POOL_SIZE, DEFAULT_POOL_SIZE),
             connect_timeout=properties.seconds(CONNECT_TIMEOUT, DEFAULT_CONNECT_TIMEOUT),
             read_timeout=properties.seconds(READ_TIMEOUT, DEFAULT_READ_TIMEOUT),
             filters_tables=properties.flag(TABLE_FILTER, default=True),
-            tls=TlsSettings.parse(properties),
-            authentication=Authentication.parse(properties),
+            tls=tls,
+            authentication=Authentication.parse(properties, has_tls=tls is not None),
         )
 
     def __str__(self) -> str:

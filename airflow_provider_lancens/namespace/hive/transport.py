@@ -6,14 +6,19 @@ import socket
 import ssl
 from typing import Any
 
+from thrift.protocol.TProtocol import TProtocolException
 from thrift.transport.TTransport import TTransportBase, TTransportException
 
 from airflow_provider_lancens.namespace.hive.deadline import Deadline, within
+from airflow_provider_lancens.namespace.hive.limits import MAX_REPLY
 from airflow_provider_lancens.namespace.hive.settings import Endpoint
 from airflow_provider_lancens.namespace.hive.tls import TLS, TlsSettings
 
 _KEEPALIVE_IDLE = 60
 """Seconds until TCP keepalive probes an idle connection, so that no firewall drops it silently."""
+
+_MAX_READ = 2**20
+"""Bytes of one read: memory for them is allocated before they arrive."""
 
 Address = tuple[int, Any]
 
@@ -28,6 +33,8 @@ class DeadlineTransport(TTransportBase):  # type: ignore[misc]
     def __init__(self, connected: socket.socket, deadline: Deadline) -> None:
         """Take a connected socket, plain or with TLS, and the deadline of the first operations."""
         self.deadline = deadline
+        self.left = MAX_REPLY
+        """Bytes that may still be read."""
         self._socket = connected
 
     def isOpen(self) -> bool:  # noqa: N802 - thrift's name
@@ -38,16 +45,22 @@ class DeadlineTransport(TTransportBase):  # type: ignore[misc]
         """Read at least one byte.
 
         Raises:
+            TProtocolException: the reply is too long.
             TimeoutError: the deadline passed.
             TTransportException, OSError: the connection ended or broke.
         """
         self._socket.settimeout(self.deadline.left())
         try:
-            data = self._socket.recv(size)
+            data = self._socket.recv(min(size, _MAX_READ))
         except TimeoutError:
             raise self.deadline.error() from None
         if not data:
             raise TTransportException(TTransportException.END_OF_FILE, "the server closed the connection")
+        self.left -= len(data)
+        if self.left < 0:
+            raise TProtocolException(
+                TProtocolException.SIZE_LIMIT, f"it is longer than {MAX_REPLY} bytes, the maximum"
+            )
         return data
 
     def write(self, data: bytes) -> None:

@@ -41,7 +41,13 @@ ON_HIVE: dict[str, dict[str, Any]] = {
     "metastore-unreachable": {"host": DEAD},
     "host-with-a-password": {"host": f"thrift://user:{HUSH}@{DEAD}"},
     "no-tls-there": {"client.tls": True},
-    "no-sasl-there": {"client.auth": "plain", "login": "user", "password": HUSH},
+    "no-sasl-there": {
+        "client.auth": "plain",
+        "client.plain.without-tls": True,
+        "login": "user",
+        "password": HUSH,
+    },
+    "password-without-tls": {"client.auth": "plain", "login": "user", "password": HUSH},
 }
 ON_GLUE: dict[str, dict[str, Any]] = {
     "storage-unreachable": FAULTS["storage-unreachable"],

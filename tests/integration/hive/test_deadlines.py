@@ -25,7 +25,12 @@ LONG_REPLY = struct.pack(">II", 0x80010002, 1_000_000)
 TLS_RECORD = b"\x16\x03\x03\x3f\xff\x02\x00\x3f\xfb"
 """A handshake record of 16 KB, with the server's first message in it."""
 SASL_CHALLENGE = struct.pack(">BI", 2, 60_000)
-PLAIN = {"client.auth": "plain", "client.user": "ana", "client.password": "hush"}
+PLAIN = {
+    "client.auth": "plain",
+    "client.plain.without-tls": "true",
+    "client.user": "ana",
+    "client.password": "hush",
+}
 
 
 @pytest.mark.parametrize(

@@ -172,3 +172,17 @@ def table_with_a_version(folder: Path) -> str:
     location = str(folder / "t.lance")
     lance.write_dataset(pa.table({"x": [1]}), location)
     return location
+
+
+def test_a_server_that_does_not_encrypt_is_refused_unless_it_is_asked_for(
+    realm: Kdc, user: Callable[..., None], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    user(cache=realm.folder / "ana.cache")
+    folder = tmp_path_factory.mktemp("authentication")
+    with kerberos_metastore(realm, folder, protection="authentication") as unencrypted:
+        error = refusal(unencrypted)
+        assert isinstance(error, UnauthenticatedError)
+        assert "the server doesn't offer client.kerberos.protection=auth-conf" in str(error)
+        accepted = properties(unencrypted, **{"client.kerberos.protection": "auth"})
+        with Hive2Namespace(**accepted) as namespace:
+            assert "default" in namespace.list_namespaces(LISTING).namespaces

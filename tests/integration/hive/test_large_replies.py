@@ -4,10 +4,11 @@ import time
 import tracemalloc
 
 import pytest
-from lance_namespace.errors import ServiceUnavailableError
+from lance_namespace.errors import InternalError, ServiceUnavailableError
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
+from airflow_provider_lancens.namespace.hive import connection
 from tests.integration.hive.hostile import names_reply
 from tests.servers.proxy import Proxy
 
@@ -53,3 +54,14 @@ def test_a_large_reply_that_comes_slowly_ends_by_the_read_timeout(proxy: Proxy) 
         with pytest.raises(ServiceUnavailableError, match="timed out after"):
             namespace.list_tables({"id": ["default"], "limit": 10})
         assert time.monotonic() - started < 10
+
+
+def test_a_reply_beyond_the_limit_is_left_and_the_next_call_works(
+    proxied: Hive2Namespace, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxied.namespace_exists({"id": ["default"]})
+    monkeypatch.setattr(connection, "MAX_REPLY", 2**20)
+    proxy.change_reply(LIST, names_reply(NAMES))
+    with pytest.raises(InternalError, match=r"cannot read the reply of metastore .* it is longer than"):
+        proxied.list_tables({"id": ["default"], "limit": 10})
+    proxied.namespace_exists({"id": ["default"]})

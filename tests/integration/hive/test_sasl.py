@@ -31,6 +31,7 @@ def properties(uri: str, password: str = PASSWORD) -> dict[str, str]:
         "uri": uri,
         "root": "/nowhere",
         "client.auth": "plain",
+        "client.plain.without-tls": "true",
         "client.user": USER,
         "client.password": password,
         "client.connect-timeout": "60",

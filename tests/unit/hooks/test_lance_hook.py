@@ -83,7 +83,7 @@ def test_the_connection_test_reports_an_invalid_field_without_raising(connect: C
 
 
 def test_the_user_and_the_password_reach_the_namespace(connect: Connect) -> None:
-    fields = {"login": "ann", "password": "hush-hush", "extra": {"client.auth": "plain"}}
+    fields = {"login": "ann", "password": "hush-hush", "extra": {"client.auth": "plain", "client.tls": True}}
     hook = LanceHive2Hook(connect(host="metastore", **fields))
     properties = hook.namespace_properties()
     assert (properties["client.user"], properties["client.password"]) == ("ann", "hush-hush")

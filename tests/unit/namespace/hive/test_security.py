@@ -5,12 +5,14 @@ from collections.abc import Mapping
 
 import pytest
 from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
+from thrift.transport.TTransport import TBufferedTransport, TTransportBase, TTransportException
 
 from airflow_provider_lancens.namespace import Hive2Namespace
 from airflow_provider_lancens.namespace.hive.deadline import Deadline
+from airflow_provider_lancens.namespace.hive.limits import MAX_NEGOTIATION, MAX_REPLY
 from airflow_provider_lancens.namespace.hive.settings import ClientSettings, hive_properties
 
-PLAIN = {"client.auth": "plain", "client.user": "ana", "client.password": "hush"}
+PLAIN = {"client.auth": "plain", "client.tls": "true", "client.user": "ana", "client.password": "hush"}
 
 
 def settings(properties: Mapping[str, str]) -> ClientSettings:
@@ -47,6 +49,9 @@ def test_the_default_kerberos_service_is_hive(word: str) -> None:
         ({"client.user": "ana"}, "client.user"),
         ({"client.auth": "kerberos", "client.password": "hush"}, "client.password"),
         ({**PLAIN, "client.kerberos.service-name": "hive"}, "client.kerberos.service-name"),
+        ({"client.auth": "kerberos", "client.plain.without-tls": "true"}, "client.plain.without-tls"),
+        ({**PLAIN, "client.kerberos.protection": "auth"}, "client.kerberos.protection"),
+        ({"client.auth": "kerberos", "client.kerberos.protection": "privacy"}, "client.kerberos.protection"),
         ({"client.auth": "plain", "client.user": "ana"}, "client.password"),
         ({"client.auth": "plain", "client.password": "hush"}, "client.user"),
     ],
@@ -75,3 +80,52 @@ def test_a_library_that_is_not_installed_is_named_with_its_extra(
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(UnsupportedOperationError, match=rf"airflow-provider-lancens\[{extra}\]"):
         settings(properties).authentication.authenticate(None, "localhost", Deadline(5))
+
+
+def test_a_password_without_tls_needs_consent_in_words() -> None:
+    unencrypted = {**PLAIN, "client.tls": "false"}
+    with pytest.raises(
+        InvalidInputError, match=r"unencrypted; set property 'client\.tls' to true, or property"
+    ) as no:
+        settings(unencrypted)
+    assert "hush" not in str(no.value)
+    assert settings({**unencrypted, "client.plain.without-tls": "true"}).authentication.password == "hush"
+    assert settings(PLAIN).authentication.password == "hush"
+
+
+def test_kerberos_encrypts_unless_tls_does() -> None:
+    kerberos = {"client.auth": "kerberos"}
+    assert settings(kerberos).authentication.protection == "auth-conf"
+    assert settings({**kerberos, "client.tls": "true"}).authentication.protection == "auth"
+    assert settings({**kerberos, "client.kerberos.protection": "AUTH"}).authentication.protection == "auth"
+
+
+class _Server(TTransportBase):  # type: ignore[misc]
+    """The replies of a server that nobody has authenticated."""
+
+    def __init__(self, replies: bytes) -> None:
+        self._replies = replies
+
+    def isOpen(self) -> bool:  # noqa: N802 - thrift's name
+        return True
+
+    def read(self, size: int) -> bytes:
+        found, self._replies = self._replies[:size], self._replies[size:]
+        return found
+
+    def write(self, data: bytes) -> None:
+        """Take it."""
+
+    def flush(self) -> None:
+        """Do nothing."""
+
+
+@pytest.mark.parametrize(
+    ("replies", "most"),
+    [(b"\x02\x7f\xff\xff\xff", MAX_NEGOTIATION), (b"\x05\0\0\0\0\x7f\xff\xff\xff", MAX_REPLY)],
+    ids=["negotiation", "frame"],
+)
+def test_a_server_that_announces_two_gibibytes_is_left(replies: bytes, most: int) -> None:
+    server = TBufferedTransport(_Server(replies))
+    with pytest.raises((ConnectionError, TTransportException), match=rf"2147483647.*{most}"):
+        settings(PLAIN).authentication.authenticate(server, "localhost", Deadline(5)).read(1)
