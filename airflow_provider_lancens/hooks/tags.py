@@ -34,7 +34,16 @@ def tag_name(*parts: str) -> str:
     name = re.sub(r"\.+", ".", ".".join(_NOT_IN_A_TAG.sub("-", part) for part in parts)).strip(".")
     if len(name) <= _LONGEST_TAG:
         return name
-    return f"{hashlib.sha256(name.encode()).hexdigest()[:16]}-{name[-100:]}"
+    return f"{_digest(parts[0])}-{_digest(name)}-{name[-100:]}"
+
+
+def tag_starts(dag_id: str) -> tuple[str, str]:
+    """Return how the tags of a DAG begin that `tag_name` makes, short ones and long ones."""
+    return f"{tag_name(dag_id)}.", f"{_digest(dag_id)}-"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def check_tag(tag: str) -> str:

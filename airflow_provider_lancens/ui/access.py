@@ -10,7 +10,7 @@ from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.core_api.security import get_user
 from fastapi import Depends, HTTPException
 
-from airflow_provider_lancens.hooks.tags import tag_name
+from airflow_provider_lancens.hooks.tags import tag_starts
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Access:
 
         with create_session() as session:
             hidden = set(session.scalars(select(DagModel.dag_id))) - self.dag_ids
-        return tuple(start for dag_id in hidden for start in (f"{dag_id}/", f"{tag_name(dag_id)}."))
+        return tuple(start for dag_id in hidden for start in (f"{dag_id}/", *tag_starts(dag_id)))
 
     def may_see_name(self, name: str) -> bool:
         """Return whether a key or a tag doesn't begin with the id of a DAG that the user may not read."""

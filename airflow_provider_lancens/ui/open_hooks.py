@@ -5,6 +5,10 @@ from __future__ import annotations
 import threading
 import time
 
+from airflow.sdk import BaseHook
+
+from airflow_provider_lancens.hooks.airflow_errors import AirflowNotFoundException
+from airflow_provider_lancens.hooks.connection_form import connection_types
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 
 KEEP_SECONDS = 60.0
@@ -26,13 +30,15 @@ class OpenHooks:
         """Return the hook of a connection.
 
         Raises:
-            AirflowNotFoundException: there is no such connection.
-            AirflowFailException: it isn't of one of this provider's types.
+            AirflowNotFoundException: there is no such connection, or it isn't of one of this provider's
+                types: whoever may read assets needn't know which other connections there are.
         """
         with self._lock:
             self._close_old()
             if conn_id in self._opened:
                 return self._opened[conn_id][1]
+        if not _is_of_lance(conn_id):
+            raise AirflowNotFoundException(f"There is no Lance connection with the id {conn_id!r}.")
         hook = LanceHook.for_connection(conn_id)
         with self._lock:
             return self._opened.setdefault(conn_id, (time.monotonic(), hook))[1]
@@ -42,3 +48,10 @@ class OpenHooks:
         for conn_id in [conn_id for conn_id, (opened, _) in self._opened.items() if opened < limit]:
             # Who still reads through it opens another connection to the metastore.
             self._opened.pop(conn_id)[1].close()
+
+
+def _is_of_lance(conn_id: str) -> bool:
+    try:
+        return BaseHook.get_connection(conn_id).conn_type in connection_types()
+    except AirflowNotFoundException:
+        return False

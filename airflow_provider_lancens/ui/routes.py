@@ -54,22 +54,21 @@ def _add_catalog(router: APIRouter, hooks: OpenHooks, threads: ReaderThreads) ->
         token: Text = "",
         limit: Limit = ENTRIES_OF_A_PAGE,
     ) -> Answer:
-        return await _read(
-            threads, _of(hooks, conn, catalog.list_namespaces, namespace, token or None, limit)
-        )
+        read = _of(hooks, conn, catalog.list_namespaces, namespace, token or None, limit)
+        return await _read(threads, read, conn)
 
     @router.get("/tables")
     async def tables(
         access: AccessDep, conn: Text, namespace: Text, token: Text = "", limit: Limit = ENTRIES_OF_A_PAGE
     ) -> Answer:
         read = _of(hooks, conn, _list_tables, namespace, token or None, limit, access)
-        return await _read(threads, read)
+        return await _read(threads, read, conn)
 
 
 def _add_table(router: APIRouter, hooks: OpenHooks, threads: ReaderThreads) -> None:
     @router.get("/table")
     async def table(conn: Text, table: Text) -> Answer:
-        return await _read(threads, _of(hooks, conn, table_details.describe, table))
+        return await _read(threads, _of(hooks, conn, table_details.describe, table), conn, table)
 
     @router.get("/versions")
     async def versions(
@@ -79,19 +78,21 @@ def _add_table(router: APIRouter, hooks: OpenHooks, threads: ReaderThreads) -> N
         before: int | None = None,
         limit: Limit = ENTRIES_OF_A_PAGE,
     ) -> Answer:
-        return await _read(threads, _of(hooks, conn, _list_versions, table, before, limit, access))
+        return await _read(
+            threads, _of(hooks, conn, _list_versions, table, before, limit, access), conn, table
+        )
 
     @router.get("/waits")
     async def waiting(access: AccessDep, conn: Text, table: Text) -> Answer:
-        return await _read(threads, _of(hooks, conn, _list_waits, table, access))
+        return await _read(threads, _of(hooks, conn, _list_waits, table, access), conn, table)
 
     @router.get("/check")
     async def check(conn: Text, table: Text) -> Answer:
-        return await _read(threads, _of(hooks, conn, table_details.check, table))
+        return await _read(threads, _of(hooks, conn, table_details.check, table), conn, table)
 
     @router.get("/sample")
     async def sample(conn: Text, table: Text) -> Answer:
-        return await _read(threads, _of(hooks, conn, table_details.sample, table))
+        return await _read(threads, _of(hooks, conn, table_details.sample, table), conn, table)
 
 
 def _add_tasks(router: APIRouter, threads: ReaderThreads) -> None:
@@ -109,9 +110,11 @@ def _of(hooks: OpenHooks, conn: str, call: Callable[..., Answer], *arguments: An
     return lambda: call(hooks.get(conn), *arguments)
 
 
-async def _read(threads: ReaderThreads, call: Callable[[], Answer]) -> Answer:
+async def _read(
+    threads: ReaderThreads, call: Callable[[], Answer], conn: str = "", table: str = ""
+) -> Answer:
     with http_errors():
-        return await threads.run(call)
+        return await threads.run(call, conn, table)
 
 
 def _list_tables(hook: LanceHook, namespace: str, token: str | None, limit: int, access: Access) -> Answer:
