@@ -20,6 +20,8 @@ from typing import Any
 import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.spark.write.record_batches import check_text, contains_text
+from airflow_provider_lancens.spark.write.value_casts import RowError
 
 Function = Callable[..., Any]
 """``function(batch)``, or ``function(batch, made)`` with what `setup` has made in the same worker."""
@@ -66,7 +68,15 @@ class ColumnFunction:
         found = self._array(_loaded(self.pickled)(batch))
         if len(found) != batch.num_rows:
             raise InvalidResultError(f"returned {len(found)} values for a batch of {batch.num_rows} rows")
+        if contains_text(found.type):
+            self._check_text(found)
         return found if expected is None else _fitting(found, expected)
+
+    def _check_text(self, found: pa.Array) -> None:
+        try:
+            check_text(found, self.column)
+        except RowError as error:
+            raise InvalidResultError(f"returned {error.reason}") from error
 
     def _array(self, result: Any) -> pa.Array:
         if isinstance(result, pa.RecordBatch | pa.Table):

@@ -114,6 +114,7 @@ def test_the_source_says_which_rows_are_deleted(
 
     assert prices() == {2: (99, "new"), 3: (None, "c"), 4: (99, "d")}
     assert (result.rows, result.version) == (2, 2)
+    assert result.changes == {"inserted": 1, "updated": 1, "deleted": 1}
     assert "ERROR" not in capfd.readouterr().err  # PySpark logs failed queries, and one is expected to fail
 
 

@@ -79,6 +79,11 @@ def test_results_of_the_same_kind_are_converted(
             pa.int64(),
             "returned values of type list<item: int64>, but the column is int64",
         ),
+        (
+            pa.Array.from_buffers(pa.string(), 2, pa.array([b"a", b"\xff"], pa.binary()).buffers()),
+            pa.string(),
+            "returned text that isn't UTF-8",
+        ),
     ],
 )
 def test_other_results_are_invalid(found: pa.Array, expected: pa.DataType, message: str) -> None:
