@@ -208,7 +208,7 @@ class SparkLake:
         counted = None
         if not idempotency_key:
             counted = self._counted.setdefault(name, CountedWrites(name))
-            idempotency_key = counted.next_key(default_idempotency_key(self._context))
+            idempotency_key = counted.next_key(self._task_key(df))
             fingerprint = counted.fingerprint(fingerprint, self._read, replace_where, df)
         with airflow_errors(f"writing table {name!r} through connection {self._hook.lance_conn_id!r}"):
             policy = existing_key_policy(on_existing_key, self._context)
@@ -243,6 +243,18 @@ class SparkLake:
         again = written_again(self._context["task"].task_id, in_addition=mode == "upsert")
         log_result(self._hook.lance_conn_id, result, again)
         return result.as_dict()
+
+    def _task_key(self, df: Any) -> str:
+        """Return the task's part of a default key; if nobody tells its mapped item, the plan of its rows."""
+        from airflow_provider_lancens.operators._spark.mapped_item import ItemNotToldError
+        from airflow_provider_lancens.spark.write.plan_digest import plan_digest
+
+        try:
+            return default_idempotency_key(self._context)
+        except ItemNotToldError:
+            if (plan := plan_digest(df)) is None:
+                raise
+            return default_idempotency_key(self._context, item=plan[:16])
 
     def _execution_id(self, table: str, key: str) -> str:
         """Return what a write shares with the same call in other tries, and no other call of this try."""

@@ -37,16 +37,16 @@ class WriteResult:
     deleted: int | None = None
     """Of an upsert: the rows of the table that were deleted by `delete_when`. None for other writes."""
 
+    skipped: bool = False
+    """Whether nothing was written, since another execution has committed under the key."""
+    newest_version: int | None = field(default=None, compare=False)
+    """The table's version when the write was skipped; None if it wasn't, or that isn't known."""
+
     @property
     def changes(self) -> dict[str, int]:
         """The rows that an upsert inserted, updated and deleted; empty for other writes."""
         counts = {"inserted": self.inserted, "updated": self.updated, "deleted": self.deleted}
         return {name: count for name, count in counts.items() if count is not None}
-
-    skipped: bool = False
-    """Whether nothing was written, since another execution has committed under the key."""
-    newest_version: int | None = field(default=None, compare=False)
-    """The table's version when the write was skipped; None if it wasn't, or that isn't known."""
 
     @property
     def is_outdated(self) -> bool:

@@ -45,6 +45,7 @@ def mapped_item(context: Context) -> str | None:
 
     Raises:
         AirflowFailException: the item has a value that isn't the same text in every process.
+        ItemNotToldError: the context doesn't have what the task is mapped over.
     """
     instance = context["ti"]
     index = instance.map_index
@@ -59,12 +60,16 @@ def mapped_item(context: Context) -> str | None:
     return own if number == 1 else f"{own}#{number}"
 
 
+class ItemNotToldError(AirflowFailException):
+    """The context of a mapped task doesn't have what the task is mapped over."""
+
+
 class _UnknownItemError(Exception):
     """The item has no text that identifies it; the message says why."""
 
 
-def _refusal(reason: str) -> AirflowFailException:
-    return AirflowFailException(
+def _refusal(reason: str, kind: type[AirflowFailException] = AirflowFailException) -> AirflowFailException:
+    return kind(
         f"idempotency_key: a mapped task has no default key if {reason}; set idempotency_key, such as "
         "'{{ task.op_kwargs.path }}' or another template that identifies the item"
     )
@@ -83,7 +88,7 @@ def _items(context: Context, index: int) -> list[str]:
     else:
         found = []
     if len(found) != index + 1:
-        raise _UnknownItemError("Airflow doesn't tell what it was given")
+        raise _refusal("Airflow doesn't tell what it was given", ItemNotToldError)
     return [json.dumps(_plain(one), sort_keys=True) for one in found]
 
 

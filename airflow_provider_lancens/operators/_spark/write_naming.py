@@ -27,12 +27,12 @@ def idempotency_key(given: Any, context: Context) -> str:
     return parse_text(given) or default_idempotency_key(context)
 
 
-def default_idempotency_key(context: Context, task_id: str | None = None) -> str:
+def default_idempotency_key(context: Context, item: str | None = None) -> str:
     """Return the default key of a task instance: the same for all its tries, clears and reruns.
 
     Args:
         context: the task's context.
-        task_id: the id under which the task was known before; by default its own.
+        item: what identifies the item of a mapped task; by default a digest of what it was given.
 
     Raises:
         AirflowFailException: the task is mapped over something that doesn't identify its item.
@@ -40,8 +40,8 @@ def default_idempotency_key(context: Context, task_id: str | None = None) -> str
     from airflow_provider_lancens.operators._spark.mapped_item import mapped_item
 
     instance = context["ti"]
-    parts = [instance.dag_id, task_id or instance.task_id]
-    if (item := mapped_item(context)) is not None:
+    parts = [instance.dag_id, instance.task_id]
+    if (item := item or mapped_item(context)) is not None:
         parts.append(f"[{item}]")
     start, end = context.get("data_interval_start"), context.get("data_interval_end")
     if start is None or end is None:
@@ -71,9 +71,9 @@ def key_of_moved_task(key: str, context: Context, target: ResolvedTable) -> str:
     former = former_task_ids(context)
     if not former or is_used(target, key):
         return key
-    own = default_idempotency_key(context)
+    dag_id, own = context["ti"].dag_id, context["ti"].task_id
     for task_id in former:
-        before = default_idempotency_key(context, task_id) + key.removeprefix(own)
+        before = f"{dag_id}/{task_id}" + key.removeprefix(f"{dag_id}/{own}")
         if is_used(target, before):
             _log.info("Found key %r of this task before it was moved into a task group", before)
             return before

@@ -1,0 +1,53 @@
+"""The examples of `docs/reruns.md`, tested twice for one day: what is reloaded, and what is skipped."""
+
+import json
+import os
+from contextlib import closing
+from pathlib import Path
+
+import lance
+import pytest
+from lance_namespace.errors import LanceNamespaceError
+
+from airflow_provider_lancens.embedded import MetastoreServer
+from airflow_provider_lancens.namespace import Hive2Namespace
+from tests.e2e.dag_run import TREE, DagRun, start_process
+from tests.e2e.outcomes import outcomes_in, xcom
+
+EXAMPLES = TREE / "example_dags"
+DAY = json.dumps({"logical_date": "2026-11-01T00:00:00+00:00"})
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+def rows(namespace: Hive2Namespace, table: str, where: str | None = None) -> int:
+    try:
+        dataset = lance.dataset(namespace_client=namespace, table_id=["default", table])
+    except (LanceNamespaceError, ValueError, OSError):
+        return 0  # no other test has run the example before
+    return dataset.count_rows(where)
+
+
+@pytest.mark.usefixtures("lake")
+def test_a_day_is_reloaded_and_mapped_items_are_skipped(
+    airflow_home: dict[str, str], metastore: MetastoreServer, tmp_path: Path
+) -> None:
+    names = ["reload_a_day", "mapped_regions"] * 2
+    runs = [argument for name in names for argument in (str(EXAMPLES / f"{name}.py"), DAY)]
+    settings = {"AIRFLOW__CORE__DAGS_FOLDER": str(EXAMPLES), "PYTHONPATH": f"{EXAMPLES}{os.pathsep}{TREE}"}
+    with closing(Hive2Namespace(uri=metastore.uri, root=str(tmp_path))) as namespace:
+        before = rows(namespace, "sales_by_region")
+        with start_process(runs, {**os.environ, **airflow_home, **settings}) as process:
+            run = DagRun(process)
+            try:
+                run.result()
+            finally:
+                process.kill()
+        regions = rows(namespace, "sales_by_region") - before
+        days = rows(namespace, "sales_by_day", "day = date '2026-11-01'")
+
+    loaded, mapped, reloaded, mapped_again = outcomes_in(run.log)
+    assert xcom(reloaded, "load")["version"] == xcom(loaded, "load")["version"] + 1
+    assert [xcom(one, "load")["skipped"] for one in (mapped, mapped_again)] == [False, True]
+    assert {task["state"] for task in mapped_again.values()} == {"success"}
+    assert (days, regions) == (24, 40)
