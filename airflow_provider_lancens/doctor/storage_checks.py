@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from airflow_provider_lancens.doctor.findings import Finding, run
-from airflow_provider_lancens.namespace.locations import is_local, normalize
+from airflow_provider_lancens.namespace.locations import Location, is_local
 from airflow_provider_lancens.namespace.storage.conditional_writes import has_conditional_writes
 from airflow_provider_lancens.namespace.storage.object_store import is_directory_bucket
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
@@ -30,8 +30,9 @@ def check_storage(location: str, storage_options: Mapping[str, str]) -> Iterator
         location: a table's root, which is left as it was.
         storage_options: Lance's storage options for it.
     """
+    location = Location.of(location)
     if is_local(location):
-        Path(normalize(location)).mkdir(parents=True, exist_ok=True)
+        Path(location).mkdir(parents=True, exist_ok=True)
     trial = _Trial(TableFiles(location, storage_options))
     yield from trial.findings()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.namespace.locations import location_fault, normalize
+from airflow_provider_lancens.namespace.locations import Location, location_fault
 from airflow_provider_lancens.namespace.metastore_protocol import Table
 
 TABLE_TYPE = "table_type"
@@ -105,12 +105,12 @@ def managed_version(table: Table) -> int:
     return int(table.parameters[VERSION])
 
 
-def location_of(catalog_table: Table) -> str:
+def location_of(catalog_table: Table) -> Location:
     """Return a catalog table's location as Lance expects it.
 
     Raises:
-        InvalidInputError: (13) the catalog table, which any client may have written, has no location, a
-            relative one, or one that contains credentials.
+        InvalidInputError: (13) the catalog table, which any client may have written, has no location, or one
+            that is invalid: see `location_fault`.
     """
     if not catalog_table.location:
         raise spec_errors.InvalidInputError(
@@ -121,7 +121,7 @@ def location_of(catalog_table: Table) -> str:
             f"table {catalog_table.id}: the location in its catalog table is invalid: {fault}; deregister "
             "the table, and register it with a valid location"
         )
-    return normalize(catalog_table.location)
+    return Location.of(catalog_table.location)
 
 
 def new_table_parameters(properties: Mapping[str, str], managed_by: str = BY_STORAGE) -> dict[str, str]:

@@ -8,6 +8,7 @@ Lance's clean-up nor a direct writer touches it, then committed, then given its 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
@@ -28,6 +29,9 @@ from airflow_provider_lancens.namespace.storage.object_store import (
 V1_SCHEME, V2_SCHEME = "V1", "V2"
 _LONGEST_RECORD = 400
 """In characters; a valid record has about 140."""
+_STAGED_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*")
+"""Names of staged manifests: Lance's, such as ``2.manifest-<uuid>``, and nothing that a path could mean."""
+_LONGEST_NAME = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +49,14 @@ class CommitRecord:
             raise spec_errors.InvalidInputError(
                 f"naming_scheme: expected {V1_SCHEME!r} or {V2_SCHEME!r}, got {self.scheme!r}"
             )
-        if not self.staged or "/" in self.staged or version_of(self.staged) is not None:
+        if type(self.version) is not int or not 0 < self.version < 2**63:
+            raise spec_errors.InvalidInputError(
+                f"version: expected a whole number of at least 1, got {self.version!r}"
+            )
+        if not _is_staged_name(self.staged):
             raise spec_errors.InvalidInputError(
                 f"manifest_path: expected a staged manifest in {VERSIONS!r} whose name is not that "
-                f"of a version, got {self.staged!r}"
+                f"of a version, and has letters, digits, '.', '-' and '_' only, got {self.staged!r}"
             )
 
     @classmethod
@@ -201,3 +209,12 @@ def create_version(
             f"{manifests.location}: version {commit.version} already exists"
         )
     return manifests.at(commit.final_path, commit.version, len(content))
+
+
+def _is_staged_name(name: object) -> bool:
+    return (
+        isinstance(name, str)
+        and len(name) <= _LONGEST_NAME
+        and _STAGED_NAME.fullmatch(name) is not None
+        and version_of(name) is None
+    )

@@ -11,11 +11,12 @@ from airflow_provider_lancens.identifiers import NamespaceId, TableId
 from airflow_provider_lancens.namespace import default_layout, table_properties
 from airflow_provider_lancens.namespace.config import StorageConfig
 from airflow_provider_lancens.namespace.locations import (
+    Location,
     as_uri,
     check_location,
     location_fault,
-    normalize,
     required_root,
+    shown_location,
 )
 from airflow_provider_lancens.namespace.managed.managed_versions import ManagedVersions
 from airflow_provider_lancens.namespace.metastore_protocol import Metastore, Table
@@ -214,7 +215,7 @@ class TableOperations:
                 "Table %s: its location %s is inside %s, which is deleted as a whole if any client "
                 "drops %s or its catalog with its data (DROP DATABASE ... CASCADE); store the "
                 "table elsewhere: %s",
-                *(table, chosen, redact(around), database),
+                *(table, chosen, shown_location(redact(around)), database),
                 "omit the location, or choose another" if given else "choose a location in another bucket",
             )
         return chosen
@@ -242,10 +243,10 @@ class TableOperations:
         mine = ResolvedLocation(table_properties.location_of(catalog_table))
         for other in self.metastore.table_locations():
             if other.table != str(catalog_table.id) and ResolvedLocation(other.location).overlaps(mine):
+                its = shown_location(redact(other.location))
                 raise spec_errors.InvalidInputError(
-                    f"table {catalog_table.id}: table {other.table} points to the same data: "
-                    f"{redact(other.location)}, and this one to {catalog_table.location}; deregister one of "
-                    "them instead"
+                    f"table {catalog_table.id}: table {other.table} points to the same data: {its}, and this "
+                    f"one to {catalog_table.location}; deregister one of them instead"
                 )
 
     def _drop_catalog_table(self, catalog_table: Table) -> None:
@@ -273,7 +274,7 @@ class TableOperations:
         if catalog_table.parameters.get(table_properties.TABLE_TYPE) or not catalog_table.location:
             return False
         stored_at = table_properties.location_of(catalog_table)
-        if stored_at != normalize(check_location(location)):
+        if stored_at != Location.of(location):
             return False
         return object_store.latest_version(stored_at, self.config.storage_options) is not None
 

@@ -14,6 +14,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
+from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.storage.file_paths import FilePath
+
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
@@ -81,7 +84,7 @@ def remove_below(root: int, folder: str, is_own: Callable[[str], bool]) -> int:
     return removed
 
 
-def remove_file(root: Path, path: str) -> None:
+def remove_file(root: Path, path: FilePath) -> None:
     """Remove a file below a folder, and the folders in between that are empty then.
 
     A link, or a file behind one, is kept; a missing file isn't an error.
@@ -99,6 +102,21 @@ def remove_file(root: Path, path: str) -> None:
                 break
         for folder, parent in zip(reversed(folders), reversed(parents[:-1]), strict=True):
             remove_if_empty(folder, parent)
+
+
+def check_unlinked(root: Path, path: FilePath) -> None:
+    """Check that no folder between an open folder and a file that is to be created is a symbolic link.
+
+    Raises:
+        InvalidInputError: (13) one is, so that the file would be created elsewhere.
+    """
+    between = [root.joinpath(*path.split("/")[: depth + 1]) for depth in range(path.count("/"))]
+    for folder in between:
+        if folder.is_symlink():
+            raise spec_errors.InvalidInputError(
+                f"{folder} is a symbolic link below a table's location, through which nothing is written: "
+                "move the files into the table's folder, and remove the link"
+            )
 
 
 def links_in(folder: Path, root: Path) -> frozenset[str] | None:

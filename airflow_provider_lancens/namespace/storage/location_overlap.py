@@ -33,7 +33,7 @@ class ResolvedLocation:
         spellings = {text for text in (path, unquote(path)) if text.startswith("/")}
         readings = {posixpath.normpath("/" + text.lstrip("/")) for text in spellings}
         if self._store == _FILE:
-            readings |= {str(Path("/" + text.lstrip("/")).resolve()) for text in spellings}
+            readings |= {_without_links("/" + text.lstrip("/")) for text in spellings}
         self._paths = [tuple(part for part in reading.split("/") if part) for reading in readings]
         chains = [_chain(reading) for reading in readings] if self._store == _FILE else []
         self._own = {chain[0] for chain in chains} - {None}
@@ -45,6 +45,14 @@ class ResolvedLocation:
             return False
         by_name = any(mine[: len(its)] == its for mine in self._paths for its in other._paths)
         return by_name or not other._own.isdisjoint(self._chain)
+
+    def lies_only_in(self, other: ResolvedLocation) -> bool:
+        """Whether this is the other place or below it, in each interpretation of this one."""
+        return (
+            self._store == other._store
+            and bool(self._paths)
+            and all(any(mine[: len(its)] == its for its in other._paths) for mine in self._paths)
+        )
 
     def overlaps(self, other: ResolvedLocation) -> bool:
         """Whether the two are equal, or one contains the other."""
@@ -65,6 +73,13 @@ def _split_location(location: str) -> tuple[str, str]:
     return f"{scheme}://{host.lower().removesuffix(_HDFS_PORT)}", f"/{path}"
 
 
+def _without_links(path: str) -> str:
+    try:
+        return str(Path(path).resolve())
+    except (OSError, ValueError, RuntimeError):  # another client's: too long, with NUL, or a circle of links
+        return path
+
+
 def _chain(path: str) -> list[_Identity | None]:
     """Return the identities of the folders from a path upwards; None for one that doesn't exist."""
     return [_identity(folder) for folder in (Path(path), *Path(path).parents)]
@@ -73,6 +88,6 @@ def _chain(path: str) -> list[_Identity | None]:
 def _identity(path: Path) -> _Identity | None:
     try:
         found = path.stat()
-    except OSError:
+    except (OSError, ValueError):
         return None
     return found.st_dev, found.st_ino

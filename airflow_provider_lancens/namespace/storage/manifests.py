@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from airflow_provider_lancens.namespace.locations import is_local, normalize
+from airflow_provider_lancens.namespace.locations import is_local
 from airflow_provider_lancens.namespace.storage import object_store
 from airflow_provider_lancens.namespace.storage.object_store import VERSIONS, manifest_names, version_of
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
@@ -72,7 +72,7 @@ class Manifests(TableFiles):
         return Manifest(version, self._lance_path(file.path), file.size, file.e_tag, modified)
 
     def _lance_path(self, path: str) -> str:
-        root = normalize(self.location) if is_local(self.location) else urlsplit(self.location).path
+        root = self.location if is_local(self.location) else urlsplit(self.location).path
         return "/".join(part for part in f"{root}/{path}".split("/") if part)  # as Lance does, no empty ones
 
 

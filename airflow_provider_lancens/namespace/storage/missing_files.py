@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.locations import Location
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
@@ -38,7 +39,7 @@ class StoredVersions:
 
         options = snapshot(self.storage_options)
         try:
-            dataset = lance.dataset(self.location, version=version, storage_options=options)
+            dataset = lance.dataset(Location.of(self.location), version=version, storage_options=options)
         except ValueError as error:
             if self._manifests.find(version) is not None:
                 raise

@@ -20,7 +20,7 @@ import obstore
 from obstore import exceptions
 from obstore.store import LocalStore, ObjectStore, from_url
 
-from airflow_provider_lancens.namespace.locations import is_local, normalize
+from airflow_provider_lancens.namespace.locations import Location, is_local, normalize
 from airflow_provider_lancens.namespace.storage import local_folder
 from airflow_provider_lancens.namespace.storage.aws_credentials import credential_provider
 from airflow_provider_lancens.namespace.storage.storage_errors import (
@@ -116,7 +116,7 @@ def newest_manifest(location: str, storage_options: Mapping[str, str]) -> str | 
         return None
     with storage_errors(location, storage_options):
         if isinstance(store, LocalStore):
-            return _newest_of(local_folder.names_in(Path(normalize(location), VERSIONS)))
+            return _newest_of(local_folder.names_in(Path(Location.of(location), VERSIONS)))
         return _newest_listed(store, lists_by_name=not is_directory_bucket(location))
 
 
@@ -189,10 +189,11 @@ def open_store(location: str, storage_options: Mapping[str, str]) -> ObjectStore
         InvalidInputError: (13) the location, a storage option or the selected AWS profile is invalid.
         UnauthenticatedError: (16) the selected AWS profile has no credentials.
     """
+    location = Location.of(location)
     if is_local(location):
-        path = Path(normalize(location))
+        path = Path(location)
         return LocalStore(path, automatic_cleanup=True) if path.is_dir() else None
-    url, storage_options = normalize(location), snapshot(storage_options)
+    url, storage_options = str(location), snapshot(storage_options)
     client, config = _split_options(url.partition("://")[0], storage_options)
     provider = None
     if is_s3(location):

@@ -17,7 +17,7 @@ from typing import Any
 import obstore
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.namespace.locations import is_local, normalize
+from airflow_provider_lancens.namespace.locations import Location, is_local
 from airflow_provider_lancens.namespace.storage import local_folder, object_store
 from airflow_provider_lancens.namespace.storage.object_store import BRANCHES, RECORDED, VERSIONS, version_of
 
@@ -59,13 +59,14 @@ def remove(location: str, storage_options: Mapping[str, str]) -> int:
         The number of removed files; 0 if no ``_versions`` marks the location as Lance's.
 
     Raises:
-        InvalidInputError: (13) the location or its ``_versions`` is a symbolic link.
+        InvalidInputError: (13) the location is invalid, or it or its ``_versions`` is a symbolic link.
         PermissionDeniedError: (15) access is denied; rerun it once granted.
         ServiceUnavailableError: (17) the storage failed; rerun it.
     """
+    location = Location.of(location)
     with object_store.storage_errors(location, storage_options):
         if is_local(location):
-            return _remove_local(Path(normalize(location)))
+            return _remove_local(Path(location))
         return _remove_remote(location, storage_options)
 
 
@@ -75,10 +76,11 @@ def first_foreign_path(location: str) -> str | None:
     Args:
         location: the table's root; only a local one is searched.
     """
+    location = Location.of(location)
     if not is_local(location):
         return None
     for folder in LANCE_ENTRIES:
-        path = Path(normalize(location), folder)
+        path = Path(location, folder)
         if path.is_symlink():
             return str(path)
         for entry in local_folder.walk_entries(path):

@@ -1,7 +1,8 @@
 """Files at a table's location, whichever client wrote them, with the storage's timestamps.
 
-Paths are relative to that location. Errors are PermissionDeniedError (15), UnauthenticatedError (16) and
-ServiceUnavailableError (17) of the storage.
+Paths are relative to that location. Each passes through `FilePath` before anything is read, written or
+removed, and listings leave out other names. Errors are PermissionDeniedError (15), UnauthenticatedError (16)
+and ServiceUnavailableError (17) of the storage, and InvalidTableStateError (19) for such a name.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ import obstore
 from obstore import exceptions
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.namespace.locations import is_local, normalize
+from airflow_provider_lancens.namespace.locations import Location, is_local
 from airflow_provider_lancens.namespace.storage import local_folder, object_store
+from airflow_provider_lancens.namespace.storage.file_paths import FilePath, is_file_path
 from airflow_provider_lancens.redaction import redact
 
 if TYPE_CHECKING:
@@ -56,13 +58,16 @@ class TableFiles:
     """List, read, write and remove files at a location, which need not exist yet. Picklable."""
 
     def __init__(self, location: str, storage_options: Mapping[str, str]) -> None:
-        """Take the location; nothing is open_folder.
+        """Take the location; nothing is opened.
 
         Args:
-            location: the table's root, as Lance expects it.
+            location: the table's root.
             storage_options: Lance's storage options for it.
+
+        Raises:
+            InvalidInputError: (13) the location is invalid.
         """
-        self.location = location
+        self.location = Location.of(location)
         self._storage_options = storage_options
 
     @property
@@ -81,10 +86,10 @@ class TableFiles:
 
     def below(self, folder: str) -> list[StoredFile]:
         """List the files directly in a folder, by one request."""
-        files = [_stored(file) for file in self._listing(folder)["objects"]]
+        files = _stored_files(self._listing(folder)["objects"])
         if not files or not is_local(self.location):
             return files
-        root = Path(normalize(self.location))
+        root = Path(self.location)
         links = local_folder.links_in(root / folder, root)
         return [
             replace(file, linked=links is None or file.path.rpartition("/")[2] in links) for file in files
@@ -92,20 +97,21 @@ class TableFiles:
 
     def all_below(self, folder: str) -> Iterator[list[StoredFile]]:
         """List the files at any depth of a folder, a page of at most a thousand at a time."""
-        store = self._store()
+        prefix, store = self._path(folder), self._store()
         if store is None:
             return
         with self._ignoring_missing():
-            for page in obstore.list(store, prefix=folder, chunk_size=_PAGE):
-                yield [_stored(file) for file in page]
+            for page in obstore.list(store, prefix=prefix, chunk_size=_PAGE):
+                yield _stored_files(page)
 
     def folders(self, folder: str) -> list[str]:
         """List the folders directly in a folder."""
-        return list(self._listing(folder)["common_prefixes"])
+        return [path for path in self._listing(folder)["common_prefixes"] if is_file_path(path)]
 
     def stat(self, path: str) -> StoredFile | None:
         """Return a file's attributes; None if it doesn't exist."""
-        return self._found(lambda store: _stored(obstore.head(store, path)))
+        checked = self._path(path)
+        return self._found(lambda store: _stored(obstore.head(store, checked)))
 
     def stats(self, paths: Collection[str]) -> dict[str, StoredFile | None]:
         """Return the attributes of files by path, None for one that doesn't exist; by one request each."""
@@ -120,7 +126,8 @@ class TableFiles:
 
     def read(self, path: str) -> bytes | None:
         """Return the content of a file; None if it doesn't exist."""
-        return self._found(lambda store: bytes(obstore.get(store, path).bytes()))
+        checked = self._path(path)
+        return self._found(lambda store: bytes(obstore.get(store, checked).bytes()))
 
     def read_range(self, path: str, start: int, end: int) -> bytes:
         """Return the bytes of a file from one position up to another, which exist."""
@@ -154,31 +161,32 @@ class TableFiles:
 
     def create_once(self, path: str, content: bytes) -> bool:
         """Create a file by one request; return false if the storage refused it, as one that exists."""
-        store = self._store()
+        checked, store = self._created(path), self._store()
         try:
             with object_store.storage_errors(
                 self.location, self._storage_options, passing=(exceptions.AlreadyExistsError,)
             ):
                 # One request, which the store refuses if the name is taken: only one writer can succeed.
-                obstore.put(store, path, content, mode="create", use_multipart=False)  # type: ignore[arg-type]
+                obstore.put(store, checked, content, mode="create", use_multipart=False)  # type: ignore[arg-type]
         except exceptions.AlreadyExistsError:
             return False
         return True
 
     def put(self, path: str, content: bytes) -> None:
         """Write a small file, overwriting an existing one."""
-        store = self._store()
+        checked, store = self._created(path), self._store()
         with object_store.storage_errors(self.location, self._storage_options):
-            obstore.put(store, path, content, use_multipart=False)  # type: ignore[arg-type]
+            obstore.put(store, checked, content, use_multipart=False)  # type: ignore[arg-type]
 
     def remove(self, *paths: str) -> None:
         """Remove files, on S3 by one request; missing files are no error, and links are kept."""
+        checked = [self._path(path) for path in paths]
         if is_local(self.location):
             with object_store.storage_errors(self.location):
-                for path in paths:
-                    local_folder.remove_file(Path(normalize(self.location)), path)
+                for path in checked:
+                    local_folder.remove_file(Path(self.location), path)
             return
-        object_store.delete_objects(self.location, self._storage_options, paths)
+        object_store.delete_objects(self.location, self._storage_options, checked)
 
     def remove_outdated(self, *paths: str) -> None:
         """Remove files that nothing needs any more; if that fails, they are left, with a warning.
@@ -209,14 +217,28 @@ class TableFiles:
             yield
 
     def _listing(self, folder: str) -> ListResult[Sequence[ObjectMeta]]:
-        store = self._store()
+        prefix, store = self._path(folder), self._store()
         if store is None:
             return {"common_prefixes": [], "objects": []}
         with object_store.storage_errors(self.location, self._storage_options):
-            return obstore.list_with_delimiter(store, prefix=folder)
+            return obstore.list_with_delimiter(store, prefix=prefix)
+
+    def _path(self, path: str) -> FilePath:
+        return FilePath.of(path, self.location)
+
+    def _created(self, path: str) -> FilePath:
+        checked = self._path(path)
+        if is_local(self.location):
+            local_folder.check_unlinked(Path(self.location), checked)
+        return checked
 
     def _store(self) -> ObjectStore | None:
         return object_store.open_store(self.location, self._storage_options)
+
+
+def _stored_files(files: Sequence[ObjectMeta]) -> list[StoredFile]:
+    """Return the listed files, without names that no writer of a table gives."""
+    return [_stored(file) for file in files if is_file_path(file["path"])]
 
 
 def _stored(file: ObjectMeta) -> StoredFile:

@@ -112,7 +112,7 @@ def as_blob_uri(value: str, name: str) -> str:
     Raises:
         ValueError: it is empty or relative, or contains credentials; the message names the column.
     """
-    if (fault := location_fault(value)) is not None:
+    if (fault := location_fault(value, of_table=False)) is not None:
         raise ValueError(f"column {name}: expected the URI of a file, or null, but {fault}")
     if is_local(value) and not value.startswith("file:"):
         return f"file://{quote(value)}"

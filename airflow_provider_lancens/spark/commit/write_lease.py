@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Self
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.namespace.locations import is_local, normalize
+from airflow_provider_lancens.namespace.locations import Location, is_local
 from airflow_provider_lancens.namespace.storage.object_store import RECORDED, storage_errors
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
@@ -143,7 +143,7 @@ def acquire_lease(dataset: DatasetRef) -> WriteLease:
     """
     if is_local(dataset.location):
         with storage_errors(dataset.location):
-            Path(normalize(dataset.location)).mkdir(parents=True, exist_ok=True)
+            Path(Location.of(dataset.location)).mkdir(parents=True, exist_ok=True)
     files = dataset.manifests
     lease = WriteLease(files, f"{LEASES}/{uuid.uuid4()}")
     files.put(lease.path, b"")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.locations import shown_location
 from airflow_provider_lancens.namespace.storage.missing_files import example_of
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
@@ -111,6 +112,11 @@ def discard_version(namespace: NamespaceSpec | LanceNamespace, table: TableId | 
             _log.info("table %s: other writes are running; removing orphans deletes the files", target.id)
         elif not _may_be_published(target.open_latest(), staged):
             files.remove(*staged.files)
+            if foreign := staged.foreign_paths:
+                _log.warning(
+                    "table %s: staged version %d named files outside of the table, which are kept: %s",
+                    *(target.id, version, shown_location(example_of(foreign))),
+                )
     _log.info("table %s: discarded staged version %d", target.id, version)
     return True
 
@@ -211,6 +217,11 @@ class StagedChange(TableChange):
 
 
 def _check_complete(target: ResolvedTable, staged: StagedVersion) -> None:
+    if foreign := staged.foreign_paths:
+        raise spec_errors.InvalidTableStateError(
+            f"table {target.id}: staged version {staged.version} names files outside of the table, such as "
+            f"{shown_location(example_of(foreign))}: another client made it; discard it"
+        )
     files = target.dataset.manifests.stats(staged.files)
     # A clean-up goes by the age of each file, and a long write made the first ones long before it was staged.
     oldest = min([staged.created, *(file.modified for file in files.values() if file is not None)])

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.storage.file_paths import is_file_path
 from airflow_provider_lancens.namespace.storage.object_store import (
     VERSIONS,
     detached_name,
@@ -73,9 +74,13 @@ class ChangeSpec:
         return self.mode not in ("append", "upsert") and self.condition is None
 
     @classmethod
-    def parse(cls, text: str) -> Self:
-        """Parse the property."""
-        return cls(**json.loads(text))
+    def parse(cls, text: str) -> Self | None:
+        """Parse the property; None if another client wrote something else."""
+        try:
+            spec = cls(**json.loads(text))
+        except (TypeError, ValueError, RecursionError):
+            return None
+        return spec if isinstance(spec.mode, str) and type(spec.base) is int else None
 
     def as_properties(self) -> dict[str, str]:
         """Return it as a property of a transaction."""
@@ -144,7 +149,19 @@ class StagedVersion:
 
     @property
     def files(self) -> list[str]:
-        """The data files that were written for it, relative to the table's location."""
+        """The data files that were written for it, relative to the table's location.
+
+        A crafted version may name other files: see `foreign_paths`.
+        """
+        return [path for path in self._paths if is_file_path(path)]
+
+    @property
+    def foreign_paths(self) -> list[str]:
+        """What it names as its data files although it can't be below the table's location."""
+        return [path for path in self._paths if not is_file_path(path)]
+
+    @property
+    def _paths(self) -> list[str]:
         return [f"data/{file.path}" for fragment in self.fragments for file in fragment.files]
 
     @property
@@ -192,7 +209,15 @@ def _staged(target: ResolvedTable, file: StoredFile) -> StagedVersion | None:
         return None
     transaction = dataset.read_transaction(version)
     spec = None if transaction is None else (transaction.transaction_properties or {}).get(_STAGED)
-    if transaction is None or spec is None:
+    parsed = None if spec is None else ChangeSpec.parse(spec)
+    if transaction is None or parsed is None or not _is_ours(transaction):
         return None
-    parsed = ChangeSpec.parse(spec)
     return StagedVersion(version, file.path, file.modified, parsed, dataset.schema, transaction)
+
+
+def _is_ours(transaction: Transaction) -> bool:
+    """Return whether it has what this package writes: a key and fragments; another client's may not."""
+    operation: Any = transaction.operation
+    return IDEMPOTENCY_KEY in (transaction.transaction_properties or {}) and any(
+        hasattr(operation, name) for name in ("new_fragments", "fragments")
+    )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_lancens.namespace.locations import Location
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.namespace.storage.vended_options import VendedOptions, snapshot
@@ -35,6 +36,14 @@ class DatasetRef:
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     decider: VersionAuthority | None = field(default=None, repr=False)
     """The version authority of a managed table: a manifest in its folder need not be committed."""
+
+    def __post_init__(self) -> None:
+        """Check the location, which may be another client's.
+
+        Raises:
+            InvalidInputError: (13) it is invalid.
+        """
+        object.__setattr__(self, "location", Location.of(self.location))
 
     @property
     def manifests(self) -> Manifests:

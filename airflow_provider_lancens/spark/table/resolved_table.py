@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
 from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
-from airflow_provider_lancens.namespace.locations import normalize
 from airflow_provider_lancens.namespace.managed.managed_versions import unknown_versions_error
 from airflow_provider_lancens.namespace.storage.object_store import VERSIONS, detached_name, is_detached
 from airflow_provider_lancens.namespace.storage.vended_options import EXPIRES_AT, VendedOptions
@@ -160,7 +159,7 @@ def resolved_table(
         table: the table's identifier, such as ``db$table``.
 
     Raises:
-        InvalidInputError: (13) `table` isn't a valid identifier.
+        InvalidInputError: (13) `table` isn't a valid identifier, or its location is invalid.
         TableNotFoundError: (4) it isn't declared.
         LanceNamespaceError: an error of the block, converted by `storage_failures`.
     """
@@ -190,7 +189,7 @@ def resolved_table(
         if not answer.location:
             raise spec_errors.InvalidTableStateError(f"table {table}: its namespace returned no location")
         options = _options(connect, identifier, own_options, answer.storage_options or {})
-        dataset = DatasetRef(normalize(answer.location), options)
+        dataset = DatasetRef(answer.location, options)
         versions: LanceNamespace = StorageVersions(dataset)
         if answer.managed_versioning is True:
             dataset = replace(dataset, decider=VersionAuthority(namespace, identifier.parts))

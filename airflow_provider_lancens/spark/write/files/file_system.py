@@ -50,7 +50,7 @@ def find_files(paths: Sequence[str], options: Mapping[str, str]) -> list[SourceF
     """
     found: dict[str, SourceFile] = {}
     for number, path in enumerate(paths):
-        location = normalize(check_location(path, f"paths[{number}]"))
+        location = normalize(check_location(path, f"paths[{number}]", of_table=False))
         files = list(_matching(location, options) if _WILD.search(location) else _at(location, options))
         if not files:
             raise spec_errors.InvalidInputError(f"paths[{number}]: no file found at {path}")

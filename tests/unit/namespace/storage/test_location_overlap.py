@@ -68,3 +68,30 @@ def test_a_parent_folder_contains_its_children(tmp_path: Path) -> None:
     assert inner.lies_in(outer)
     assert inner.lies_in(inner)
     assert not outer.lies_in(inner)
+
+
+@pytest.mark.parametrize(
+    "other", ["file:///a%00b", "/a\x00b", "/" + "x/" * 5000, "/" + "x" * 5000, "\ud893", ""]
+)
+def test_any_location_of_another_table_can_be_compared(other: str, tmp_path: Path) -> None:
+    mine = ResolvedLocation(str(tmp_path))
+    assert not ResolvedLocation(other).overlaps(mine)
+    assert not ResolvedLocation(other).lies_only_in(mine)
+
+
+def test_a_circle_of_links_can_be_compared(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    assert not ResolvedLocation(str(tmp_path / "a")).overlaps(ResolvedLocation("/elsewhere"))
+
+
+def test_a_location_lies_only_in_a_folder_if_no_reading_leaves_it(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    (inside / "link").symlink_to(outside)
+    folder = ResolvedLocation(str(inside))
+    assert ResolvedLocation(f"file://{inside}/t.lance").lies_only_in(folder)
+    assert not ResolvedLocation(f"{inside}/link/t.lance").lies_only_in(folder)
+    assert not ResolvedLocation(f"{inside}/%2e%2e/outside").lies_only_in(folder)
+    assert not ResolvedLocation(f"{inside}2/t.lance").lies_only_in(folder)

@@ -79,7 +79,7 @@ def test_an_invalid_option_is_named_and_its_value_not_shown(options: dict[str, s
     "location", [f"hdfs://u:{HUSH}@nn/t", f"s3://u:{HUSH}@:x/t", "oss://bucket/t", "s3://"]
 )
 def test_a_location_of_an_unknown_store_is_refused(location: str) -> None:
-    with refused_with(ErrorCode.INVALID_INPUT, "check the location's scheme and host"), not_shown():
+    with refused_with(ErrorCode.INVALID_INPUT, "location: expected an absolute path or URL"), not_shown():
         opened({}, location)
 
 
