@@ -24,6 +24,12 @@ _LAYOUT_FIELDS = {
         "location are created. Relative paths are not allowed.",
         "schema": _TEXT,
     },
+    "allowed_locations": {
+        "label": "Allowed locations",
+        "description": "Absolute paths or URIs, separated by commas, below which tables may be, besides the "
+        "root. No others are read or changed. Default: anywhere.",
+        "schema": _TEXT,
+    },
     "managed_by": {
         "label": "Version authority",
         "description": "Authority for versions of new tables: storage, or impl for the metastore, which must "

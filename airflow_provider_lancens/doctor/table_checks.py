@@ -39,7 +39,7 @@ def check_table(hook: LanceHook, table: TableId) -> Iterator[Finding]:
     """Check one table, without changing it."""
     from airflow_provider_lancens.spark.maintenance.table_state import table_state
 
-    subject, namespace = f"table {table}", hook.get_conn()
+    subject, namespace = f"table {table}", hook.get_reader()
     compared = namespace.compare_table(table.parts)
     if compared.verdict == "consistent":
         yield Finding("ok", subject, compared.explanation)
@@ -57,7 +57,7 @@ def check_table(hook: LanceHook, table: TableId) -> Iterator[Finding]:
 def _tables_of(hook: LanceHook, name: str) -> list[TableId]:
     request = ListTablesRequest(id=name.split("$"))
     try:
-        found = hook.get_conn().list_tables(request).tables
+        found = hook.get_reader().list_tables(request).tables
     except (NamespaceNotFoundError, InvalidInputError):  # then it is the name of a table
         return [TableId.parse(name)]
     return [TableId.parse(f"{name}${table}") for table in sorted(found)]

@@ -128,6 +128,8 @@ def _metastore_uri(entry: str, connection: Connection) -> str:
         port = parts.port or connection.port or _DEFAULT_PORT
     except ValueError:
         raise _refusal(connection, f"contains {entry!r}, whose port is invalid") from None
+    if parts.scheme in ("http", "https"):
+        raise _refusal(connection, f"contains {entry!r}, but Thrift over HTTP is not supported")
     if parts.scheme != _SCHEME or not parts.hostname or parts.path.strip("/") or parts.query:
         raise _refusal(connection, f"contains {entry!r}")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname

@@ -154,6 +154,10 @@ class LanceHook(BaseHook):
             self._namespace = self._new_namespace(self.namespace_properties())
         return self._namespace
 
+    def get_reader(self) -> MetastoreNamespace:
+        """Return the same namespace, such that no read of it writes anything: see `for_reading`."""
+        return self.get_conn().for_reading()
+
     def close(self) -> None:
         """Close idle connections to the metastore; the next call opens new ones."""
         if self._namespace is not None:

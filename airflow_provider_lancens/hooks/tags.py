@@ -146,7 +146,7 @@ def _open_dataset(
     with airflow_errors(attempt):
         try:
             with panics_as_errors():
-                yield lance.dataset(namespace_client=hook.get_conn(), table_id=list(table.parts))
+                yield lance.dataset(namespace_client=hook.get_reader(), table_id=list(table.parts))
         except (OSError, ValueError, LancePanicError) as error:
             secrets = secret_values(hook.storage_options())
             specified = specified_error(error, f"the location of table {str(table)!r}", secrets)

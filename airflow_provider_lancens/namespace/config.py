@@ -10,6 +10,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.allowed_locations import ALLOWED_LOCATIONS, AllowedLocations
 from airflow_provider_lancens.namespace.locations import absolute_root
 from airflow_provider_lancens.namespace.table_properties import BY_IMPLEMENTATION, BY_STORAGE, MANAGED_BY
 from airflow_provider_lancens.redaction import has_credentials
@@ -19,7 +20,7 @@ VEND_CREDENTIALS = "vend_credentials"
 STORAGE_PREFIX = "storage."
 REQUIRE_ROOT = "require_root"
 """Whether nothing is created without a location if there is no root; otherwise that is the current folder."""
-COMMON_KEYS = frozenset({ROOT, REQUIRE_ROOT, VEND_CREDENTIALS, MANAGED_BY})
+COMMON_KEYS = frozenset({ROOT, REQUIRE_ROOT, ALLOWED_LOCATIONS, VEND_CREDENTIALS, MANAGED_BY})
 
 _ENDPOINT = re.compile(r"(?:aws_|azure_|google_)?(?:storage_)?endpoint(?:_url)?|\w*metadata_endpoint")
 _FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -134,17 +135,21 @@ class StorageConfig:
     """Default version authority of new tables: ``storage`` or ``impl``."""
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Lance's storage options; they may contain secrets, so the repr omits them."""
+    allowed: AllowedLocations = field(default_factory=AllowedLocations)
+    """Where tables may be."""
 
     @classmethod
     def parse(cls, properties: Properties) -> Self:
         """Read the common properties; a relative root is made absolute here, once."""
-        root = properties.text(ROOT)
-        is_refused = root is None and properties.flag(REQUIRE_ROOT, default=False)
+        given = properties.text(ROOT)
+        is_refused = given is None and properties.flag(REQUIRE_ROOT, default=False)
+        root = "" if is_refused else absolute_root(given)
         return cls(
-            root="" if is_refused else absolute_root(root),
+            root=root,
             vend_credentials=properties.flag(VEND_CREDENTIALS, default=True),
             managed_by=properties.choice(MANAGED_BY, (BY_STORAGE, BY_IMPLEMENTATION), BY_STORAGE),
             storage_options=properties.storage_options(),
+            allowed=AllowedLocations.parse(properties.text(ALLOWED_LOCATIONS), root),
         )
 
     def vended(self, requested: bool | None) -> dict[str, str] | None:

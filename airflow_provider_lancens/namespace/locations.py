@@ -82,8 +82,11 @@ def absolute_root(root: str | None) -> str:
     local = root is None or is_local(root)
     path = Path(normalize(root or ".")).expanduser()
     text = os.path.abspath(path) if local else str(root)  # noqa: PTH100 - links are not followed
-    fault = location_fault(root) if root and has_credentials(root) else location_fault(text)
-    if fault:
+    if root and has_credentials(root):
+        raise spec_errors.InvalidInputError(
+            "property 'root': it contains credentials; set them as storage.* properties"
+        )
+    if fault := location_fault(text):
         raise spec_errors.InvalidInputError(f"property 'root': {fault}")
     return text if local else f"{_split(text)[0]}:{_split(text)[1].rstrip('/')}"
 
@@ -174,7 +177,7 @@ def _url_fault(location: str, shown: str) -> str | None:
     if scheme not in (*SCHEMES, *_S3_ALIASES):
         return (
             f"the scheme of {shown} can't be used; supported: {', '.join(SCHEMES)} and local paths; "
-            "set 'root', or give a location, that has one of them"
+            "set property 'root', or give a location, with one of them"
         )
     bucket, _, path = rest.removeprefix("//").partition("/")
     if not bucket:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.locations import Location, location_fault
 from airflow_provider_lancens.namespace.metastore_protocol import Table
 
@@ -105,12 +106,16 @@ def managed_version(table: Table) -> int:
     return int(table.parameters[VERSION])
 
 
-def location_of(catalog_table: Table) -> Location:
+def location_of(catalog_table: Table, allowed: AllowedLocations) -> Location:
     """Return a catalog table's location as Lance expects it.
 
+    Args:
+        catalog_table: which any client may have written.
+        allowed: where tables may be.
+
     Raises:
-        InvalidInputError: (13) the catalog table, which any client may have written, has no location, or one
-            that is invalid: see `location_fault`.
+        InvalidInputError: (13) it has no location, or one that is invalid: see `location_fault`.
+        PermissionDeniedError: (15) its location isn't allowed.
     """
     if not catalog_table.location:
         raise spec_errors.InvalidInputError(
@@ -121,6 +126,7 @@ def location_of(catalog_table: Table) -> Location:
             f"table {catalog_table.id}: the location in its catalog table is invalid: {fault}; deregister "
             "the table, and register it with a valid location"
         )
+    allowed.check(catalog_table.location, f"table {catalog_table.id}")
     return Location.of(catalog_table.location)
 
 

@@ -47,7 +47,7 @@ def list_connections() -> list[dict[str, str]]:
 def list_namespaces(hook: LanceHook, namespace: str, token: str | None, limit: int) -> dict[str, Any]:
     """Return a page of the namespaces in a namespace, whose identifier is empty for the root."""
     request = ListNamespacesRequest(id=_parts(namespace), page_token=token, limit=limit)
-    response = hook.get_conn().list_namespaces(request)
+    response = hook.get_reader().list_namespaces(request)
     return {"namespaces": sorted(response.namespaces), "next": response.page_token}
 
 
@@ -59,7 +59,7 @@ def list_tables(hook: LanceHook, namespace: str, token: str | None, limit: int) 
         and ``error``, and the token of the ``next`` page.
     """
     request = ListTablesRequest(id=_parts(namespace), page_token=token, limit=limit, include_declared=True)
-    response = hook.get_conn().list_tables(request)
+    response = hook.get_reader().list_tables(request)
     tables = [TableId((*_parts(namespace), name)) for name in sorted(response.tables)]
     found = hook.poll_tables(tables)
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="lance-page-versions") as pool:

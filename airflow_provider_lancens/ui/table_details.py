@@ -30,7 +30,7 @@ def describe(hook: LanceHook, table: str) -> dict[str, Any]:
     Returns:
         ``version`` is 0 and ``fields`` empty if nothing was written yet.
     """
-    with resolved_table(hook.get_conn(), table) as target:
+    with resolved_table(hook.get_reader(), table) as target:
         version = target.latest_version()
         return {
             "location": redact(target.dataset.location),
@@ -63,7 +63,7 @@ def sample(hook: LanceHook, table: str) -> dict[str, Any]:
         raise PermissionDeniedError(
             f"rows are not shown: the option {SAMPLE_OPTION} in section [{SAMPLE_SECTION}] is not True"
         )
-    with resolved_table(hook.get_conn(), table) as target:
+    with resolved_table(hook.get_reader(), table) as target:
         version = target.latest_version()
         if version is None:
             return {"version": 0, "columns": [], "rows": []}
@@ -79,7 +79,7 @@ def _fields(schema: pa.Schema) -> list[dict[str, Any]]:
 
 
 def _indices(hook: LanceHook, table: str) -> list[dict[str, Any]]:
-    with resolved_table(hook.get_conn(), table) as target:
+    with resolved_table(hook.get_reader(), table) as target:
         version = target.latest_version()
         if version is None:
             return []

@@ -38,7 +38,7 @@ def list_versions(hook: LanceHook, table: str, before: int | None, limit: int) -
         ``versions``, the number to continue ``before``, or None, and on the first page the ``expired``
         bookmarks, whose versions aren't kept any more.
     """
-    with resolved_table(hook.get_conn(), table) as target:
+    with resolved_table(hook.get_reader(), table) as target:
         newest = target.latest_version()
         if newest is None:
             return {"versions": [], "next": None, "expired": []}

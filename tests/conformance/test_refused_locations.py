@@ -19,6 +19,9 @@ REFUSED = {
     "relative-uri": "file:x/y",
     "credentials": f"s3://KEY:{HUSH}/{HUSH}@bucket/t.lance",
     "signature": f"https://bucket/t.lance?X-Amz-Signature={HUSH}",
+    "decoded-nul": "file:///a%00b",
+    "number-sign": "s3://bucket/run#1.lance",
+    "other-scheme": "hdfs://namenode/t.lance",
 }
 on_both = pytest.mark.parametrize("backend", ["hive2-on-2.3.10", "glue-double"], indirect=True)
 # Hive itself can't drop a table whose location it can't open.

@@ -107,6 +107,8 @@ def _endpoint(uri: str) -> Endpoint:
         port = parts.port
     except ValueError as error:
         raise _bad_uri("the port is not a number from 1 to 65535") from error
+    if parts.scheme in ("http", "https"):
+        raise _bad_uri("Thrift over HTTP is not supported; use the server's binary Thrift port")
     if parts.scheme != "thrift":
         raise _bad_uri(f"the scheme is {parts.scheme!r}")
     if parts.username or parts.password:

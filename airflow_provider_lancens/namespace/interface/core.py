@@ -29,14 +29,27 @@ class NamespaceCore(LanceNamespace):
         self._metastore = metastore
         self._config = config
         self._properties = {**properties, "root": config.root}
-        self._namespaces = NamespaceOperations(metastore, config.root)
+        self._namespaces = NamespaceOperations(metastore, config.root, config.allowed)
         self._tables = TableOperations(metastore, config)
         self._versions = VersionOperations(self._tables)
+        self._reads = VersionOperations(self._tables, finishes=False)
         self._branches = BranchOperations(self._tables)
         self._repair = RepairOperations(self._versions)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self._properties)
+        return _rebuild, (type(self), self._properties, self._versions is self._reads)
+
+    def for_reading(self) -> Self:
+        """Return a view of this namespace, over the same connections, whose reads write nothing.
+
+        Otherwise the next reader of a managed table finishes a commit whose writer died: what it opened keeps
+        its place then. The view returns where the manifest is recorded until a writer finishes the commit.
+        """
+        view = object.__new__(type(self))  # a copy by `copy` would open connections of its own
+        view.__dict__.update(self.__dict__)
+        view._versions = self._reads
+        view._repair = RepairOperations(self._reads)
+        return view
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.namespace_id()})"
@@ -65,5 +78,6 @@ class NamespaceCore(LanceNamespace):
         return self._metastore.server_info()
 
 
-def _rebuild(kind: type[NamespaceCore], properties: Mapping[str, str]) -> NamespaceCore:
-    return kind(**properties)  # type: ignore[arg-type]
+def _rebuild(kind: type[NamespaceCore], properties: Mapping[str, str], for_reading: bool) -> NamespaceCore:
+    made = kind(**properties)  # type: ignore[arg-type]
+    return made.for_reading() if for_reading else made

@@ -67,7 +67,7 @@ class TableData:
     @property
     def location(self) -> str:
         """Where the dataset is stored."""
-        return table_properties.location_of(self.table)
+        return self.namespace._tables.location_of(self.table)
 
     def open(self, version: int | None = None, branch: str | None = None) -> LanceDataset:
         """Open the dataset; commits to it go through the namespace if that is the version authority.

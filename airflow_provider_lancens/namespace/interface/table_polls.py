@@ -72,20 +72,19 @@ class TablePolls(NamespaceCore):
             for read in self._metastore.get_tables(namespace, list(named)):
                 found |= {named[name]: error for name, error in read.failures.items()}
                 found |= {
-                    named[catalog_table.id.name]: _status(named[catalog_table.id.name], catalog_table)
+                    named[catalog_table.id.name]: self._status(named[catalog_table.id.name], catalog_table)
                     for catalog_table in read.tables
                 }
         except NamespaceNotFoundError:
             return found
         return found
 
-
-def _status(table: TableId, catalog_table: Table) -> StatusOrError:
-    try:
-        table_properties.check_lance(catalog_table)
-        location = table_properties.location_of(catalog_table)
-        if not table_properties.is_managed(catalog_table):
-            return TableStatus(table, location, needs_listing=True)
-        return TableStatus(table, location, table_properties.managed_version(catalog_table))
-    except LanceNamespaceError as error:
-        return error
+    def _status(self, table: TableId, catalog_table: Table) -> StatusOrError:
+        try:
+            table_properties.check_lance(catalog_table)
+            location = str(self._tables.location_of(catalog_table))
+            if not table_properties.is_managed(catalog_table):
+                return TableStatus(table, location, needs_listing=True)
+            return TableStatus(table, location, table_properties.managed_version(catalog_table))
+        except LanceNamespaceError as error:
+            return error

@@ -7,9 +7,10 @@ from lance_namespace_urllib3_client import models
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.interface import redacted_responses
 from airflow_provider_lancens.namespace.interface.core import AnyRequest, NamespaceCore
-from airflow_provider_lancens.namespace.locations import as_uri, location_fault
+from airflow_provider_lancens.namespace.locations import Location, as_uri, location_fault
 from airflow_provider_lancens.namespace.metastore_protocol import Table
 from airflow_provider_lancens.namespace.operations import namespace_operations
+from airflow_provider_lancens.namespace.operations.repair import RepairOperations
 from airflow_provider_lancens.namespace.requests import (
     as_model,
     choice,
@@ -39,7 +40,7 @@ class TableRequests(NamespaceCore):
         target = table_id(model.id, self._metastore)
         catalog_table = self._tables.declare(target, model.location, model.properties or {})
         return redacted_responses.DeclareTableResponse(
-            location=table_properties.location_of(catalog_table),
+            location=str(self._tables.location_of(catalog_table)),
             storage_options=self._config.vended(model.vend_credentials),
             properties=dict(catalog_table.parameters),
             managed_versioning=table_properties.is_managed(catalog_table),
@@ -65,7 +66,7 @@ class TableRequests(NamespaceCore):
             target, model.location, model.properties or {}, overwrite=mode == namespace_operations.OVERWRITE
         )
         return redacted_responses.RegisterTableResponse(
-            location=table_properties.location_of(catalog_table), properties=dict(catalog_table.parameters)
+            location=str(self._tables.location_of(catalog_table)), properties=dict(catalog_table.parameters)
         )
 
     def list_tables(self, request: AnyRequest) -> models.ListTablesResponse:
@@ -103,10 +104,10 @@ class TableRequests(NamespaceCore):
         model = as_model(models.DescribeTableRequest, request)
         refuse(model, {"tag": _OPEN_IT, "branch": _OPEN_IT, "load_detailed_metadata": _OPEN_IT})
         catalog_table = self._tables.get(table_id(model.id, self._metastore))
-        location = table_properties.location_of(catalog_table)
+        location = self._tables.location_of(catalog_table)
         return redacted_responses.DescribeTableResponse(
-            version=self._versions.response_version(catalog_table, model.version),
-            location=location,
+            version=self._reads.response_version(catalog_table, model.version),
+            location=str(location),
             table_uri=as_uri(location) if model.with_table_uri else None,
             storage_options=self._config.vended(model.vend_credentials),
             properties=dict(catalog_table.parameters),
@@ -118,7 +119,7 @@ class TableRequests(NamespaceCore):
         )
 
     def _consistency(self, catalog_table: Table) -> dict[str, str]:
-        found = self._repair.compare_catalog_table(catalog_table)
+        found = RepairOperations(self._reads).compare_catalog_table(catalog_table)
         return {
             VERDICT: found.verdict,
             STORAGE_VERSION: str(found.storage_version),
@@ -135,7 +136,7 @@ class TableRequests(NamespaceCore):
         """
         model = as_model(models.TableExistsRequest, request)
         catalog_table = self._tables.get(table_id(model.id, self._metastore))
-        self._versions.response_version(catalog_table, model.version)
+        self._reads.response_version(catalog_table, model.version)
 
     def rename_table(self, request: AnyRequest) -> models.RenameTableResponse:
         """Rename a Lance table, also into another namespace; its data stays where it is.
@@ -187,5 +188,5 @@ class TableRequests(NamespaceCore):
 def _last_location(catalog_table: Table) -> str | None:
     # A table of another client may lack a location, or have one that is refused; it can be dropped anyway.
     if catalog_table.location and not location_fault(catalog_table.location):
-        return table_properties.location_of(catalog_table)
+        return str(Location.of(catalog_table.location))
     return redact(catalog_table.location or "") or None

@@ -13,6 +13,7 @@ at which one can be interrupted.
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass
 
 from airflow_provider_lancens import spec_errors
@@ -25,6 +26,9 @@ from airflow_provider_lancens.namespace.storage.manifests import Manifest, Manif
 
 log = logging.getLogger(__name__)
 
+_PAUSES = (0.05, 0.2)
+"""Seconds in which a running writer names its manifest."""
+
 
 @dataclass(frozen=True, slots=True)
 class ManagedVersions:
@@ -32,6 +36,8 @@ class ManagedVersions:
 
     catalog_table: Table
     manifests: Manifests
+    finishes: bool = True
+    """Whether a read finishes a commit that was interrupted; else it returns the recorded manifest."""
 
     @property
     def version(self) -> int:
@@ -39,7 +45,7 @@ class ManagedVersions:
         return table_properties.managed_version(self.catalog_table)
 
     def newest(self) -> Manifest | None:
-        """Return the newest version's manifest, None for version 0; finish an interrupted commit on the way.
+        """Return the newest version's manifest, None for version 0; it may finish an interrupted commit.
 
         Raises:
             InvalidTableStateError: (19) it is gone, or the table is at 0 and a direct writer wrote versions.
@@ -85,6 +91,8 @@ class ManagedVersions:
         recorded = self.manifests.find_at(commit.recorded_path, commit.version) if commit else None
         if commit is None or recorded is None:
             return self._final_manifest()
+        if not self.finishes:
+            return self._readable(commit, recorded)
         try:
             return Publication(commit).finish(self.manifests) or self._final_manifest()
         except spec_errors.LanceNamespaceError as error:
@@ -152,6 +160,17 @@ class ManagedVersions:
         if commit is None or recorded is None:
             return False
         return self.manifests.read(commit.final_path) not in (None, recorded)
+
+    def _readable(self, commit: CommitRecord, recorded: Manifest) -> Manifest:
+        """Return where a version can be read whose manifest is still recorded, without changing anything."""
+        for pause in _PAUSES:
+            if final := self.manifests.find_at(commit.final_path, commit.version):
+                return recorded if self.is_diverged() else final
+            # A writer that lives is about to give it its name, and to remove the record.
+            time.sleep(pause)
+            if self.manifests.stat(commit.recorded_path) is None:
+                return self._final_manifest()
+        return recorded
 
     def _check_not_bypassed(self, commit: CommitRecord) -> None:
         """Refuse a commit while the storage has versions that the metastore doesn't know.

@@ -72,7 +72,7 @@ class BranchOperations:
         return self._manifests(self.tables.get(table), branch).all()
 
     def _manifests(self, catalog_table: Table, branch: str) -> Manifests:
-        location = join(table_properties.location_of(catalog_table), BRANCHES, *branch.split("/"))
+        location = join(self.tables.location_of(catalog_table), BRANCHES, *branch.split("/"))
         return Manifests(location, self.tables.config.storage_options)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import NamespaceId
 from airflow_provider_lancens.namespace import namespace_properties
+from airflow_provider_lancens.namespace.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.locations import as_uri, required_root
 from airflow_provider_lancens.namespace.metastore_protocol import Metastore, Namespace
 from airflow_provider_lancens.namespace.operations.cascade import Cascade, CascadePlan, ForeignTables
@@ -29,6 +30,7 @@ class NamespaceOperations:
 
     metastore: Metastore
     root: str
+    allowed: AllowedLocations = field(default_factory=AllowedLocations)
     listings: RecentListings = field(default_factory=RecentListings, repr=False, compare=False)
 
     def create(self, namespace: NamespaceId, mode: str, properties: Mapping[str, str]) -> dict[str, str]:
@@ -174,4 +176,5 @@ class NamespaceOperations:
         location = view.location or self.metastore.default_location(
             namespace, required_root(self.root, f"namespace {str(namespace)!r}")
         )
+        self.allowed.check(location, f"namespace {namespace}")
         return replace(view, location=as_uri(location))

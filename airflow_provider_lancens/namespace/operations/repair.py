@@ -159,7 +159,7 @@ class RepairOperations:
         if comparison.verdict != CONSISTENT or not newest:
             return comparison
         versions = StoredVersions(
-            table_properties.location_of(catalog_table), self.versions.tables.config.storage_options
+            self.versions.tables.location_of(catalog_table), self.versions.tables.config.storage_options
         )
         try:
             missing = versions.missing_files(newest)

@@ -95,10 +95,7 @@ class TableOperations:
             self._drop_catalog_table(replaced)
         if table_properties.is_managed(catalog_table):
             newest = (
-                object_store.latest_version(
-                    table_properties.location_of(catalog_table), self.config.storage_options
-                )
-                or 0
+                object_store.latest_version(self.location_of(catalog_table), self.config.storage_options) or 0
             )
             catalog_table = replace(
                 catalog_table, parameters={**catalog_table.parameters, table_properties.VERSION: str(newest)}
@@ -117,15 +114,16 @@ class TableOperations:
         table_properties.check_lance(catalog_table)
         return catalog_table
 
+    def location_of(self, catalog_table: Table) -> Location:
+        """Return a catalog table's location; raises as `table_properties.location_of`."""
+        return table_properties.location_of(catalog_table, self.config.allowed)
+
     def is_only_declared(self, catalog_table: Table) -> bool:
         """Whether no dataset exists at the table's location yet."""
         if table_properties.is_managed(catalog_table) and table_properties.managed_version(catalog_table):
             return False
         return (
-            object_store.latest_version(
-                table_properties.location_of(catalog_table), self.config.storage_options
-            )
-            is None
+            object_store.latest_version(self.location_of(catalog_table), self.config.storage_options) is None
         )
 
     def list(self, namespace: NamespaceId, token: str | None, limit: int | None, *, declared: bool) -> Page:
@@ -177,7 +175,7 @@ class TableOperations:
         catalog_table = self.get(table)
         self._check_sole_owner(catalog_table)
         self._finish_last_commit(catalog_table)
-        purge.remove(table_properties.location_of(catalog_table), self.config.storage_options)
+        purge.remove(self.location_of(catalog_table), self.config.storage_options)
         self.metastore.drop_table(table)
         return catalog_table
 
@@ -209,6 +207,7 @@ class TableOperations:
         chosen = given or default_layout.table_location(
             table.name, self.metastore.default_location(database, ""), folders
         )
+        self.config.allowed.check(chosen, f"table {table}")
         around = default_layout.folder_around(chosen, folders)
         if around:
             log.warning(
@@ -229,7 +228,7 @@ class TableOperations:
         ):
             return
         try:
-            location = table_properties.location_of(catalog_table)
+            location = self.location_of(catalog_table)
             ManagedVersions(catalog_table, Manifests(location, self.config.storage_options)).finish()
         except spec_errors.LanceNamespaceError as error:
             log.warning(
@@ -240,7 +239,7 @@ class TableOperations:
 
     def _check_sole_owner(self, catalog_table: Table) -> None:
         # Any database of any catalog may hold the other table, so all are checked: a drop is rare and final.
-        mine = ResolvedLocation(table_properties.location_of(catalog_table))
+        mine = ResolvedLocation(self.location_of(catalog_table))
         for other in self.metastore.table_locations():
             if other.table != str(catalog_table.id) and ResolvedLocation(other.location).overlaps(mine):
                 its = shown_location(redact(other.location))
@@ -273,7 +272,7 @@ class TableOperations:
         """Whether only its location identifies a catalog table as that of the dataset stored there."""
         if catalog_table.parameters.get(table_properties.TABLE_TYPE) or not catalog_table.location:
             return False
-        stored_at = table_properties.location_of(catalog_table)
+        stored_at = self.location_of(catalog_table)
         if stored_at != Location.of(location):
             return False
         return object_store.latest_version(stored_at, self.config.storage_options) is not None

@@ -25,6 +25,8 @@ class VersionOperations:
     """Operations on table versions over any metastore."""
 
     tables: TableOperations
+    finishes: bool = True
+    """Whether a read finishes a commit that was interrupted."""
 
     def create(self, table: TableId, commit: CommitRecord) -> Manifest:
         """Commit a staged manifest as the next version of a managed table; see `CommitAttempt`."""
@@ -116,11 +118,11 @@ class VersionOperations:
 
     def managed(self, catalog_table: Table) -> ManagedVersions:
         """Return the versions of a managed table."""
-        return ManagedVersions(catalog_table, self.manifests(catalog_table))
+        return ManagedVersions(catalog_table, self.manifests(catalog_table), self.finishes)
 
     def manifests(self, catalog_table: Table) -> Manifests:
         """Return the manifests at a table's location."""
-        return Manifests(table_properties.location_of(catalog_table), self.tables.config.storage_options)
+        return Manifests(self.tables.location_of(catalog_table), self.tables.config.storage_options)
 
     def _advanced(self, catalog_table: Table, expected: int, new: int) -> ParameterChange:
         managed = self.managed(catalog_table)

@@ -1,8 +1,8 @@
 """Removal of old versions and their files, by as few requests as the storage allows.
 
 Lance finds what may be removed: it reads the manifest of every version, and lists the table's folders once.
-On local files it removes it as well. On an object store it would make a request for each file, so there the
-files are removed here, up to a thousand by one request.
+The files are removed here: on an object store up to a thousand by one request, where Lance would make one for
+each; on local files without following a link that was put into the table since Lance listed it.
 
 Manifests go last. So an interrupted removal leaves no file without a manifest that accounts for it, and the
 next one continues: it reads the manifests and lists the files that are left.
@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import is_local
+from airflow_provider_lancens.namespace.storage.file_paths import is_file_path
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 
 if TYPE_CHECKING:
@@ -41,8 +42,9 @@ def remove_versions(dataset: LanceDataset, files: TableFiles, limits: Mapping[st
     Raises:
         ServiceUnavailableError: (17) the storage refused to delete some files; a repetition continues.
     """
-    plan = None if is_local(files.location) else _plan(dataset, limits)
-    paths = None if plan is None else _paths(plan, urlsplit(files.location).path.strip("/"))
+    plan, place = _plan(dataset, limits), files.location
+    root = place if is_local(place) else urlsplit(place).path
+    paths = None if plan is None else _paths(plan, root.strip("/"))
     if plan is None or paths is None:
         return _removed_by_lance(dataset, files, limits)
     for batch in _batches(paths):
@@ -66,7 +68,8 @@ def _paths(plan: Any, root: str) -> list[str] | None:
     if any(not path.startswith(f"{root}/") for path, _ in named):
         return None
     named.sort(key=lambda one: one[1])  # stable: in the order of the listings
-    return [path[len(root) + 1 :] for path, _ in named]
+    below = (path[len(root) + 1 :] for path, _ in named)
+    return [path for path in below if is_file_path(path)]  # others aren't Lance's: they stay
 
 
 def _batches(paths: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -1,5 +1,7 @@
 """A writer killed at any point of a commit leaves a readable and writable table."""
 
+import pickle
+
 import obstore
 import pytest
 from lance_namespace.errors import ErrorCode
@@ -105,3 +107,22 @@ def test_dropping_a_table_removes_an_unfinished_commit(lake: Lake, database: str
     store = table.store
     table.namespace.drop_table({"id": table.parts})
     assert obstore.list(store).collect() == []
+
+
+@once_committed
+def test_what_only_reads_finds_the_version_and_writes_nothing(table: ManagedTable, point: Point) -> None:
+    commit_and_die(point, table, row=2)
+    before = {path: obstore.get(table.store, path).bytes().to_bytes() for path in table.files("")}
+    reader = table.through(table.namespace.for_reading())
+
+    for named in ({"id": table.parts, "version": 2}, {"id": table.parts, "check_declared": True}):
+        assert table.namespace.describe_table(named).version == 2
+    table.namespace.table_exists({"id": table.parts, "version": 2})
+    assert reader.rows() == [1, 2]
+    assert pickle.loads(pickle.dumps(reader.namespace)).list_table_versions({"id": table.parts}).versions
+    assert reader.namespace.compare_table(table.parts).verdict == "consistent"
+
+    after = {path: obstore.get(table.store, path).bytes().to_bytes() for path in table.files("")}
+    assert after == before
+    assert table.append(3) == 3
+    assert table.rows() == table.rows_by_path() == [1, 2, 3]

@@ -37,3 +37,9 @@ def test_a_password_in_an_address_is_refused_and_not_shown() -> None:
     with pytest.raises(InvalidInputError, match="user or password") as refusal:
         parse_uris("thrift://ann:hush@metastore:9083")
     assert "hush" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("uri", ["https://metastore/hms", "http://metastore:9083"])
+def test_thrift_over_http_is_said_not_to_be_supported(uri: str) -> None:
+    with pytest.raises(InvalidInputError, match="Thrift over HTTP is not supported"):
+        parse_uris(uri)

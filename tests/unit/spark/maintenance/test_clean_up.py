@@ -1,10 +1,12 @@
 """Clean-up of old versions, with long-running writes and writes presumed dead."""
 
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import lance
 import pytest
@@ -14,7 +16,7 @@ from lance_namespace.errors import ConcurrentModificationError
 from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
-from airflow_provider_lancens.spark.maintenance import clean_up_versions
+from airflow_provider_lancens.spark.maintenance import clean_up_versions, version_sweep
 from airflow_provider_lancens.spark.table.history import data_changed
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
 from tests.unit.spark.conftest import prepare
@@ -94,3 +96,21 @@ def test_a_dry_run_revokes_no_lease(namespace: LanceNamespace, target: ResolvedT
 
         write.check()
         assert versions(target) == [1, 2, 3]
+
+
+def test_a_link_that_is_put_into_the_table_meanwhile_is_not_followed(
+    namespace: LanceNamespace, target: ResolvedTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, elsewhere, plan = Path(target.dataset.location, "data"), tmp_path / "elsewhere", version_sweep._plan
+    shutil.copytree(data, elsewhere)
+    before = {path.name: path.read_bytes() for path in elsewhere.iterdir()}
+
+    def plan_and_link(*arguments: Any) -> Any:
+        found = plan(*arguments)
+        data.rename(data.with_name("moved"))
+        data.symlink_to(elsewhere)
+        return found
+
+    monkeypatch.setattr(version_sweep, "_plan", plan_and_link)
+    assert clean_up_versions(namespace, "orders", older_than=NOW).versions == 2
+    assert {path.name: path.read_bytes() for path in elsewhere.iterdir()} == before

@@ -1,0 +1,55 @@
+"""A connection whose locations are confined uses its credentials nowhere else, whoever names a location."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from lance_namespace.errors import ErrorCode
+
+from airflow_provider_lancens.identifiers import TableId
+from tests.conformance.codes import refused_with
+from tests.conformance.conftest import Backend
+from tests.conformance.foreign import make_foreign_table
+
+on_both = pytest.mark.parametrize("backend", ["hive2-on-2.3.10", "glue-double"], indirect=True)
+
+
+@pytest.fixture
+def confined(backend: Backend) -> Iterator[Any]:
+    """A namespace that may use the root and one more folder."""
+    with backend.connect(allowed_locations=f"{backend.properties['root']}/more") as connected:  # type: ignore[attr-defined]
+        yield connected
+
+
+@on_both
+def test_a_location_of_a_caller_that_is_not_allowed_is_refused(
+    confined: Any, backend: Backend, db: list[str], tmp_path: Any
+) -> None:
+    elsewhere = f"{tmp_path}/elsewhere/t.lance"
+    for operation in (confined.declare_table, confined.register_table):
+        with refused_with(ErrorCode.PERMISSION_DENIED, "'allowed_locations'", elsewhere):
+            operation({"id": [*db, "t"], "location": elsewhere})
+    database = {"id": backend.database(), "properties": {"database.location-uri": f"{tmp_path}/other"}}
+    with refused_with(ErrorCode.PERMISSION_DENIED, "'allowed_locations'"):
+        confined.create_namespace(database)
+    confined.declare_table({"id": [*db, "t"], "location": f"{backend.properties['root']}/more/t.lance"})
+    confined.declare_table({"id": [*db, "default_place"]})
+
+
+@on_both
+def test_a_table_that_another_client_put_elsewhere_is_not_read_or_dropped(
+    confined: Any, backend: Backend, db: list[str], tmp_path: Any
+) -> None:
+    parameters = {"table_type": "lance", "EXTERNAL": "TRUE"}
+    make_foreign_table(backend, db, "t", parameters, f"file:{tmp_path}/elsewhere/t.lance", "EXTERNAL_TABLE")
+    confined.declare_table({"id": [*db, "own"]})
+    table = [*db, "t"]
+    for operation in (confined.describe_table, confined.list_table_versions, confined.drop_table):
+        with refused_with(ErrorCode.PERMISSION_DENIED, "'allowed_locations'", "$".join(table)):
+            operation({"id": table})
+    found = confined.poll_tables([TableId.of(table), TableId.of([*db, "own"])])
+    assert found[TableId.of(table)].code == ErrorCode.PERMISSION_DENIED
+    assert found[TableId.of([*db, "own"])].location
+    assert confined.list_tables({"id": db}).tables == ["own", "t"]
+    confined.drop_table({"id": [*db, "own"]})
+    confined.deregister_table({"id": table})
