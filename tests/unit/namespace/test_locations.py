@@ -117,7 +117,7 @@ def test_a_location_is_normalized_as_servers_do(given: str, expected: str) -> No
     assert check_location(given) == expected
 
 
-@pytest.mark.parametrize("location", ["s3://b/run#1.lance", "s3://b/x?y=1", "s3://lake/ro#ot/t.lance"])
+@pytest.mark.parametrize("location", ["s3://b/run#1.lance", "s3://b/x?y=1", "s3://lake/la#ke/t.lance"])
 def test_what_lance_drops_from_a_url_is_refused(location: str) -> None:
     """Lance and the object store drop it: two locations in the catalog would be one table."""
     for check in (check_location, Location.of, absolute_root):
