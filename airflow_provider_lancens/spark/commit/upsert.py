@@ -61,10 +61,15 @@ class Upsert(TableChange):
         changed = changed_rows(latest, base, names)
         if changed is None:
             raise self._conflict(f"version {base} was cleaned up")
-        for did, rows in (("wrote", changed.written), ("deleted", changed.deleted)):
-            theirs = comparable_keys(rows.cast(self.keys.schema))
-            if rows.num_rows and self.keys.join(theirs, names, join_type="left semi").num_rows:
-                raise self._conflict(f"other writers {did} rows with the same {', '.join(names)}")
+        if self._has_keys_of(changed.written):
+            raise self._conflict(f"other writers wrote rows with the same {', '.join(names)}")
+        if self._has_keys_of(changed.deleted):
+            raise self._conflict(f"other writers deleted rows with the same {', '.join(names)}")
+
+    def _has_keys_of(self, rows: pa.Table) -> bool:
+        theirs = comparable_keys(rows.cast(self.keys.schema))
+        names = self.keys.column_names
+        return bool(rows.num_rows and self.keys.join(theirs, names, join_type="left semi").num_rows)
 
     def _merged(self, latest: LanceDataset) -> CommitStep:
         from lance import LanceOperation

@@ -56,7 +56,7 @@ def data_files(dataset: LanceDataset) -> list[DataFile]:
     return [file for fragment in dataset.get_fragments() for file in fragment.metadata.files]
 
 
-class ChangedRows(NamedTuple):
+class RowDifference(NamedTuple):
     """Rows of two versions that may differ, by their addresses."""
 
     before: pa.Table
@@ -82,7 +82,7 @@ class ChangedRows(NamedTuple):
 
 def changed_rows(
     latest: LanceDataset, base: int, columns: Sequence[str], condition: str | None = None
-) -> ChangedRows | None:
+) -> RowDifference | None:
     """Return columns of the rows whose fragments have changed since an older version; None if it isn't kept.
 
     Args:
@@ -107,10 +107,10 @@ def changed_rows(
     ]
     tables = [scanner.to_table().select([*columns, _ADDRESS]) for scanner in read]
     if not tables:
-        return ChangedRows(*[_no_rows(latest, columns)] * 2)
+        return RowDifference(*[_no_rows(latest, columns)] * 2)
     if len(tables) == 1:
         tables.insert(0 if new else 1, tables[0].slice(0, 0))
-    return ChangedRows(*tables)
+    return RowDifference(*tables)
 
 
 def _identity(fragment: LanceFragment) -> tuple[object, ...]:
