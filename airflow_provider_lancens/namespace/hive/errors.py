@@ -48,7 +48,7 @@ TABLE_ERRORS: ErrorMap = {
 }
 ALTER_ERRORS: ErrorMap = {**TABLE_ERRORS, "MetaException": ConcurrentModificationError}
 # HIVE-26882's refusal is a plain MetaException: only its text, whose rest varies, distinguishes it.
-_INVALID_LOCATION = "An external table's location should not be located within managed warehouse"
+_INVALID_LOCATION = "An external table's location should not be located"
 """What 4.x answers, as a MetaException, to a location in the folder that it keeps for managed tables."""
 _REFUSED_ALTER = "The table has been modified. The parameter value for key"
 

@@ -16,11 +16,11 @@ def test_a_location_in_the_warehouse_of_managed_tables_is_the_callers_input(
 ) -> None:
     with closing(Hive3Namespace(uri=hms4.uri, root=str(tmp_path))) as namespace:
         namespace.create_namespace({"id": ["hive", database]})
-        warehouse = namespace.describe_namespace({"id": ["hive", "default"]}).properties[LOCATION]
+        warehouse = namespace.describe_namespace({"id": ["hive"]}).properties[LOCATION]
 
         with refused_with(ErrorCode.INVALID_INPUT, "managed warehouse", "property 'root'"):
             namespace.declare_table(
-                {"id": ["hive", database, "t"], "location": f"{warehouse}/{database}.db/t.lance"}
+                {"id": ["hive", database, "t"], "location": f"{warehouse}/{database}/t.lance"}
             )
 
 
