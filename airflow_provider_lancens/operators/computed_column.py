@@ -40,8 +40,8 @@ class LanceComputeColumnOperator(LanceSparkOperator):
             ``function`` gets what it returns as a second argument.
         only_missing: compute the rows that have no value. False computes all rows, or those that match
             ``where``; a retry then skips what an earlier try has committed.
-        where: a condition in Lance's SQL: rows that match it are computed too, whether they have a value or
-            not. Templated.
+        where: a condition, see docs/conditions.md: rows that match it are computed too, whether they
+            have a value or not. Templated.
         batch_rows: maximum number of rows that the function gets at once.
         commit_every: number of finished fragments that are committed at once; by default a quarter of those
             that are computed at the same time.

@@ -36,8 +36,8 @@ class LanceDeleteRowsOperator(LanceOperator):
 
     Args:
         table: table identifier, ``database$table``. Templated.
-        where: a condition in Lance's SQL, such as ``month = 3``. If the key was committed with another
-            condition, the task fails without retries. Templated.
+        where: a condition such as ``month = 3``, see docs/conditions.md. If the key was committed with
+            another condition, the task fails without retries. Templated.
         idempotency_key: identifies this deletion. By default the DAG, the task, the map index and the data
             interval, or the run if there is no interval. Templated.
         on_existing_key: what to do if the key was committed before: ``skip``, or ``write_again`` to delete

@@ -68,8 +68,8 @@ class LanceAddColumnsOperator(_LanceSchemaOperator):
         columns: types of columns without values, by name, such as ``bigint``, ``timestamp``,
             ``array<string>``, ``float[768]`` for a vector, or a PyArrow type. One that exists with another
             type fails the task. Templated.
-        expressions: expressions in Lance's SQL by name, such as ``price * quantity``, which compute the
-            values of further columns. Templated.
+        expressions: expressions by name, see docs/conditions.md, such as ``price * quantity``, which compute
+            the values of further columns. Templated.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 

@@ -69,7 +69,7 @@ class SparkLake:
             as_of: reads the version that was the newest at this time, such as the end of the data interval.
             tag: reads the version with this tag.
             columns: the columns to read; by default all.
-            filter: a condition in Lance's SQL, evaluated on the executors.
+            filter: a condition, see docs/conditions.md, evaluated on the executors.
             blobs: the blob columns to read the bytes of, with ``"all"`` or a range, such as
                 ``{"image": "all", "video": (0, 65536)}``; others are read as references.
 
@@ -113,7 +113,7 @@ class SparkLake:
             changes: a mapping with ``table``, ``previous_version`` and ``version``: the XCom of a sensor or
                 of `LanceFindChangesOperator`.
             columns: the columns to read; by default all. Two that say what happened follow them.
-            filter: a condition in Lance's SQL, evaluated on the executors.
+            filter: a condition, see docs/conditions.md, evaluated on the executors.
             if_unavailable: what to do if the changes are unknown: ``fail``, or ``read_all``, which returns
                 all rows of ``version`` with the type ``snapshot``.
 
@@ -169,7 +169,7 @@ class SparkLake:
                 ``update`` replaces it, ``keep`` leaves it and doesn't write the new one.
             sequence_by: a column by which an ``upsert`` orders the rows of a key, such as a time: of several
                 new rows the last is written, and only if it is later than that of the table.
-            delete_when: a condition in Spark's SQL on the new rows, such as ``op = 'D'``: an ``upsert``
+            delete_when: a condition on the new rows, such as ``op = 'D'``: an ``upsert``
                 deletes the rows of the table that have the key of such a row, rather than writing it.
             helper_columns: columns of the new rows that only `delete_when` needs, such as ``["op"]``, and
                 that are never written. Without it, columns that `delete_when` names and the table doesn't

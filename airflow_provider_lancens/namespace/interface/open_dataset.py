@@ -18,6 +18,7 @@ from lance_namespace.errors import (
     TableVersionNotFoundError,
 )
 
+from airflow_provider_lancens.conditions import parse_condition
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.interface.core import AnyRequest, NamespaceCore
@@ -37,6 +38,7 @@ _CONFLICT = "CommitConflictError"
 _MISSING = "was not found"
 _INVALID = "Invalid user input"
 _OTHER_COLUMNS = "different schema"
+_SYSTEM_COLUMNS = ("_rowid", "_rowaddr", "_row_created_at_version", "_row_last_updated_at_version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +191,36 @@ def opened_to_commit(namespace: NamespaceCore, model: AnyRequest) -> Iterator[La
 def _opened(data: TableData, model: AnyRequest) -> Iterator[LanceDataset]:
     with data.specified_errors():
         yield data.open(getattr(model, "version", None), getattr(model, "branch", None))
+
+
+def lance_condition(dataset: LanceDataset, text: str | None, argument: str) -> str | None:
+    """Return a condition of a request in Lance's SQL; None if the request has none.
+
+    Args:
+        dataset: the dataset whose columns, and numbers of rows, it may name.
+        text: the condition, see docs/conditions.md.
+        argument: the field of the request.
+
+    Raises:
+        InvalidInputError: (13) it is invalid; the message marks the place.
+    """
+    return None if text is None else parse_condition(text, with_system_columns(dataset), argument).lance_sql
+
+
+def with_system_columns(dataset: LanceDataset, found: Sequence[str] = ()) -> pa.Schema:
+    """Return the columns of a dataset, and those that Lance adds.
+
+    Args:
+        dataset: the dataset.
+        found: the columns that a search adds.
+    """
+    import pyarrow as pa
+
+    present = dataset.schema
+    added = [pa.field(name, pa.uint64()) for name in _SYSTEM_COLUMNS] + [
+        pa.field(name, pa.float32()) for name in found
+    ]
+    return pa.schema([*present, *(field for field in added if field.name not in present.names)])
 
 
 def check_columns(dataset: LanceDataset, paths: Sequence[str], table: Sequence[str] | None) -> None:

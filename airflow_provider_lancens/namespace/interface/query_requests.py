@@ -6,8 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from lance_namespace_urllib3_client import models
 
+from airflow_provider_lancens.conditions import parse_expression
 from airflow_provider_lancens.namespace.interface.core import AnyRequest, NamespaceCore
-from airflow_provider_lancens.namespace.interface.open_dataset import opened
+from airflow_provider_lancens.namespace.interface.open_dataset import (
+    lance_condition,
+    opened,
+    with_system_columns,
+)
 from airflow_provider_lancens.namespace.requests import as_model, refuse
 
 if TYPE_CHECKING:
@@ -16,6 +21,8 @@ if TYPE_CHECKING:
 
 _VECTOR = "vector"
 """The column to search if a query names none, and no other column has vectors."""
+_FOUND = ("_distance", "_score", "_relevance_score")
+"""The columns that a search adds."""
 _ONE_BY_ONE = "query one vector after the other"
 _NO_STRUCTURE = "only string_query is supported; query the dataset with lance.query for others"
 
@@ -109,8 +116,8 @@ def _scanner(dataset: LanceDataset, model: Any) -> LanceScanner:
     vector = model.vector.single_vector
     refuse(model.vector, {"multi_vector": _ONE_BY_ONE})
     return dataset.scanner(
-        columns=_columns(model),
-        filter=model.filter,
+        columns=_columns(dataset, model),
+        filter=lance_condition(dataset, model.filter, "filter"),
         limit=None if vector else model.k,
         offset=model.offset,
         nearest=_nearest(dataset, model, vector) if vector else None,
@@ -121,11 +128,18 @@ def _scanner(dataset: LanceDataset, model: Any) -> LanceScanner:
     )
 
 
-def _columns(model: Any) -> list[str] | dict[str, str] | None:
+def _columns(dataset: LanceDataset, model: Any) -> list[str] | dict[str, str] | None:
     if model.columns is None:
         return None
+    names: list[str] | None = model.columns.column_names
     aliases: dict[str, str] | None = model.columns.column_aliases
-    return aliases or model.columns.column_names
+    if not aliases:
+        return names
+    schema = with_system_columns(dataset, _FOUND)
+    return {
+        name: parse_expression(text, schema, f"columns: column_aliases: {name}")
+        for name, text in aliases.items()
+    }
 
 
 def _nearest(dataset: LanceDataset, model: Any, vector: list[float]) -> dict[str, Any]:

@@ -16,10 +16,12 @@ from lance_namespace.errors import (
 )
 from lance_namespace_urllib3_client import models
 
+from airflow_provider_lancens.conditions import parse_condition, parse_expression
 from airflow_provider_lancens.namespace.interface import redacted_responses
 from airflow_provider_lancens.namespace.interface.core import AnyRequest, NamespaceCore
 from airflow_provider_lancens.namespace.interface.open_dataset import (
     TableData,
+    lance_condition,
     opened,
     opened_to_commit,
 )
@@ -96,7 +98,9 @@ class RowRequests(NamespaceCore):
         """
         model = as_model(models.CountTableRowsRequest, request)
         with opened(self, model) as dataset:
-            return models.CountTableRowsResponse(count=dataset.count_rows(model.predicate))
+            return models.CountTableRowsResponse(
+                count=dataset.count_rows(lance_condition(dataset, model.predicate, "predicate"))
+            )
 
     def insert_into_table(self, request: AnyRequest, request_data: bytes) -> models.InsertIntoTableResponse:
         """Append rows, or replace all rows by them. Modes APPEND, OVERWRITE.
@@ -139,7 +143,7 @@ class RowRequests(NamespaceCore):
             raise InvalidInputError("on: expected key columns, got none")
         rows = read_rows(request_data)
         with opened_to_commit(self, model) as dataset:
-            counts = _merge_of(dataset, model).execute(rows)
+            counts = _merge_of(dataset, model, rows.schema).execute(rows)
             return models.MergeInsertIntoTableResponse(
                 num_updated_rows=counts["num_updated_rows"],
                 num_inserted_rows=counts["num_inserted_rows"],
@@ -156,7 +160,12 @@ class RowRequests(NamespaceCore):
         model = as_model(models.UpdateTableRequest, request)
         refuse(model, {"properties": _NO_PROPERTIES})
         with opened_to_commit(self, model) as dataset:
-            changed = dataset.update(dict(model.updates), model.predicate)
+            updates = {
+                column: parse_expression(text, dataset.schema, f"updates: {column}")
+                for column, text in dict(model.updates).items()
+            }
+            predicate = lance_condition(dataset, model.predicate, "predicate")
+            changed = dataset.update(updates, predicate)
             return models.UpdateTableResponse(
                 updated_rows=changed["num_rows_updated"], version=dataset.version
             )
@@ -169,7 +178,7 @@ class RowRequests(NamespaceCore):
         """
         model = as_model(models.DeleteFromTableRequest, request)
         with opened_to_commit(self, model) as dataset:
-            dataset.delete(model.predicate)
+            dataset.delete(str(lance_condition(dataset, model.predicate, "predicate")))
             return models.DeleteFromTableResponse(version=dataset.version)
 
 
@@ -242,17 +251,31 @@ class _Declared(LanceNamespace):
 _DECLARED = {"location", "storage_options", "properties", "managed_versioning"}
 
 
-def _merge_of(dataset: LanceDataset, model: models.MergeInsertIntoTableRequest) -> Any:
+def _merge_of(dataset: LanceDataset, model: models.MergeInsertIntoTableRequest, rows: pa.Schema) -> Any:
     merge: Any = dataset.merge_insert(model.on)
     if model.when_matched_update_all:
-        merge = merge.when_matched_update_all(model.when_matched_update_all_filt)
+        merge = merge.when_matched_update_all(
+            _matched_condition(dataset, rows, model.when_matched_update_all_filt)
+        )
     if model.when_not_matched_insert_all:
         merge = merge.when_not_matched_insert_all()
     if model.when_not_matched_by_source_delete:
-        merge = merge.when_not_matched_by_source_delete(model.when_not_matched_by_source_delete_filt)
+        argument = "when_not_matched_by_source_delete_filt"
+        condition = lance_condition(dataset, getattr(model, argument), argument)
+        merge = merge.when_not_matched_by_source_delete(condition)
     if model.use_index is not None:
         merge = merge.use_index(model.use_index)
     return merge if model.timeout is None else merge.retry_timeout(_duration(model.timeout))
+
+
+def _matched_condition(dataset: LanceDataset, rows: pa.Schema, text: str | None) -> str | None:
+    """Return a condition on two rows of the same key, in Lance's SQL: ``source`` is the new one."""
+    import pyarrow as pa
+
+    if text is None:
+        return None
+    both = pa.schema([("source", pa.struct(list(rows))), ("target", pa.struct(list(dataset.schema)))])
+    return parse_condition(text, both, "when_matched_update_all_filt").lance_sql
 
 
 def _duration(text: str) -> timedelta:

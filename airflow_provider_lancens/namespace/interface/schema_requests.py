@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lance_namespace.errors import InvalidInputError
 from lance_namespace_urllib3_client import models
 
+from airflow_provider_lancens.conditions import parse_expression
 from airflow_provider_lancens.namespace.interface.core import AnyRequest, NamespaceCore
 from airflow_provider_lancens.namespace.interface.open_dataset import (
     TableData,
@@ -41,7 +42,14 @@ class SchemaRequests(NamespaceCore):
             if not entry.expression:
                 raise InvalidInputError(f"new_columns: {entry.name}: expected an expression, got none")
         with opened_to_commit(self, model) as dataset:
-            dataset.add_columns({entry.name: str(entry.expression) for entry in model.new_columns})
+            dataset.add_columns(
+                {
+                    entry.name: parse_expression(
+                        str(entry.expression), dataset.schema, f"new_columns: {entry.name}"
+                    )
+                    for entry in model.new_columns
+                }
+            )
             return models.AlterTableAddColumnsResponse(version=dataset.version)
 
     def alter_table_alter_columns(self, request: AnyRequest) -> models.AlterTableAlterColumnsResponse:

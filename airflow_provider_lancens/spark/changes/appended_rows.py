@@ -42,6 +42,7 @@ class VersionReader:
     schema: pa.Schema
     """The columns to return."""
     filter: str | None
+    """In Lance's SQL."""
 
     def read(self, part: VersionRows) -> Iterator[pa.RecordBatch]:
         """Yield the rows."""

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.spark.changes.row_images import LABELS
 from airflow_provider_lancens.spark.options import is_whole_number
-from airflow_provider_lancens.spark.read.table_reader import check_filter
 from airflow_provider_lancens.spark.table.field_ids import described_fields
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from lance import LanceDataset
 
+    from airflow_provider_lancens.conditions import Condition
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 
@@ -71,7 +70,7 @@ def check_filter_at(
     read: LanceDataset,
     wanted: LanceDataset,
     names: Mapping[str, str],
-    condition: str,
+    condition: Condition,
 ) -> None:
     """Check that a filter means the same for the rows of another version: that its columns have their names.
 
@@ -85,15 +84,13 @@ def check_filter_at(
     Raises:
         InvalidInputError: (13) a column of the filter was added, renamed or replaced between the versions.
     """
-    kept = [read.schema.field(name) for name in _same_columns(read, wanted, names)]
-    try:
-        check_filter(target, _without_rows(kept, read.data_storage_version), condition)
-    except spec_errors.InvalidInputError as error:
+    kept = _same_columns(read, wanted, names)
+    if not condition.columns.issubset(kept):
         raise spec_errors.InvalidInputError(
-            f"table {target.id}: filter {condition!r}: a column that it uses was added, renamed or replaced "
-            f"between versions {read.version} and {wanted.version}, so that it can't select rows of both; "
-            "filter the DataFrame instead"
-        ) from error
+            f"table {target.id}: filter {condition.text!r}: a column that it uses was added, renamed or "
+            f"replaced between versions {read.version} and {wanted.version}, so that it can't select rows of "
+            "both; filter the DataFrame instead"
+        )
 
 
 def _same_columns(read: LanceDataset, wanted: LanceDataset, names: Mapping[str, str]) -> list[str]:
@@ -108,10 +105,3 @@ def _is_same(read: Any, wanted: Any) -> bool:
     if read.id() == wanted.id():
         return described_fields([read]) == described_fields([wanted])
     return not read.children() or bool(read.to_arrow().type == wanted.to_arrow().type)
-
-
-def _without_rows(fields: list[pa.Field], data_storage_version: Any) -> LanceDataset:
-    import lance
-
-    empty = pa.schema(fields).empty_table()
-    return lance.write_dataset(empty, "memory://", data_storage_version=data_storage_version)

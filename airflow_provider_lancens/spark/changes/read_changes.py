@@ -38,7 +38,7 @@ from airflow_provider_lancens.spark.changes.row_images import (
     ImageTask,
     labeled,
 )
-from airflow_provider_lancens.spark.read.table_reader import check_filter, read_opened
+from airflow_provider_lancens.spark.read.table_reader import parse_filter, read_opened
 from airflow_provider_lancens.spark.table.column_history import match_columns
 from airflow_provider_lancens.spark.table.history import transactions_of
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+    from airflow_provider_lancens.conditions import Condition
 
 IfUnavailable = Literal["fail", "read_all"]
 SNAPSHOT = "snapshot"
@@ -92,7 +94,7 @@ def read_changes(
             or 0, before the first version, returns all rows of `version` as inserted.
         version: the last version of the range.
         columns: the columns to read, in this order; None reads all.
-        filter: a condition in Lance's SQL dialect on the rows, before and after their change; its columns
+        filter: a condition, see docs/conditions.md, on the rows, before and after their change; its columns
             must have had the same names in both versions.
         if_unavailable: what to do if the changes are unknown: ``fail``, or ``read_all``, which returns
             all rows of `version` with the type ``snapshot``.
@@ -112,11 +114,10 @@ def read_changes(
     with resolved_table(namespace, table) as target:
         target.check_version(version)
         newest = target.open(version)
-        if filter is not None:
-            check_filter(target, newest, filter)
+        condition = None if filter is None else parse_filter(target, newest, filter)
         schema = readable_columns(target, newest, columns)
         check_labels(target, schema)
-        read = _Read(spark, target, newest, schema, filter)
+        read = _Read(spark, target, newest, schema, condition)
         if after_version is not None:
             check_range(target, after_version, version)
         if not after_version:
@@ -148,7 +149,7 @@ class _Read:
     target: ResolvedTable
     newest: LanceDataset
     schema: pa.Schema
-    filter: str | None
+    filter: Condition | None
 
     def everything(self, change_type: str) -> DataFrame:
         """Return all rows."""
@@ -182,7 +183,7 @@ class _Read:
         appended = appended_rows(self.target, self.newest, after)
         if not appended:
             return self._none()
-        reader = VersionReader(self.target.dataset, self.schema, self.filter)
+        reader = VersionReader(self.target.dataset, self.schema, self._lance_sql)
         task = AppendedTask(reader, appended)
         return _numbers(self.spark, len(appended)).mapInArrow(task.run, spark_schema(labeled(self.schema)))
 
@@ -191,7 +192,7 @@ class _Read:
     ) -> DataFrame:
         dataset, newest = self.target.dataset, self.newest.version
         images = ImageTask(
-            dataset, columns, ColumnsAt.of(str(self.target.id), newest, self.schema), self.filter
+            dataset, columns, ColumnsAt.of(str(self.target.id), newest, self.schema), self._lance_sql
         )
         steps = _Steps(
             AddressTask(dataset, before.version, newest, fragments),
@@ -200,6 +201,10 @@ class _Read:
             spark_schema(labeled(self.schema)),
         )
         return steps.run(self.spark, parts_of(before, self.newest, fragments))
+
+    @property
+    def _lance_sql(self) -> str | None:
+        return None if self.filter is None else self.filter.lance_sql
 
     def _none(self) -> DataFrame:
         return self.spark.createDataFrame([], spark_schema(labeled(self.schema)))

@@ -41,6 +41,7 @@ class ImageTask:
     before: ColumnsAt
     after: ColumnsAt
     filter: str | None
+    """In Lance's SQL."""
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the row at each address, with the labels that come with it.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from lance import LanceDataset
 
+    from airflow_provider_lancens.conditions import Condition
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 
@@ -35,7 +36,7 @@ class VersionColumns:
     """
 
     def __init__(
-        self, target: ResolvedTable, opened: LanceDataset, schema: pa.Schema, condition: str | None
+        self, target: ResolvedTable, opened: LanceDataset, schema: pa.Schema, condition: Condition | None
     ) -> None:
         self._target = target
         self._opened = opened

@@ -14,7 +14,7 @@ from airflow_provider_lancens.spark.commit.table_changes import CommitStep, Tabl
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyLookup, look_up
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteRequest
-from airflow_provider_lancens.spark.read.table_reader import check_filter
+from airflow_provider_lancens.spark.read.table_reader import parse_filter
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 
@@ -42,7 +42,7 @@ def delete_rows(
     Args:
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
         table: its identifier, such as ``db$table``.
-        where: a condition in Lance's SQL dialect, such as ``month = 3``.
+        where: a condition such as ``month = 3``, see docs/conditions.md.
         idempotency_key: identifies this deletion; None makes every call a new one.
         on_existing_key: what to do if the key was committed before: ``skip``, or ``write_again`` to delete
             the rows that match now.
@@ -93,10 +93,8 @@ def _delete(lookup: KeyLookup, where: str) -> CommitOutcome:
         raise spec_errors.TableVersionNotFoundError(
             f"table {target.id} is declared, but nothing has been written to it yet"
         )
-    if not where.strip():
-        raise spec_errors.InvalidInputError(f"table {target.id}: where: expected a condition, got blank text")
-    check_filter(target, base, where)
-    change = Deletion(str(target.id), base.version, base.schema, [], where)
+    condition = parse_filter(target, base, where, "where")
+    change = Deletion(str(target.id), base.version, base.schema, [], condition.lance_sql)
     with (
         KeyAttempts.started(target, lookup.write, lookup.latest) as attempts,
         acquire_lease(target.dataset).kept_alive(end=True) as lease,
@@ -110,6 +108,7 @@ class Deletion(TableChange):
     """Delete the rows that match a condition at commit time."""
 
     where: str
+    """In Lance's SQL."""
 
     def apply_to(self, latest: LanceDataset | None) -> CommitStep:
         """See `TableChange.apply_to`: rows that others committed meanwhile are deleted too if they match."""

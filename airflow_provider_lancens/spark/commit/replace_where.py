@@ -18,7 +18,7 @@ class ReplaceWhere(TableChange):
     """Delete the rows that match a condition at commit time, and add the fragments."""
 
     condition: str
-    """In Lance's SQL dialect."""
+    """In Lance's SQL, as it is rendered of a parsed condition."""
 
     def apply_to(self, latest: LanceDataset | None) -> CommitStep:
         """See `TableChange.apply_to`: commits of others conflict only if they wrote rows that match."""

@@ -26,7 +26,7 @@ class RowDeletions:
 
         Args:
             dataset: the dataset, at the version to commit onto.
-            condition: in Lance's SQL dialect.
+            condition: in Lance's SQL, as it is rendered of a parsed condition.
         """
         found = [(fragment, fragment.delete(condition)) for fragment in dataset.get_fragments()]
         changed = [(before, after) for before, after in found if _deleted_rows(before, after)]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.conditions import any_of, is_null, parse_condition
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.blobs.blob_columns import is_blob
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
@@ -30,7 +31,7 @@ from airflow_provider_lancens.spark.compute.compute_options import (
     check_sizes,
 )
 from airflow_provider_lancens.spark.maintenance.parallel_tasks import Spark, run_in_parallel
-from airflow_provider_lancens.spark.read.table_reader import check_filter
+from airflow_provider_lancens.spark.read.table_reader import parse_filter
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.type_names import parse_type
 from airflow_provider_lancens.spark.write.column_names import check_columns
@@ -83,7 +84,7 @@ def compute_column(
             it returns as a second argument. Load models here.
         only_missing: compute the rows that have no value. False computes all rows, or those that match
             `where`.
-        where: a condition in Lance's SQL dialect: rows that match it are computed too, if they have a value
+        where: a condition, see docs/conditions.md: rows that match it are computed too, if they have a value
             or not.
         batch_rows: the maximum number of rows that the function gets at once.
         commit_every: the number of finished fragments to commit at once; by default a quarter of the tasks
@@ -116,12 +117,13 @@ def compute_column(
     with resolved_table(namespace, table) as target:
         latest = _opened(target, columns)
         prepared = _Preparation(target, session, made, tuple(columns), latest.version)
-        condition = _condition(column, where, only_missing=only_missing)
+        if where is not None:  # refused before a column is added
+            added = [] if column in latest.schema.names else [pa.field(column, type_asked or pa.null())]
+            parse_condition(where, pa.schema([*latest.schema, *added]), f"table {target.id}: where")
         with acquire_lease(target.dataset).kept_alive(end=True) as lease:
             latest = prepared.with_column(latest, type_asked)
             begun = latest.version
-            if where is not None:
-                check_filter(target, latest, where)
+            condition = _condition(target, latest, column, where, only_missing=only_missing)
             request = ColumnRequest(
                 *(target.dataset, ColumnLayout.of(latest, column), made, tuple(columns), condition),
                 reads_other_columns=where is not None,
@@ -236,10 +238,11 @@ def _opened(target: ResolvedTable, columns: Sequence[str]) -> LanceDataset:
     return latest
 
 
-def _condition(column: str, where: str | None, *, only_missing: bool) -> str | None:
-    if where is not None and not where.strip():
-        raise spec_errors.InvalidInputError("where: expected a condition, or None; got blank text")
-    missing = f"`{column}` IS NULL"
-    if where is None:
-        return missing if only_missing else None
-    return f"{missing} OR ({where})" if only_missing else where
+def _condition(
+    target: ResolvedTable, latest: LanceDataset, column: str, where: str | None, *, only_missing: bool
+) -> str | None:
+    """Return which rows to compute, in Lance's SQL; None computes all."""
+    conditions = [is_null(column, latest.schema)] if only_missing else []
+    if where is not None:
+        conditions.append(parse_filter(target, latest, where, "where"))
+    return any_of(conditions).lance_sql if conditions else None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
+from airflow_provider_lancens.conditions import all_of
 from airflow_provider_lancens.spark.datasource.filters import condition_of
 
 if TYPE_CHECKING:
@@ -42,10 +43,9 @@ class FilteringReader(LanceReader):
         """Take the filters that mean the same to Lance; yields the others."""
         held = self.task.dataset.open(self.task.version).schema
         conditions = {index: condition_of(one, held) for index, one in enumerate(filters)}
-        own = [] if self.task.filter is None else [self.task.filter]
-        taken = [*own, *(condition for condition in conditions.values() if condition is not None)]
-        if taken:
-            together = " AND ".join(f"({condition})" for condition in taken)
+        if taken := [condition for condition in conditions.values() if condition is not None]:
+            own = [] if self.task.filter is None else [f"({self.task.filter})"]
+            together = " AND ".join([*own, all_of(taken).lance_sql])
             self.task = dataclasses.replace(self.task, filter=together)
         return [filters[index] for index, condition in conditions.items() if condition is None]
 

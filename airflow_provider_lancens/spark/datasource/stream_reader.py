@@ -15,7 +15,7 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.changes.appended_rows import VersionReader, VersionRows
 from airflow_provider_lancens.spark.changes.columns_at import readable_columns
 from airflow_provider_lancens.spark.changes.version_columns import VersionColumns
-from airflow_provider_lancens.spark.read.table_reader import check_filter, open_version
+from airflow_provider_lancens.spark.read.table_reader import open_version, parse_filter
 from airflow_provider_lancens.spark.streaming.appended_stream import AppendedStream
 from airflow_provider_lancens.spark.streaming.stream_offset import StreamOffset
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
@@ -109,12 +109,13 @@ class LanceStreamReader(DataSourceStreamReader):
             newest = open_version(target, None)
             readable_columns(target, newest, self.schema.names)
             schema = arrow_schema(self.schema)
-            if self.config.filter is not None:
-                check_filter(target, newest, self.config.filter)
+            text = self.config.filter
+            condition = None if text is None else parse_filter(target, newest, text)
+            lance_sql = None if condition is None else condition.lance_sql
             self._opened = _Opened(
                 AppendedStream(target, self.config.skip_change_commits),
-                VersionReader(target.dataset, schema, self.config.filter),
-                VersionColumns(target, newest, schema, self.config.filter),
+                VersionReader(target.dataset, schema, lance_sql),
+                VersionColumns(target, newest, schema, condition),
             )
         return self._opened
 

@@ -66,7 +66,7 @@ class ChangeSpec:
     compared: bool = False
     """Whether the rows of an upsert were chosen by comparing them with those of `base`."""
     condition: str | None = None
-    """The condition on the rows that are replaced, in Lance's SQL dialect."""
+    """The condition on the rows that are replaced, in Lance's SQL, rendered of a parsed condition."""
 
     @property
     def replaces_all(self) -> bool:

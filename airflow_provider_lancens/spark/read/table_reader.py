@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql.types import LongType, StructField, StructType
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.conditions import Condition, parse_condition
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.blobs.blob_contents import BlobRange, BlobReads
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
@@ -54,7 +55,7 @@ def read_table(
         as_of: reads the version that was the newest at this time, see `find_version`.
         tag: reads the version with this tag.
         columns: the columns to read, in this order; None reads all.
-        filter: a condition in Lance's SQL dialect, such as ``month = 3 AND delay IS NOT NULL``; it runs on
+        filter: a condition such as ``month = 3 AND delay IS NOT NULL``, see docs/conditions.md; it runs on
             the executors, before Spark gets the rows.
         blobs: the blob columns to read the bytes of, with what to read: ``"all"``, or the position of the
             first byte and the number of bytes, such as ``{"image": "all", "video": (0, 65536)}``. Values that
@@ -79,7 +80,7 @@ def read_opened(
     target: ResolvedTable,
     dataset: LanceDataset,
     columns: Sequence[str],
-    condition: str | None = None,
+    condition: Condition | None = None,
 ) -> DataFrame:
     """Return columns of an opened version of a table as a DataFrame.
 
@@ -145,27 +146,35 @@ def plan_read(
         return _plan(target, open_version(target, wanted.find(target)), columns, condition, blobs)
 
 
-def check_filter(target: ResolvedTable, dataset: LanceDataset, condition: str) -> None:
-    """Check that Lance can parse a condition.
+def parse_filter(
+    target: ResolvedTable, dataset: LanceDataset, text: str, argument: str = "filter"
+) -> Condition:
+    """Parse a condition on the rows of a table, and check that Lance takes it.
+
+    Args:
+        target: the table.
+        dataset: the table, opened at a version.
+        text: the condition, see docs/conditions.md.
+        argument: what the caller calls it.
 
     Raises:
-        InvalidInputError: (13) it can't.
+        InvalidInputError: (13) it is invalid; the message marks the place.
     """
-    if not isinstance(condition, str):
-        raise spec_errors.InvalidInputError(
-            f'table {target.id}: filter={condition!r}: expected a condition as text, such as "id > 3"'
-        )
+    condition = parse_condition(text, dataset.schema, f"table {target.id}: {argument}")
     try:
-        dataset.scanner(filter=condition).explain_plan()
-    except (OSError, ValueError) as error:
-        raise spec_errors.InvalidInputError(f"table {target.id}: filter {condition!r}: {error}") from error
+        dataset.scanner(filter=condition.lance_sql).explain_plan()
+    except (OSError, ValueError) as error:  # such as of a column with a backtick in its name
+        raise spec_errors.InvalidInputError(
+            f"table {target.id}: {argument}: Lance can't evaluate {text!r}: {error}"
+        ) from error
+    return condition
 
 
 def _plan(
     target: ResolvedTable,
     dataset: LanceDataset,
     columns: Sequence[str] | None,
-    condition: str | None,
+    condition: Condition | str | None,
     blobs: Mapping[str, BlobRange] | None = None,
 ) -> tuple[StructType, ReadTask]:
     projected = projected_columns(target, dataset.schema, columns)
@@ -175,8 +184,8 @@ def _plan(
         raise spec_errors.InvalidInputError(f"table {target.id}: {error}") from error
     projected = reads.schema(projected)
     schema = spark_schema(projected)
-    if condition is not None:
-        check_filter(target, dataset, condition)
+    if isinstance(condition, str):
+        condition = parse_filter(target, dataset, condition)
     if "*" in projected.names:
         raise spec_errors.InvalidInputError(
             f"table {target.id}: Lance cannot read a column named '*'; leave it out with columns=[...]"
@@ -185,7 +194,7 @@ def _plan(
         dataset=target.dataset,
         version=dataset.version,
         schema=arrow_schema(schema),
-        filter=condition,
+        filter=None if condition is None else condition.lance_sql,
         groups=_groups(dataset, together=not reads.ranges),
         blobs=reads,
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.conditions import parse_expression
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.commit.schema_commits import SchemaStep
 from airflow_provider_lancens.spark.results import SchemaResult
@@ -43,7 +44,7 @@ def add_columns(
         table: its identifier, such as ``db$table``.
         columns: types of columns without values, by name: ``bigint``, ``struct<x: double, y: double>`` or a
             PyArrow type; docs/schema-changes.md lists them.
-        expressions: expressions in Lance's SQL dialect, by name, such as ``price * quantity``.
+        expressions: expressions by name, such as ``price * quantity``, see docs/conditions.md.
 
     Returns:
         The version that has the columns.
@@ -81,7 +82,11 @@ class _Additions:
         present = {field.name: field for field in latest.schema}
         _check_types(table, present, self.types)
         empty = {name: arrow for name, arrow in self.types.items() if name not in present}
-        computed = {name: sql for name, sql in self.expressions.items() if name not in present}
+        computed = {
+            name: parse_expression(text, latest.schema, f"table {table}: expressions[{name!r}]")
+            for name, text in self.expressions.items()
+            if name not in present
+        }
         new = [*empty, *computed]
         unknown = dict.fromkeys(computed, pa.int8())
         check_new_schema(table, pa.schema([*latest.schema, *(empty | unknown).items()]), new)

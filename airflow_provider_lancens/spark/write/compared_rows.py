@@ -7,7 +7,6 @@ meanwhile is checked at the commit, see `upsert`.
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
 from operator import and_
@@ -16,17 +15,20 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.conditions import Condition, parse_condition
 from airflow_provider_lancens.spark.blobs.blob_columns import is_blob
 from airflow_provider_lancens.spark.keys import KeyLookup
 from airflow_provider_lancens.spark.read.table_reader import read_keys_of
+from airflow_provider_lancens.spark.types import arrow_type
 from airflow_provider_lancens.spark.write.row_changes import DELETED, POSITION
 from airflow_provider_lancens.spark.write.row_sources import FrameRows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from lance import LanceDataset
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructField
 
     from airflow_provider_lancens.spark.write.row_sources import Rows
 
@@ -58,7 +60,7 @@ def compared_rows(rows: FrameRows, lookup: KeyLookup) -> FrameRows:
     if request.sequence_by:
         frame = _last_of_each_key(frame, on, request.sequence_by)
     if request.delete_when is not None:
-        frame = _with_deletions(frame, request.delete_when, helpers_of(frame, lookup))
+        frame = _with_deletions(frame, _condition(frame, lookup), helpers_of(frame, lookup))
     kept = None
     if lookup.latest is not None:
         if request.update_columns:
@@ -74,17 +76,14 @@ def frame_rows(rows: Rows, lookup: KeyLookup) -> FrameRows:
     Raises:
         InvalidInputError: (13) they are no DataFrame, or `delete_when` is invalid for them.
     """
-    table, condition = lookup.target.id, lookup.request.delete_when
+    table = lookup.target.id
     if not isinstance(rows, FrameRows):
         raise spec_errors.InvalidInputError(
             f"table {table}: when_matched, sequence_by, delete_when, update_columns: expected a DataFrame, "
             "since Spark compares its rows; read the files with spark.read"
         )
-    if condition is not None and not _is_valid(rows.frame, condition):
-        raise spec_errors.InvalidInputError(
-            f"table {table}: delete_when={condition!r} isn't a condition on the rows; their columns: "
-            f"{rows.frame.columns}"
-        )
+    if lookup.request.delete_when is not None:
+        _condition(rows.frame, lookup)
     return rows
 
 
@@ -158,8 +157,8 @@ def helpers_of(frame: DataFrame, lookup: KeyLookup) -> list[str]:
     Raises:
         InvalidInputError: (13) the rows lack a given column.
     """
-    condition, given = lookup.request.delete_when, lookup.request.helper_columns
-    if condition is None:
+    given = lookup.request.helper_columns
+    if lookup.request.delete_when is None:
         return []
     if given is not None:
         problem = f"table {lookup.target.id}: helper_columns: the rows have no column"
@@ -168,8 +167,8 @@ def helpers_of(frame: DataFrame, lookup: KeyLookup) -> list[str]:
     if lookup.latest is None:
         return []
     stored = [*(lookup.request.on or ()), *lookup.latest.schema.names]
-    others = [name for name in frame.columns if name not in stored]
-    helpers = [name for name in others if not _is_valid(frame, condition, without=name)]
+    named = _condition(frame, lookup).columns
+    helpers = [name for name in frame.columns if name not in stored and name in named]
     if helpers:
         _log.info(
             "table %s: %s aren't written, since delete_when names them and the table doesn't have them; "
@@ -180,33 +179,22 @@ def helpers_of(frame: DataFrame, lookup: KeyLookup) -> list[str]:
     return helpers
 
 
-def _is_valid(frame: DataFrame, condition: str, without: str | None = None) -> bool:
-    from pyspark.errors import AnalysisException, ParseException
-    from pyspark.sql.types import StructType
+def _condition(frame: DataFrame, lookup: KeyLookup) -> Condition:
+    """Return `delete_when` for these rows; columns of types that Lance lacks can only be null or not.
 
-    # No rows, rather than these without a column: Spark would still find the column below them.
-    schema = StructType([field for field in frame.schema.fields if field.name != without])
-    with _without_query_log():
-        try:
-            return bool(frame.sparkSession.createDataFrame([], schema).where(condition).schema)
-        except (AnalysisException, ParseException):
-            return False
+    Raises:
+        InvalidInputError: (13) it is invalid for them.
+    """
+    fields = [pa.field(field.name, _arrow_type(field)) for field in frame.schema.fields]
+    text = str(lookup.request.delete_when)
+    return parse_condition(text, pa.schema(fields), f"table {lookup.target.id}: delete_when")
 
 
-@contextmanager
-def _without_query_log() -> Iterator[None]:
-    """Keep PySpark from logging an invalid query as an error, where that it is invalid is the answer."""
+def _arrow_type(field: StructField) -> pa.DataType:
     try:
-        from pyspark.logger import PySparkLogger
-    except ImportError:  # before 4.0, which logs none
-        yield
-        return
-    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
-    before, logger.disabled = logger.disabled, True
-    try:
-        yield
-    finally:
-        logger.disabled = before
+        return arrow_type(field.dataType, field.name)
+    except spec_errors.InvalidInputError:
+        return pa.null()
 
 
 def _check_rows_have(columns: Sequence[str], lookup: KeyLookup) -> None:
@@ -232,10 +220,10 @@ def _last_of_each_key(frame: DataFrame, on: Sequence[str], sequence: str) -> Dat
     return frame.withColumn(_RANK, f.rank().over(window)).where(f"{_RANK} = 1").drop(_RANK)
 
 
-def _with_deletions(frame: DataFrame, condition: str, helpers: Sequence[str]) -> DataFrame:
+def _with_deletions(frame: DataFrame, condition: Condition, helpers: Sequence[str]) -> DataFrame:
     from pyspark.sql import functions as f
 
-    flagged = frame.withColumn(DELETED, f.expr(f"coalesce(({condition}), false)"))
+    flagged = frame.withColumn(DELETED, f.expr(f"coalesce(({condition.spark_sql}), false)"))
     return flagged.drop(*map(_column, helpers))
 
 

@@ -38,6 +38,8 @@ from airflow_provider_lancens.spark.write.value_casts import RowError
 if TYPE_CHECKING:
     from lance import FragmentMetadata, LanceDataset
 
+    from airflow_provider_lancens.conditions import Condition
+
 WRITTEN_COLUMNS = "fragment string, rows long, files long, bytes long, deleted binary"
 """Columns of a write task's result, which has a row per fragment, as Spark DDL; a row without a fragment has
 the keys of rows to delete."""
@@ -71,7 +73,7 @@ class WriteTask:
     """The manifest of the version `appends_to`; None if each task is to read it."""
     progress: WriteProgress | None = field(default=None, repr=False)
     """Where to report how far the task is."""
-    condition: str | None = None
+    condition: Condition | None = None
     """The condition that all rows must match; None allows any."""
     match: ColumnMatch | None = None
     """Where the columns are in the rows; None if the rows have all of them by the same names."""
@@ -130,7 +132,7 @@ class WriteTask:
             return
         stream: Iterator[pa.RecordBatch] = itertools.chain([first], batches)
         if self.condition is not None:
-            stream = matching(stream, self.condition, self.schema)
+            stream = matching(stream, self.condition)
         reporting = nullcontext(stream) if self.progress is None else self.progress.reporting(stream)
         with storage_failures(self.dataset.location, self.dataset.storage_options), reporting as rows:
             fragments = self._write_all(rows)
@@ -175,6 +177,7 @@ class ReadTask:
     schema: pa.Schema
     """The columns to return to Spark, in their order."""
     filter: str | None
+    """In Lance's SQL."""
     groups: Sequence[Sequence[int]]
     """Fragment ids; a task reads one group."""
     blobs: BlobReads = NO_BLOBS

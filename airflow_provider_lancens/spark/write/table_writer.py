@@ -85,7 +85,7 @@ def write_table(
             ``update`` replaces it, ``keep`` leaves it and doesn't write the new one.
         sequence_by: a column by which an ``upsert`` orders the rows of a key, such as a time: of several
             new rows the last is written, and only if it is later than that of the table.
-        delete_when: a condition in Spark's SQL on the new rows, such as ``op = 'D'``: an ``upsert`` deletes
+        delete_when: a condition on the new rows, such as ``op = 'D'``: an ``upsert`` deletes
             the rows of the table that have the key of such a row, rather than writing it.
         helper_columns: columns of the new rows that only `delete_when` needs, such as ``["op"]``, and that
             are never written. Without it, columns that `delete_when` names and the table doesn't have aren't

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.conditions import Condition, parse_condition
 from airflow_provider_lancens.spark.blobs.blob_columns import check_format, with_blobs
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
 from airflow_provider_lancens.spark.commit.replace_where import ReplaceWhere
@@ -29,13 +30,12 @@ from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedCommit
 from airflow_provider_lancens.spark.options import WriteRequest
 from airflow_provider_lancens.spark.publish.stage import stage
 from airflow_provider_lancens.spark.publish.staged_versions import ChangeSpec
-from airflow_provider_lancens.spark.read.table_reader import check_filter
+from airflow_provider_lancens.spark.read.table_reader import parse_filter
 from airflow_provider_lancens.spark.table.dataset_ref import small_manifest
 from airflow_provider_lancens.spark.table.described_columns import describe_columns
 from airflow_provider_lancens.spark.write.batch_sizing import BATCH_BYTES
 from airflow_provider_lancens.spark.write.column_names import check_columns
 from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
-from airflow_provider_lancens.spark.write.files.sql_predicate import parse_predicate
 from airflow_provider_lancens.spark.write.row_changes import KeptColumns, decoded_keys
 from airflow_provider_lancens.spark.write.row_sources import FrameRows
 from airflow_provider_lancens.spark.write.schema_check import mismatches, schema_mismatch
@@ -88,9 +88,9 @@ class WritePlan:
             )
         kind: Callable[..., TableChange] = _KINDS[request.mode]
         task = _task(lookup, columns)
-        if request.replace_where is not None:
+        if task.condition is not None:
             # Also in place of an earlier commit under the key, whose rows match the condition.
-            kind = partial(ReplaceWhere, condition=_replaced(lookup, request.replace_where, task))
+            kind = partial(ReplaceWhere, condition=task.condition.lance_sql)
         elif base is not None and (lookup.replaced is not None or request.mode == "create"):
             kind = _kind_onto(lookup, base)
         return cls(
@@ -229,7 +229,7 @@ def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:
         data_storage_version=base.data_storage_version
         if base is not None and adds_rows
         else _format(schema, request, base),
-        condition=request.replace_where,
+        condition=_replaced(lookup, schema),
         match=match,
         deletes=keys if compared is not None and compared.deletes else None,
         kept=None if kept is None or base is None else _kept(dataset, base, kept.names),
@@ -251,12 +251,12 @@ def _format(schema: pa.Schema, request: WriteRequest, base: LanceDataset | None)
     return check_format(schema, base.data_storage_version, "blob_columns: the table's file format")
 
 
-def _replaced(lookup: KeyLookup, condition: str, task: WriteTask) -> str:
-    """Return a condition on the rows to replace in Lance's dialect."""
-    try:
-        predicate = parse_predicate(condition, task.schema)
-        if lookup.latest is not None:
-            check_filter(lookup.target, lookup.latest, predicate.lance_sql)
-    except spec_errors.InvalidInputError as error:
-        raise spec_errors.InvalidInputError(f"table {lookup.target.id}: replace_where: {error}") from error
-    return predicate.lance_sql
+def _replaced(lookup: KeyLookup, schema: pa.Schema) -> Condition | None:
+    """Return the condition on the rows to replace, which the new ones must match too; None replaces all."""
+    text = lookup.request.replace_where
+    if text is None:
+        return None
+    condition = parse_condition(text, schema, f"table {lookup.target.id}: replace_where")
+    if lookup.latest is not None:  # which may lack columns that the new rows bring
+        parse_filter(lookup.target, lookup.latest, text, "replace_where")
+    return condition

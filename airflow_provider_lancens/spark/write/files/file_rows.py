@@ -181,7 +181,7 @@ class FileReader:
         return ScanRequest(
             columns,
             files,
-            shape.condition.expression,
+            shape.pruning,
             frozenset(shape.condition.columns),
             functools.reduce(operator.and_, folder) if folder else None,
             pa.schema([*files, *self.plan.partitions]),
@@ -200,9 +200,7 @@ def _row_of(number: int, batch: pa.RecordBatch, shape: Projection) -> int:
     """Return the number in a batch of one of its rows that match the condition."""
     if shape.condition is None:
         return number
-    name = max(batch.schema.names, key=len) + "#"
-    rows = pa.Table.from_batches([batch]).append_column(name, pa.array(range(batch.num_rows), pa.int64()))
-    return int(rows.filter(shape.condition.expression)[name][number].as_py())
+    return int(pc.indices_nonzero(shape.mask(batch))[number].as_py())
 
 
 def _fits(field: pa.Field, table: Mapping[str, pa.DataType]) -> bool:

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.conditions import Condition, parse_condition
 from airflow_provider_lancens.spark.file_source import FileSource
 from airflow_provider_lancens.spark.type_names import parse_type
-from airflow_provider_lancens.spark.write.files.sql_predicate import SqlPredicate, parse_predicate
 from airflow_provider_lancens.spark.write.files.stored_types import inner_views, plain_array, plain_type
 from airflow_provider_lancens.spark.write.record_batches import conform
 from airflow_provider_lancens.spark.write.schema_check import fits_column
@@ -23,11 +24,13 @@ class Projection:
 
     read: Sequence[str]
     """The columns to read: the selected ones, and those of the condition."""
-    condition: SqlPredicate | None
+    condition: Condition | None
     cast: pa.Schema
     """The selected columns with the files' names and their new types."""
     schema: pa.Schema
     """The same with their new names."""
+    files: pa.Schema
+    """All columns of the files."""
 
     def apply(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Filter and convert the rows.
@@ -42,8 +45,28 @@ class Projection:
         """Return the rows of a batch that match the condition."""
         if self.condition is None:
             return batch
-        rows = pa.Table.from_batches([batch]).filter(self.condition.expression).combine_chunks()
-        return (rows.to_batches() or [batch.slice(0, 0)])[0]
+        return batch.filter(self.mask(batch))
+
+    def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
+        """Return which rows of a batch match the condition; all if there is none."""
+        if self.condition is None:
+            return pa.repeat(pa.scalar(True), batch.num_rows)
+        names = sorted(self.condition.columns) or batch.schema.names[:1]
+        columns = [_comparable(batch.column(name)) for name in names]
+        return self.condition.mask(pa.RecordBatch.from_arrays(columns, names=names))
+
+    @property
+    def pruning(self) -> pc.Expression | None:
+        """An expression by which Arrow may skip parts of files."""
+        compared = (
+            [] if self.condition is None else [self.files.field(name).type for name in self.condition.columns]
+        )
+        if self.condition is None:
+            return None
+        compared = [self.files.field(name).type for name in self.condition.columns]
+        if any(arrow != plain_type(arrow) for arrow in compared):
+            return None
+        return self.condition.pruning()
 
     def _plain(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         columns = [plain_array(batch.column(name)) for name in self.cast.names]
@@ -67,10 +90,19 @@ def projection_of(source: FileSource, files: pa.Schema) -> Projection:
                 "can't be read; leave it out by columns"
             )
     cast = pa.schema([(name, types.get(name, plain_type(files.field(name).type))) for name in columns])
-    condition = None if source.filter is None else parse_predicate(source.filter, files)
+    condition = None if source.filter is None else parse_condition(source.filter, _plain_schema(files))
     read = {*columns, *(condition.columns if condition else ())}
     in_order = [name for name in files.names if name in read]
-    return Projection(in_order, condition, cast, _renamed(cast, source.renames))
+    return Projection(in_order, condition, cast, _renamed(cast, source.renames), files)
+
+
+def _comparable(column: pa.Array) -> pa.Array:
+    plain, wanted = plain_array(column), plain_type(column.type)
+    return plain.cast(wanted) if wanted in (pa.string(), pa.binary()) else plain
+
+
+def _plain_schema(files: pa.Schema) -> pa.Schema:
+    return pa.schema([(field.name, plain_type(field.type)) for field in files])
 
 
 def _cast_type(column: pa.Field, text: str) -> pa.DataType:

@@ -119,7 +119,7 @@ def test_rows_that_do_not_match_are_refused(
         ({"mode": "overwrite", "replace_where": " "}, "expected a condition"),
         ({"mode": "overwrite", "replace_where": FIRST, "schema_mode": "overwrite"}, "expected strict"),
         ({"mode": "overwrite", "replace_where": "month = 1"}, "month"),
-        ({"mode": "overwrite", "replace_where": "day ="}, "day ="),
+        ({"mode": "overwrite", "replace_where": "day ="}, "incomplete"),
     ],
 )
 def test_an_invalid_condition_is_refused_before_any_work(

@@ -1,0 +1,10 @@
+"""One language for conditions on rows, see docs/conditions.md: parsed completely, against a table's columns.
+
+A condition is parsed on the driver, and rendered for Lance, Arrow and Spark from the same tree. What the
+parsers of those would accept, ignore or take for something else never reaches them.
+"""
+
+from airflow_provider_lancens.conditions.condition import Condition, all_of, any_of, is_null, parse_condition
+from airflow_provider_lancens.conditions.expressions import parse_expression
+
+__all__ = ["Condition", "all_of", "any_of", "is_null", "parse_condition", "parse_expression"]
