@@ -126,23 +126,27 @@ def files_of(own: Try, table: str) -> list[str]:
     return sorted(own(lambda lake: [row["f"] for row in lake.read(table).collect()]))
 
 
-@pytest.mark.parametrize("kind", OF_ITEM)
-@pytest.mark.parametrize("changed", ["nab", "b", "ba"], ids=["grown in front", "shrunk", "reordered"])
+@pytest.mark.parametrize(
+    ("kind", "changed"),
+    [
+        *(("literals", changed) for changed in ("nab", "b", "ba")),
+        ("local rows", "nab"),
+        ("rows of Python", "nab"),
+    ],
+    ids=["grown in front", "shrunk", "reordered", "local rows", "rows of Python"],
+)
 def test_a_cleared_loop_over_other_items_is_refused_and_writes_nothing(
     own: Try, tables: list[str], kind: str, changed: str
 ) -> None:
     own(loop(tables[0], "ab", OF_ITEM[kind]))
 
-    if (kind, changed) == ("rows of Python", "b"):  # one write, and the plan doesn't say of what
+    with pytest.raises(AirflowFailException, match="set idempotency_key of each"):
         own(loop(tables[0], changed, OF_ITEM[kind]), clears=1)
-    else:
-        with pytest.raises(AirflowFailException, match="set idempotency_key of each"):
-            own(loop(tables[0], changed, OF_ITEM[kind]), clears=1)
 
     assert files_of(own, tables[0]) == ["a", "b"]
 
 
-@pytest.mark.parametrize("kind", ["literals", "local rows"])
+@pytest.mark.parametrize("kind", ["local rows"])
 def test_a_cleared_loop_writes_the_items_that_were_added_at_its_end(
     own: Try, tables: list[str], kind: str
 ) -> None:
@@ -166,7 +170,7 @@ def test_a_loop_whose_writes_have_keys_may_have_any_items(own: Try, tables: list
     assert files_of(own, tables[0]) == ["a", "b", "n"]
 
 
-@pytest.mark.parametrize("kind", OF_ITEM)
+@pytest.mark.parametrize("kind", ["literals", "rows of Python"])
 def test_a_retry_of_a_loop_continues_after_the_writes_that_were_committed(
     own: Try, tables: list[str], kind: str
 ) -> None:
