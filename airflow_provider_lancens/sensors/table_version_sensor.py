@@ -125,6 +125,7 @@ class LanceTableVersionSensor(BaseSensorOperator):
         self.deferrable = default_deferrable() if deferrable is None else deferrable
         self._reported: set[str] = set()
         self._unanswered: set[TableId] = set()
+        self._upstream: dict[TableId, int] | None = None
         self._failure = ""
         self._is_after_given, self._is_min_given = is_given_later(after_version), is_given_later(min_version)
         self._last: dict[TableId, str] = {}
@@ -306,9 +307,11 @@ class LanceTableVersionSensor(BaseSensorOperator):
         return read_seen(xcom)
 
     def _made_upstream(self, context: Context) -> dict[TableId, int]:
-        has_dag: bool = self.has_dag()  # type: ignore[no-untyped-call]
-        upstream = sorted(self.get_flat_relative_ids(upstream=True)) if has_dag else []
-        return versions_made(context["ti"].xcom_pull(task_ids=upstream)) if upstream else {}
+        if self._upstream is None:  # once: those tasks have ended before this one began
+            has_dag: bool = self.has_dag()  # type: ignore[no-untyped-call]
+            names = sorted(self.get_flat_relative_ids(upstream=True)) if has_dag else []
+            self._upstream = versions_made(context["ti"].xcom_pull(task_ids=names)) if names else {}
+        return self._upstream
 
     def _is_fulfilled(self, wanted: AwaitedVersion, status: TableStatus) -> bool:
         if not wanted.condition.holds(status):
