@@ -97,7 +97,7 @@ class TableFiles:
 
     def all_below(self, folder: str) -> Iterator[list[StoredFile]]:
         """List the files at any depth of a folder, a page of at most a thousand at a time."""
-        prefix, store = self._path(folder), self._store()
+        prefix, store = self._folder(folder), self._store()
         if store is None:
             return
         with self._ignoring_missing():
@@ -217,11 +217,14 @@ class TableFiles:
             yield
 
     def _listing(self, folder: str) -> ListResult[Sequence[ObjectMeta]]:
-        prefix, store = self._path(folder), self._store()
+        prefix, store = self._folder(folder), self._store()
         if store is None:
             return {"common_prefixes": [], "objects": []}
         with object_store.storage_errors(self.location, self._storage_options):
             return obstore.list_with_delimiter(store, prefix=prefix)
+
+    def _folder(self, folder: str) -> str:
+        return self._path(folder) if folder else folder  # without a name it is the location itself
 
     def _path(self, path: str) -> FilePath:
         return FilePath.of(path, self.location)
