@@ -36,6 +36,20 @@ _USED = (
     ),
 )
 """What the provider and its extras need, directly or through Lance and PySpark, and Airflow pins."""
+_EXTRAS = (
+    *(
+        "amazon",
+        "apache-hive",
+        "apache-impala",
+        "apache-spark",
+        "databricks",
+        "google",
+        "openlineage",
+        "presto",
+    ),
+    *("snowflake", "trino"),
+)
+"""The extras of Airflow whose dependencies meet those of the provider."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +125,10 @@ def resolve(*arguments: str | Path, requirements: str = "") -> dict[str, str]:
 def pinned_by_airflow(version: str, day: str) -> dict[str, str]:
     """What Airflow's constraints pin: the versions of all providers and their dependencies on a day."""
     limits = ["--python-version", "3.11", "--exclude-newer", day]
-    found = resolve(*limits, requirements=f"apache-airflow[all]=={version}\n")
+    try:
+        found = resolve(*limits, requirements=f"apache-airflow[all]=={version}\n")
+    except AssertionError:  # a provider among them was released later
+        found = resolve(*limits, requirements=f"apache-airflow[{','.join(_EXTRAS)}]=={version}\n")
     return {name: found[name] for name in _USED if name in found}
 
 

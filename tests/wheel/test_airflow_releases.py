@@ -17,7 +17,7 @@ from tests.wheel.conftest import TREE, Installed, install_with_uv, wheel_of_pysp
 from tests.wheel.python_versions import RUNNING
 
 RELEASES = supported_releases()
-OLDEST, MIDDLE, NEWEST = RELEASES[0], RELEASES[-4], RELEASES[-1]
+OLDEST, MIDDLE, NEWEST = RELEASES[0], RELEASES[len(RELEASES) // 2], RELEASES[-1]
 UNPINNED = (
     *("hmsclient", "lance-namespace", "lance-namespace-urllib3-client", "obstore", "pure-sasl", "pylance"),
     *("pymetastore", "pyspark"),
