@@ -7,6 +7,7 @@ import os
 import socket
 import sys
 import time
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from urllib.error import URLError
@@ -16,6 +17,10 @@ from quickstart.children import Children
 from quickstart.home import DAG_ID, Home
 
 COMPONENTS = ("api-server", "scheduler", "triggerer", "dag-processor")
+# Their log servers would listen on all addresses, and logs are read from the files on this machine.
+_OPTIONS = {"scheduler": ["--skip-serve-logs"], "triggerer": ["--skip-serve-logs"]}
+_USER = "admin"
+_WITHOUT_LOGIN = {"AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True"}
 START_SECONDS = 300
 UI_PORTS = range(8080, 8100)
 """The first of these that is free is used for the UI."""
@@ -34,12 +39,17 @@ class AirflowServers:
         home: where their logs go.
         port: of the API server and its UI; 0 takes a free one.
         children: where its processes belong.
+        password: of the only user, ``admin``; if it is empty, everybody on this machine is an administrator.
     """
 
-    def __init__(self, home: Home, port: int = 0, children: Children | None = None) -> None:
+    def __init__(
+        self, home: Home, port: int = 0, children: Children | None = None, password: str = ""
+    ) -> None:
         self.url = f"http://127.0.0.1:{port or free_port()}"
         self._home = home
-        self._environment = {**os.environ, **_settings(self.url)}
+        self._password = password
+        login = _login(home, password) if password else _WITHOUT_LOGIN
+        self._environment = {**os.environ, **_settings(self.url), **login}
         self._children = children or Children()
 
     def __enter__(self) -> Self:
@@ -54,7 +64,7 @@ class AirflowServers:
 
     def start(self, name: str) -> None:
         """Start one of them, for the first time or again."""
-        command = [sys.executable, "-m", "airflow", name]
+        command = [sys.executable, "-m", "airflow", name, *_OPTIONS.get(name, [])]
         self._children.start(name, command, self._home.log(name), self._environment)
 
     def stop(self, *names: str) -> None:
@@ -126,7 +136,15 @@ class AirflowServers:
             return found
 
     def _token(self) -> str:
-        return str(self.ask("/auth/token").get("access_token", ""))
+        if not self._password:
+            return str(self.ask("/auth/token").get("access_token", ""))
+        body = json.dumps({"username": _USER, "password": self._password}).encode()
+        request = Request(self.url + "/auth/token", body, {"Content-Type": "application/json"}, method="POST")
+        try:
+            with _open(request, timeout=10) as answer:
+                return str(json.load(answer).get("access_token", ""))
+        except (URLError, OSError):  # not up yet
+            return ""
 
     def ask(self, path: str, token: str = "") -> dict[str, Any]:
         """Return the API server's answer; empty if there is none yet."""
@@ -165,8 +183,19 @@ def _settings(url: str) -> dict[str, str]:
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
         "AIRFLOW__CORE__PARALLELISM": str(max(2, os.cpu_count() or 2)),  # each Spark task is a JVM
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(Path(__file__).parent / "plugins"),
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
-        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port()),
-        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(free_port()),
+    }
+
+
+def _login(home: Home, password: str) -> dict[str, str]:
+    file = home.airflow / "passwords.json"
+    home.airflow.mkdir(parents=True, exist_ok=True)
+    file.unlink(missing_ok=True)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
+        json.dump({_USER: password}, opened)
+    return {
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{_USER}:admin",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(file),
     }

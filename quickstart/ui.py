@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 import sys
 import time
@@ -27,7 +28,7 @@ SHOWN = """
   Press Trigger: each run ingests one month, the first that is not ingested yet or the one that you choose.
   A sensor of [bold]{waiting}[/] is already waiting in the triggerer for what it commits, and the asset
   of the table of delays starts [bold]lance_worst_delays[/]. The other examples can be triggered too.
-  The connection is at Admin > Connections. No password is required.
+  The connection is at Admin > Connections. Log in as [bold]admin[/] with the password [bold]{password}[/].
   Logs: {logs}. Press Ctrl-C to stop; tables and history are kept in {folder}.
 """
 
@@ -63,12 +64,18 @@ def serve(home: Home, console: Console, children: Children) -> None:
         home.migrate()
         home.save_connections(metastore)
         say(console, "starting scheduler, triggerer, DAG processor and API server: about a minute")
-        with AirflowServers(home, ui_port(), children) as servers:
+        password = secrets.token_urlsafe(12)
+        with AirflowServers(home, ui_port(), children, password) as servers:
             servers.wait_until_ready()
             watch(servers)
             say(console, "all components are healthy")
             shown = SHOWN.format(
-                url=servers.url, dag=DAG_ID, waiting=WAITING_DAG, logs=home.logs, folder=home.folder
+                url=servers.url,
+                dag=DAG_ID,
+                waiting=WAITING_DAG,
+                logs=home.logs,
+                folder=home.folder,
+                password=password,
             )
             console.print(shown, soft_wrap=True)
             while True:
