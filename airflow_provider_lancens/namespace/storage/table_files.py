@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _MISSING = (exceptions.NotFoundError, FileNotFoundError)
 _PAGE = 1000
+_MAX_FILE = 256 * 2**20
+"""Bytes of a file that is read as a whole: a manifest of a million fragments has fewer."""
 _THREADS = 32
 _CONFLICTS = 8
 _CONFLICT_SECONDS = 0.05
@@ -125,9 +127,24 @@ class TableFiles:
         return [path for path, file in self.stats(paths).items() if file is None]
 
     def read(self, path: str) -> bytes | None:
-        """Return the content of a file; None if it doesn't exist."""
+        """Return the content of a file, such as a manifest or a record; None if it doesn't exist.
+
+        Raises:
+            InvalidTableStateError: (19) it is longer than any of these needs to be.
+        """
         checked = self._path(path)
-        return self._found(lambda store: bytes(obstore.get(store, checked).bytes()))
+
+        def content(store: ObjectStore) -> bytes:
+            found = obstore.get(store, checked)
+            size = found.meta["size"]
+            if size > _MAX_FILE:
+                raise spec_errors.InvalidTableStateError(
+                    f"storage at {redact(self.location)}: file {path!r} has {size} bytes; allowed: at most "
+                    f"{_MAX_FILE}"
+                )
+            return bytes(found.bytes())
+
+        return self._found(content)
 
     def read_range(self, path: str, start: int, end: int) -> bytes:
         """Return the bytes of a file from one position up to another, which exist."""
