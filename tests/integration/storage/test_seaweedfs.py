@@ -14,6 +14,7 @@ from airflow_provider_lancens.doctor.storage_checks import check_storage
 from airflow_provider_lancens.namespace import GlueNamespace
 from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
 from airflow_provider_lancens.namespace.storage.conditional_writes import has_conditional_writes
+from airflow_provider_lancens.namespace.storage.purge import LANCE_ENTRIES
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.commit.table_changes import KINDS
@@ -101,4 +102,5 @@ def test_a_table_is_declared_written_and_dropped(
         assert namespace.count_table_rows({"id": [database, "t"]}).count == 2 * ROW.num_rows
         namespace.drop_table({"id": [database, "t"]})
 
-    assert not [file for page in TableFiles(location, storage).all_below("") for file in page]
+    files = TableFiles(location, storage)
+    assert [folder for folder in LANCE_ENTRIES if any(files.all_below(folder))] == []
