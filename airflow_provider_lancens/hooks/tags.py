@@ -72,15 +72,17 @@ def pin(hook: LanceHook, table: TableId, version: int, tag: str) -> None:
 
     Raises:
         AirflowFailException: there is no such version, or the tag's name is invalid.
-        LanceRetryableError: the storage or the metastore is unavailable.
+        LanceRetryableError: the storage or the metastore is unavailable, or a clean-up may be removing the
+            version.
     """
+    from airflow_provider_lancens.namespace.storage.manifests import Manifests
     from airflow_provider_lancens.namespace.storage.version_tags import set_tag
 
     check_tag(tag)
     with _open_dataset(
         hook, table, f"tagging version {version} of table {str(table)!r} as {tag!r}"
     ) as dataset:
-        set_tag(dataset, tag, version)
+        set_tag(dataset, Manifests(dataset.uri, hook.storage_options()), tag, version)
 
 
 def data_changed(hook: LanceHook, table: TableId, since: int) -> bool:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from functools import cache
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.storage.object_store import MANIFEST_SUFFIX, version_of
 from airflow_provider_lancens.namespace.storage.storage_errors import is_storage_error, storage_error
 from airflow_provider_lancens.redaction import redact
 
@@ -65,6 +66,9 @@ def is_panic(error: BaseException) -> bool:
     return (kind.__module__, kind.__name__) == ("pyo3_runtime", "PanicException")
 
 
+_NO_MANIFEST = re.compile(r"(?:Dataset at path|Not found:) \S*?_versions/(\d+)\.manifest")
+
+
 def namespace_error(
     error: BaseException, secrets: Collection[str] = ()
 ) -> spec_errors.LanceNamespaceError | None:
@@ -106,6 +110,9 @@ def specified_error(
         return raised
     if isinstance(error, LancePanicError) or is_panic(error):
         return panic_error(error, redact(location, secrets), secrets)
+    if isinstance(error, OSError | ValueError) and (found := _NO_MANIFEST.search(str(error))):
+        version = version_of(f"{found[1]}{MANIFEST_SUFFIX}") or 0
+        return version_cleaned_up(f"{redact(location, secrets)}: version {version}")
     if (refused := _refusal(error, location, secrets)) is not None:
         return refused
     return storage_error(error, location, secrets) if is_storage_error(error) else None
@@ -140,3 +147,16 @@ def _refusal(
     code = spec_errors.ErrorCode[list(_REFUSALS.values())[found.lastindex - 1]]
     shown = redact(_SOURCE_LINE.sub("", text), secrets)
     return spec_errors.from_error_code(code, f"{redact(location, secrets)}: {shown}")
+
+
+def version_cleaned_up(version: str) -> spec_errors.LanceNamespaceError:
+    """Return the error (11) for a version that was cleaned up when it was needed.
+
+    Args:
+        version: the version and its table, as the beginning of the message.
+    """
+    return spec_errors.TableVersionNotFoundError(
+        f"{version} has no manifest or no files any more: it was cleaned up, or the table was dropped. "
+        "To keep a version from clean-ups until it is read, tag it (the sensor's argument pin), set a "
+        "bookmark, or clean up with a longer older_than"
+    )

@@ -26,6 +26,7 @@ from airflow_provider_lancens.namespace.lance_errors import panics_as_errors, sp
 from airflow_provider_lancens.namespace.metastore_protocol import Table
 from airflow_provider_lancens.namespace.requests import table_id
 from airflow_provider_lancens.namespace.storage.conditional_writes import require_conditional_writes
+from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 from airflow_provider_lancens.redaction import redact, secret_values, shareable_cause
 
@@ -70,6 +71,11 @@ class TableData:
     def location(self) -> str:
         """Where the dataset is stored."""
         return self.namespace._tables.location_of(self.table)
+
+    @property
+    def files(self) -> Manifests:
+        """The files at that location."""
+        return Manifests(self.location, self.options)
 
     def open(self, version: int | None = None, branch: str | None = None) -> LanceDataset:
         """Open the dataset; commits to it go through the namespace if that is the version authority.

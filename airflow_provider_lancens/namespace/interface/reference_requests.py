@@ -62,12 +62,13 @@ class ReferenceRequests(NamespaceCore):
         Raises:
             TableTagAlreadyExistsError: (9) there is a tag of that name.
             TableVersionNotFoundError: (11) there is no such version.
+            ConcurrentModificationError: (14) a clean-up may be removing it.
             LanceNamespaceError: see `opened`.
         """
         model = as_model(models.CreateTableTagRequest, request)
         data = TableData.of(self, model.id)
         with data.specified_errors():
-            is_new = create_tag(data.open(), model.tag, _checked_version(data, model))
+            is_new = create_tag(data.open(), data.files, model.tag, _checked_version(data, model))
         if not is_new:
             raise TableTagAlreadyExistsError(f"table {data.id} has a tag {model.tag!r}")
         return models.CreateTableTagResponse()
@@ -78,12 +79,13 @@ class ReferenceRequests(NamespaceCore):
         Raises:
             TableTagNotFoundError: (8) there is no such tag.
             TableVersionNotFoundError: (11) there is no such version.
+            ConcurrentModificationError: (14) a clean-up may be removing it.
             LanceNamespaceError: see `opened`.
         """
         model = as_model(models.UpdateTableTagRequest, request)
         data = TableData.of(self, model.id)
         with data.specified_errors():
-            exists = move_tag(data.open(), model.tag, _checked_version(data, model))
+            exists = move_tag(data.open(), data.files, model.tag, _checked_version(data, model))
         if not exists:
             raise _no_tag(model)
         return models.UpdateTableTagResponse()

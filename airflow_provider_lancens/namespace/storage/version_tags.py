@@ -1,25 +1,42 @@
-"""Tags of a table's versions, which others may set and delete at the same time."""
+"""Tags of a table's versions, which others may set and delete while versions are being cleaned up.
+
+A version that was tagged here is kept by every clean-up of this package, see `version_removals`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+import logging
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.storage_errors import is_refused_bulk_delete
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
+from airflow_provider_lancens.namespace.storage.version_removals import check_not_removed
 
 if TYPE_CHECKING:
     from lance import LanceDataset
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Reference = int | tuple[str, int]
 """A version of the main line, or a branch with one of its versions."""
 
 _TRIES = 10
+_TEMPORARY = "lancens-temporary-"
+"""Begins the names of tags that keep a version while it is tagged or restored."""
 _EXISTS, _MISSING = "Ref conflict", "Ref not found"
+_NO_VERSION = "Version not found"
 _TAG_FILES = "/_refs/tags/"
 _NO_FILE = ("Not found", "No such file")
 """In the messages of Lance's errors, whose types it also uses for much else."""
+_CUT_OFF = "EOF while parsing"
+"""In the error if Lance reads a tag's file only up to the length that it had before the tag was moved."""
 
 
 def list_tags(dataset: LanceDataset) -> Mapping[str, Any]:
@@ -33,11 +50,12 @@ def list_tags(dataset: LanceDataset) -> Mapping[str, Any]:
     return _repeated(dataset.tags.list)
 
 
-def create_tag(dataset: LanceDataset, tag: str, version: Reference) -> bool:
+def create_tag(dataset: LanceDataset, files: Manifests, tag: str, version: Reference) -> bool:
     """Create a tag; of several clients, one creates it.
 
     Args:
         dataset: the table's dataset, at any version.
+        files: the files at its location.
         tag: name of the tag.
         version: an existing version, or a branch with one of its versions.
 
@@ -45,33 +63,83 @@ def create_tag(dataset: LanceDataset, tag: str, version: Reference) -> bool:
         False if there is a tag of that name already.
 
     Raises:
-        ValueError: there is no such version.
+        TableVersionNotFoundError: (11) there is no such version; the tag wasn't created.
+        ConcurrentModificationError: (14) a clean-up may be removing it; the tag wasn't created.
     """
-    return _unless(_EXISTS, lambda: dataset.tags.create(tag, version))
+    try:
+        if not _unless(_EXISTS, lambda: dataset.tags.create(tag, version)):
+            return False
+    except ValueError as error:
+        if _NO_VERSION not in str(error):
+            raise
+        raise spec_errors.TableVersionNotFoundError(
+            f"{files.location}: there is no version {version} to tag: it was cleaned up, or never existed"
+        ) from error
+    if isinstance(version, int):  # a clean-up of this package removes no version of a branch
+        try:
+            check_not_removed(dataset, files, version)
+        except spec_errors.LanceNamespaceError:
+            delete_tag(dataset, tag)
+            raise
+    return True
 
 
-def move_tag(dataset: LanceDataset, tag: str, version: Reference) -> bool:
+def move_tag(dataset: LanceDataset, files: Manifests, tag: str, version: Reference) -> bool:
     """Move a tag to another version; see `create_tag`.
+
+    The version is kept by a temporary tag first: if that is refused, the tag still keeps the version that it
+    names.
 
     Returns:
         False if there is no such tag.
 
     Raises:
-        ValueError: there is no such version.
+        LanceNamespaceError: see `create_tag`; the tag wasn't moved.
     """
-    return _unless(_MISSING, lambda: dataset.tags.update(tag, version))
+    with temporary_tag(dataset, files, version):
+        return _unless(_MISSING, lambda: dataset.tags.update(tag, version))
 
 
-def set_tag(dataset: LanceDataset, tag: str, version: Reference) -> None:
+def set_tag(dataset: LanceDataset, files: Manifests, tag: str, version: Reference) -> None:
     """Tag a version; an existing tag of that name is moved; see `create_tag`.
 
     Raises:
-        ValueError: there is no such version.
+        LanceNamespaceError: see `create_tag`.
     """
     for _ in range(_TRIES - 1):
-        if move_tag(dataset, tag, version) or create_tag(dataset, tag, version):
+        if create_tag(dataset, files, tag, version) or move_tag(dataset, files, tag, version):
             return
     dataset.tags.update(tag, version)
+
+
+@contextlib.contextmanager
+def temporary_tag(dataset: LanceDataset, files: Manifests, version: Reference) -> Iterator[None]:
+    """Keep a version for the duration of the block.
+
+    Raises:
+        LanceNamespaceError: see `create_tag`; the block isn't executed.
+    """
+    tag = f"{_TEMPORARY}{uuid.uuid4()}"
+    create_tag(dataset, files, tag, version)
+    try:
+        yield
+    finally:
+        _delete_temporary(dataset, tag)
+
+
+def delete_abandoned_tags(dataset: LanceDataset, before: datetime) -> None:
+    """Delete the temporary tags that interrupted processes left before a time."""
+    for name, tag in list_tags(dataset).items():
+        if name.startswith(_TEMPORARY) and tag["created_at"] < before:
+            _delete_temporary(dataset, name)
+
+
+def _delete_temporary(dataset: LanceDataset, tag: str) -> None:
+    try:
+        delete_tag(dataset, tag)
+    except (spec_errors.LanceNamespaceError, OSError, RuntimeError, ValueError) as error:
+        # What it was needed for is done.
+        _log.warning("Tag %s couldn't be deleted; a clean-up will delete it: %s", tag, error)
 
 
 def delete_tag(dataset: LanceDataset, tag: str) -> bool:
@@ -120,12 +188,13 @@ def _unless(refusal: str, change: Callable[[], object]) -> bool:
 
 
 def _repeated(call: Callable[[], T]) -> T:
-    """Call Lance, again if another client deletes a tag while Lance reads or writes its file."""
+    """Call Lance, again if another client moves or deletes a tag while Lance reads or writes its file."""
     for _ in range(_TRIES - 1):
         try:
             return call()
-        except (OSError, ValueError) as error:
+        except (OSError, RuntimeError, ValueError) as error:
             message = str(error)
-            if _TAG_FILES not in message or not any(one in message for one in _NO_FILE):
+            deleted = _TAG_FILES in message and any(one in message for one in _NO_FILE)
+            if not deleted and _CUT_OFF not in message:
                 raise
     return call()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.namespace.storage.version_tags import (
     delete_tag,
@@ -50,7 +51,8 @@ def move_bookmark(
         TableNotFoundError: (4) the table isn't declared.
         TableVersionNotFoundError: (11) there is no such version.
         InvalidInputError: (13) an argument is invalid, or the version is staged.
-        ConcurrentModificationError: (14) others kept changing the tag meanwhile.
+        ConcurrentModificationError: (14) a clean-up may be removing the version, or others kept changing the
+            tag meanwhile; the bookmark wasn't moved.
         ServiceUnavailableError: (17) the storage or the metastore failed.
     """
     try:
@@ -64,7 +66,7 @@ def move_bookmark(
         )
     with resolved_table(namespace, table) as target:
         target.check_version(version)
-        _move(target.open(version), name, version, expires_after)
+        _move(target.open(version), target.dataset.manifests, name, version, expires_after)
 
 
 def delete_bookmark(namespace: NamespaceSpec | LanceNamespace, table: TableId | str, name: str) -> bool:
@@ -91,13 +93,15 @@ def delete_bookmark(namespace: NamespaceSpec | LanceNamespace, table: TableId | 
         return remove_expiry(target.dataset.manifests, name) or deleted
 
 
-def _move(dataset: LanceDataset, name: str, version: int, expires_after: timedelta | None) -> None:
+def _move(
+    dataset: LanceDataset, files: Manifests, name: str, version: int, expires_after: timedelta | None
+) -> None:
     # First the version: with its new time, the bookmark isn't expired by any expiry that it has.
-    set_tag(dataset, name, version)
+    set_tag(dataset, files, name, version)
     for _ in range(_TRIES):
         tag = list_tags(dataset).get(name)
         if tag is None:  # a clean-up found it expired, and looked at it right before it was moved
-            set_tag(dataset, name, version)
+            set_tag(dataset, files, name, version)
         elif (metadata := as_metadata(tag["metadata"], expires_after)) == tag["metadata"]:
             return
         else:

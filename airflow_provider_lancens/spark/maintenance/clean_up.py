@@ -6,12 +6,12 @@ import logging
 import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage import purge
-from airflow_provider_lancens.namespace.storage.version_tags import list_tags
+from airflow_provider_lancens.namespace.storage.version_tags import delete_abandoned_tags, list_tags
 from airflow_provider_lancens.spark.bookmarks.expire_bookmarks import expire_bookmarks
 from airflow_provider_lancens.spark.commit.lease_revocation import pending_revocations, revoke_leases
 from airflow_provider_lancens.spark.commit.write_lease import leases_of
@@ -22,7 +22,7 @@ from airflow_provider_lancens.spark.maintenance.maintenance_options import DEFAU
 from airflow_provider_lancens.spark.maintenance.maintenance_plan import Thresholds
 from airflow_provider_lancens.spark.maintenance.maintenance_results import CleanUpResult
 from airflow_provider_lancens.spark.maintenance.table_state import TableState, table_state
-from airflow_provider_lancens.spark.maintenance.version_sweep import remove_versions
+from airflow_provider_lancens.spark.maintenance.version_sweep import Removed, Retention, remove_versions
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ _SAFE_AGE = timedelta(days=6)
 """Lance's clean-up keeps files younger than this: its limit is a week, and a clean-up takes time."""
 _SILENCE = timedelta(days=1)
 """Time without a heartbeat after which a write is considered dead."""
+_ABANDONED = timedelta(days=7)
+"""Age of temporary tags that are deleted: later than the lease of a dead restore is revoked."""
 
 
 def clean_up_versions(
@@ -100,16 +102,16 @@ def clean_up_versions(
             )
         bookmarks = _expire_bookmarks(opened, now, dry_run)
         tagged = _tagged(opened, bookmarks)
-        removed = _clean_up(opened, older_than, keep_versions, dry_run)
+        removed = _clean_up(opened, Retention(older_than, keep_versions), now, dry_run)
         held = HeldFiles()
         if dry_run and bookmarks:
             held = held_by_tags(opened.target, opened.dataset, bookmarks, older_than, keep_versions)
         result = CleanUpResult(
             table=str(opened.target.id),
             version=opened.version,
-            versions=removed.old_versions + held.versions,
-            files=_files(removed) + held.files,
-            bytes=removed.bytes_removed + held.bytes,
+            versions=removed.versions + held.versions,
+            files=removed.files + held.files,
+            bytes=removed.bytes + held.bytes,
             tagged=tagged,
             expired_keys=expired_keys,
             expired_bookmarks=bookmarks,
@@ -157,16 +159,13 @@ def _expire_bookmarks(opened: MaintainedTable, now: datetime, dry_run: bool) -> 
     return [bookmark.name for bookmark in expired]
 
 
-def _clean_up(opened: MaintainedTable, older_than: timedelta, keep_versions: int, dry_run: bool) -> Any:
+def _clean_up(opened: MaintainedTable, retention: Retention, now: datetime, dry_run: bool) -> Removed:
     _check_unlinked(opened)
-    limits: dict[str, Any] = {
-        "older_than": older_than,
-        "retain_versions": keep_versions,
-        "error_if_tagged_old_versions": False,
-    }
     if dry_run:
-        return opened.dataset.explain_cleanup_old_versions(**limits).stats
-    return remove_versions(opened.dataset, opened.lease.files, limits)
+        return Removed.of(retention.plan(opened.dataset).stats)
+    delete_abandoned_tags(opened.dataset, now - _ABANDONED)
+    files = opened.target.dataset.manifests
+    return remove_versions(lambda: opened.at_newest().dataset, files, retention, opened.version, now)
 
 
 def _check_unlinked(opened: MaintainedTable) -> None:
@@ -184,10 +183,6 @@ def _check_unlinked(opened: MaintainedTable) -> None:
 def _tagged(opened: MaintainedTable, expired: Sequence[str]) -> int:
     tags = list_tags(opened.dataset).items()
     return len({tag["version"] for name, tag in tags if name not in expired} - {opened.version})
-
-
-def _files(removed: Any) -> int:
-    return int(removed.data_files_removed + removed.index_files_removed + removed.deletion_files_removed)
 
 
 def _sentence(result: CleanUpResult) -> str:

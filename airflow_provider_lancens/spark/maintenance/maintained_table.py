@@ -11,7 +11,7 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.lance_errors import panics_as_errors
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease
-from airflow_provider_lancens.spark.table.dataset_ref import VersionAuthority
+from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, VersionAuthority
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ def maintained(namespace: NamespaceSpec | LanceNamespace, table: TableId | str) 
         InvalidInputError: (13) `table` isn't a valid identifier.
         TableNotFoundError: (4) it isn't declared.
         TableVersionNotFoundError: (11) nothing was written to it yet.
+        ConcurrentModificationError: (14) others committed, and cleaned up, while it was being opened.
         InvalidTableStateError: (19) the metastore decides its versions, and a direct writer bypassed it.
     """
     from airflow_provider_lancens.spark.commit.leased_commits import LeasedCommits
@@ -90,7 +91,19 @@ def maintained(namespace: NamespaceSpec | LanceNamespace, table: TableId | str) 
             # Also for a storage-managed table: by itself Lance would rebase the commit of a driver that was
             # suspended, regardless of what a clean-up has removed meanwhile.
             dataset = replace(target.dataset, decider=VersionAuthority(commits, target.id.parts))
-            yield MaintainedTable(target, dataset.open(version), version, lease, commits)
+            yield MaintainedTable(target, _opened(target, dataset, version), version, lease, commits)
+
+
+def _opened(target: ResolvedTable, dataset: DatasetRef, version: int) -> LanceDataset:
+    try:
+        return dataset.open(version)
+    except ValueError as error:
+        if target.latest_version() == version:
+            raise
+        raise spec_errors.ConcurrentModificationError(
+            f"table {target.id}: version {version} was replaced and cleaned up while it was being opened; "
+            "nothing was changed, run it again"
+        ) from error
 
 
 def written_version(target: ResolvedTable) -> int:

@@ -27,6 +27,7 @@ from airflow_provider_lancens.namespace.storage.object_store import (
     version_of,
 )
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
+from airflow_provider_lancens.namespace.storage.version_removals import REMOVALS
 from airflow_provider_lancens.spark.bookmarks.expiry_records import EXPIRED_BOOKMARKS
 from airflow_provider_lancens.spark.commit.lease_revocation import pending_revocations, revoke_leases
 from airflow_provider_lancens.spark.commit.write_lease import (
@@ -278,5 +279,5 @@ class PendingCommitFiles:
 
     def _records(self) -> Iterator[StoredFile]:
         for folder in self.files.folders(RECORDED):
-            if folder not in {LEASES, REVOKED, EXPIRED_BOOKMARKS, *KEY_FOLDERS}:
+            if folder not in {LEASES, REVOKED, EXPIRED_BOOKMARKS, REMOVALS, *KEY_FOLDERS}:
                 yield from self.files.below(folder)

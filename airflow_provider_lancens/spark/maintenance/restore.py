@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage.missing_files import StoredVersions, example_of
+from airflow_provider_lancens.namespace.storage.version_tags import temporary_tag
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
+from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import (
     Counts,
     KeyedCommit,
@@ -103,7 +105,8 @@ def restore_version(
         TableTagNotFoundError: (8) it has no such tag.
         TableVersionNotFoundError: (11) there is no such version, or none at all.
         InvalidInputError: (13) an argument is invalid, or the key was committed with other ones.
-        ConcurrentModificationError: (14) others committed meanwhile; nothing was committed.
+        ConcurrentModificationError: (14) others committed meanwhile, or a clean-up may be removing the
+            version; nothing was committed.
         InvalidTableStateError: (19) the version lacks files, or every version does; or metastore and storage
             disagree on which version is the newest.
     """
@@ -158,7 +161,6 @@ def _restored(lookup: KeyLookup, wanted: WantedVersion) -> RestoreResult:
     if version != latest.version or (wanted.is_given and lookup.request.idempotency_key):
         made = _commit(lookup, latest, version)
     if made.made_here:
-        _check_whole(target, made.commit.version)  # a clean-up may have removed that version meanwhile
         restored = target.open(made.commit.version)
         record_restores(target, restored)
         describe_columns(target, restored.schema)
@@ -176,10 +178,14 @@ def _version_to_restore(target: ResolvedTable, latest: LanceDataset, wanted: Wan
 
 
 def _commit(lookup: KeyLookup, latest: LanceDataset, version: int) -> CommitOutcome:
-    base, schema = latest.version, latest.schema
-    change = Restoration(str(lookup.target.id), base, schema, [], version)
-    committer = Committer(lookup.target, lookup.write, Counts())
-    return committer.commit(change, looked_up_to=lookup.version)
+    target = lookup.target
+    change = Restoration(str(target.id), latest.version, latest.schema, [], version)
+    # A clean-up that presumes this dead revokes the lease before it deletes the temporary tag.
+    with (
+        acquire_lease(target.dataset).kept_alive(end=True) as lease,
+        temporary_tag(latest, target.dataset.manifests, version),
+    ):
+        return Committer(target, lookup.write, Counts(), lease=lease).commit(change, lookup.version)
 
 
 def _earlier_result(lookup: KeyLookup, earlier: KeyedCommit) -> RestoreResult:
@@ -202,6 +208,7 @@ def _newest_complete(target: ResolvedTable, latest: LanceDataset) -> int:
 
 def _check_whole(target: ResolvedTable, version: int) -> None:
     if missing := _missing(target, version):
+        target.check_version(version)  # a clean-up may have removed it meanwhile
         raise spec_errors.InvalidTableStateError(
             f"table {target.id}: version {version} refers to files that were removed: "
             f"{example_of(missing)}; choose an older version that check_files reports as complete"

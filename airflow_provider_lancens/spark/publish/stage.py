@@ -6,6 +6,7 @@ import uuid
 from dataclasses import replace
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.storage.version_tags import create_tag
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome
 from airflow_provider_lancens.spark.commit.table_changes import TableChange
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease
@@ -54,7 +55,10 @@ def stage(
     properties = {**commit.as_properties(write.key), **spec.as_properties()}
     transaction = Transaction(spec.base, step.operation, commit.uuid, properties)
     lease.check()
-    base.tags.create(tag_of(commit.uuid), spec.base)
+    try:
+        create_tag(base, target.dataset.manifests, tag_of(commit.uuid), spec.base)
+    except spec_errors.TableVersionNotFoundError as error:
+        raise _gone(target, spec.base) from error
     made = LanceDataset.commit(base, transaction, read_version=spec.base, detached=True)
     return CommitOutcome(replace(commit, version=made.version), made_here=True)
 

@@ -58,11 +58,12 @@ class ReleaseTags:
             for table, version in members.items():
                 # Two who make the same version of a release set don't move each other's tags.
                 tag = f"{self._beginning}.{number}.{_digest(members)}"
-                set_tag(targets[table].open(version), tag, version)
+                set_tag(targets[table].open(version), targets[table].dataset.manifests, tag, version)
 
     def tag_release(self, released: LanceDataset) -> None:
         """Tag a version of the release set."""
-        set_tag(released, f"{self._beginning}.{released.version}", released.version)
+        tag = f"{self._beginning}.{released.version}"
+        set_tag(released, self.target.dataset.manifests, tag, released.version)
 
     def repair(self, latest: LanceDataset, members: Mapping[str, int]) -> None:
         """Tag the last release, which has these members, unless it is tagged.

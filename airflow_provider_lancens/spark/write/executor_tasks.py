@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,8 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS, version_cleaned_up
 from airflow_provider_lancens.namespace.locations import is_local
+from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
+from airflow_provider_lancens.namespace.storage.version_removals import is_removed
 from airflow_provider_lancens.spark.blobs.blob_contents import NO_BLOBS, BlobReads
 from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.schema.merge_plan import ColumnMatch
@@ -192,8 +195,25 @@ class ReadTask:
     def read(self, number: int) -> Iterator[pa.RecordBatch]:
         """Read one group, by its number."""
         # Spark has no nanoseconds: those that another writer stored are truncated.
-        with storage_failures(self.dataset.location, self.dataset.storage_options):
+        with (
+            storage_failures(self.dataset.location, self.dataset.storage_options),
+            self._explaining_removal(),
+        ):
             yield from conform(self._scan(self.groups[number]), self.schema, cut_times=True)
+
+    @contextmanager
+    def _explaining_removal(self) -> Iterator[None]:
+        """If the block fails, check whether that is since a clean-up removed the version.
+
+        Raises:
+            TableVersionNotFoundError: (11) it is.
+        """
+        try:
+            yield
+        except LANCE_ERRORS as error:
+            if not is_detached(self.version) and is_removed(self.dataset.manifests, self.version):
+                raise version_cleaned_up(f"{self.dataset.location}: version {self.version}") from error
+            raise
 
     def _scan(self, fragment_ids: Sequence[int]) -> Iterator[pa.RecordBatch]:
         dataset = self.dataset.open(self.version)

@@ -126,7 +126,7 @@ def test_a_drop_deletes_one_by_one_where_bulk_deletes_are_refused(s3: S3Double) 
 def test_a_tag_is_deleted_where_bulk_deletes_are_refused(s3: S3Double) -> None:
     dataset = lance.write_dataset(pa.table({"x": [1]}), LOCATION, storage_options=s3.storage)
     refuse(s3, BULK_DELETE, HTTPStatus.NOT_IMPLEMENTED, "NotImplemented")
-    create_tag(dataset, "january", 1)
+    create_tag(dataset, Manifests(LOCATION, s3.storage), "january", 1)
 
     assert delete_tag(dataset, "january")
     assert not delete_tag(dataset, "january")
@@ -155,7 +155,7 @@ def test_outdated_files_that_may_not_be_deleted_are_left_with_a_warning(
 def test_a_bulk_delete_of_lance_that_the_store_lacks_names_the_property(s3: S3Double) -> None:
     refuse(s3, BULK_DELETE, HTTPStatus.NOT_IMPLEMENTED, "NotImplemented")
     dataset = lance.write_dataset(pa.table({"x": [1]}), LOCATION, storage_options=s3.storage)
-    create_tag(dataset, "january", 1)
+    create_tag(dataset, Manifests(LOCATION, s3.storage), "january", 1)
     with pytest.raises(OSError, match="delete") as caught:
         dataset.tags.delete("january")
 

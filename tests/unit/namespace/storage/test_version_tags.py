@@ -9,7 +9,9 @@ from random import Random
 import lance
 import pyarrow as pa
 import pytest
+from lance_namespace.errors import TableVersionNotFoundError
 
+from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.version_tags import (
     create_tag,
     delete_tag,
@@ -19,6 +21,10 @@ from airflow_provider_lancens.namespace.storage.version_tags import (
 )
 
 CLIENTS, STEPS = 6, 40
+
+
+def files_of(dataset: lance.LanceDataset) -> Manifests:
+    return Manifests(dataset.uri, {})
 
 
 @pytest.fixture
@@ -31,7 +37,7 @@ def dataset(tmp_path: Path) -> lance.LanceDataset:
 
 
 def test_clients_of_one_tag_disturb_nobody(dataset: lance.LanceDataset) -> None:
-    set_tag(dataset, "fixed", 1)
+    set_tag(dataset, files_of(dataset), "fixed", 1)
 
     def client(number: int) -> None:
         random, opened = Random(number), lance.dataset(dataset.uri)
@@ -39,9 +45,9 @@ def test_clients_of_one_tag_disturb_nobody(dataset: lance.LanceDataset) -> None:
             version = random.randint(1, 3)
             change: Callable[[], object] = random.choice(
                 [
-                    partial(create_tag, opened, "shared", version),
-                    partial(move_tag, opened, "shared", version),
-                    partial(set_tag, opened, "shared", version),
+                    partial(create_tag, opened, files_of(opened), "shared", version),
+                    partial(move_tag, opened, files_of(opened), "shared", version),
+                    partial(set_tag, opened, files_of(opened), "shared", version),
                     partial(delete_tag, opened, "shared"),
                 ]
             )
@@ -55,19 +61,19 @@ def test_clients_of_one_tag_disturb_nobody(dataset: lance.LanceDataset) -> None:
 
 def test_one_of_several_clients_creates_a_tag(dataset: lance.LanceDataset) -> None:
     def create(number: int) -> bool:
-        return create_tag(lance.dataset(dataset.uri), "new", number % 3 + 1)
+        return create_tag(lance.dataset(dataset.uri), files_of(dataset), "new", number % 3 + 1)
 
     with ThreadPoolExecutor(CLIENTS) as clients:
         assert sum(clients.map(create, range(CLIENTS))) == 1
 
 
 def test_a_tag_that_does_not_exist_is_neither_moved_nor_deleted(dataset: lance.LanceDataset) -> None:
-    assert not move_tag(dataset, "none", 1)
+    assert not move_tag(dataset, files_of(dataset), "none", 1)
     assert not delete_tag(dataset, "none")
     assert not list_tags(dataset)
 
 
 def test_a_missing_version_is_not_tagged(dataset: lance.LanceDataset) -> None:
-    with pytest.raises(ValueError, match="9"):
-        create_tag(dataset, "late", 9)
+    with pytest.raises(TableVersionNotFoundError, match="there is no version 9"):
+        create_tag(dataset, files_of(dataset), "late", 9)
     assert not list_tags(dataset)
