@@ -3,10 +3,10 @@
 The versions that may be removed are recorded first. Only then are the tags and the newest version read, by
 which Lance plans what to remove: `version_removals` explains why no order of steps removes what is needed.
 
-Lance reads the manifest of every version, and lists the table's folders once. The files are removed here: on an
-object store up to a thousand by one request, where Lance would make one for each; on local files without
-following a link that was put into the table since Lance listed it. Manifests go last. So an interrupted removal
-leaves no file without a manifest that accounts for it, and the next one continues.
+Lance reads the manifest of every version, and lists the table's folders once. The files are removed here: on
+an object store up to a thousand by one request, where Lance would make one for each; on local files without
+following a link that was put into the table since Lance listed it. Manifests go last. So an interrupted
+removal leaves no file without a manifest that accounts for it, and the next one continues.
 """
 
 from __future__ import annotations

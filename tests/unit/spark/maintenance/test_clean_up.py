@@ -101,7 +101,11 @@ def test_a_dry_run_revokes_no_lease(namespace: LanceNamespace, target: ResolvedT
 def test_a_link_that_is_put_into_the_table_meanwhile_is_not_followed(
     namespace: LanceNamespace, target: ResolvedTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, elsewhere, plan = Path(target.dataset.location, "data"), tmp_path / "elsewhere", version_sweep._plan
+    data, elsewhere, plan = (
+        Path(target.dataset.location, "data"),
+        tmp_path / "elsewhere",
+        version_sweep._explained,
+    )
     shutil.copytree(data, elsewhere)
     before = {path.name: path.read_bytes() for path in elsewhere.iterdir()}
 
@@ -111,6 +115,6 @@ def test_a_link_that_is_put_into_the_table_meanwhile_is_not_followed(
         data.symlink_to(elsewhere)
         return found
 
-    monkeypatch.setattr(version_sweep, "_plan", plan_and_link)
+    monkeypatch.setattr(version_sweep, "_explained", plan_and_link)
     assert clean_up_versions(namespace, "orders", older_than=NOW).versions == 2
     assert {path.name: path.read_bytes() for path in elsewhere.iterdir()} == before
