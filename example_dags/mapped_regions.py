@@ -30,7 +30,7 @@ def regions() -> list[dict[str, str]]:
 
 # [START howto_loop]
 @task
-def load_in_a_loop(places: list[str], ds: str | None = None, run_id: str = "") -> None:
+def load_in_a_loop(places: list[str], ds: str | None = None, run_id: str | None = None) -> None:
     """Write the rows of several places in one task: each write has a key that says what it writes."""
     with lance_spark(lance_conn_id="lake", spark_conf=SPARK) as lake:
         for place in places:
