@@ -111,7 +111,7 @@ class Authentication:
         return within(deadline, subject, lambda: self._negotiate(transport, host))
 
     def _negotiate(self, transport: TBufferedTransport, host: str) -> Any:
-        from puresasl import SASLError
+        from puresasl import SASLError, SASLProtocolException
 
         options: dict[str, Any] = (
             {"username": self.user, "password": self.password}
@@ -130,7 +130,7 @@ class Authentication:
             )
             sasl.open()
             limit.most = MAX_REPLY
-        except (SASLError, *kerberos.library_errors()) as error:
+        except (SASLError, SASLProtocolException, *kerberos.library_errors()) as error:
             raise self._refused(host, error) from error
         except TTransportException as error:
             if error.type != TTransportException.NOT_OPEN:
@@ -196,12 +196,12 @@ class SaslTransport(TSaslClientTransport):  # type: ignore[misc]
 
 @contextlib.contextmanager
 def _protection_errors() -> Iterator[None]:
-    from puresasl import SASLError
+    from puresasl import SASLError, SASLProtocolException
 
     # A security context that expired, or a frame that was altered: only a new connection helps.
     try:
         yield
-    except (SASLError, *kerberos.library_errors()) as error:
+    except (SASLError, SASLProtocolException, *kerberos.library_errors()) as error:
         raise ConnectionError(
             f"the SASL protection of the connection failed: {kerberos.reason(error)}"
         ) from error
