@@ -20,7 +20,7 @@ RELEASES = supported_releases()
 OLDEST, MIDDLE, NEWEST = RELEASES[0], RELEASES[len(RELEASES) // 2], RELEASES[-1]
 UNPINNED = (
     *("hmsclient", "lance-namespace", "lance-namespace-urllib3-client", "obstore", "pure-sasl", "pylance"),
-    *("pymetastore", "pyspark"),
+    *("pymetastore", "pyspark", "sqlglot"),
 )
 """What no Airflow pins, or only some of them: of any age."""
 PROVIDERS = ("amazon", "apache-hive", "databricks", "google", "snowflake")
