@@ -29,7 +29,7 @@ class TooManyReadsError(RuntimeError):
 
 
 @dataclass(eq=False)
-class _Read:
+class _PageRead:
     call: Callable[[], Any]
     limits: dict[str, int]
     """How many threads may be held, by what is read."""
@@ -66,8 +66,8 @@ class ReaderThreads:
         self._seconds = seconds
         self._slow_seconds = slow_seconds
         self._lock = threading.Lock()
-        self._queue: list[_Read] = []
-        self._running: set[_Read] = set()
+        self._queue: list[_PageRead] = []
+        self._running: set[_PageRead] = set()
         self._under_way: Counter[str] = Counter()
 
     async def run(self, call: Callable[[], Answer], conn: str = "", table: str = "") -> Answer:
@@ -82,8 +82,10 @@ class ReaderThreads:
             TimeoutError: it missed the deadline.
             TooManyReadsError: too many others are under way.
         """
-        limits = {f"connection {conn}": _OF_A_CONNECTION, f"table {conn} {table}": _OF_A_TABLE}
-        read = _Read(call, {key: limit for key, limit in limits.items() if not key.endswith(" ")})
+        limits = {f"connection {conn}": _OF_A_CONNECTION} if conn else {}
+        if table:
+            limits[f"table {conn} {table}"] = _OF_A_TABLE
+        read = _PageRead(call, limits)
         self._enqueue(read)
         answer = asyncio.wrap_future(read.future)
         deadline = time.monotonic() + self._seconds
@@ -98,7 +100,7 @@ class ReaderThreads:
         found: Answer = answer.result()
         return found
 
-    def _enqueue(self, read: _Read) -> None:
+    def _enqueue(self, read: _PageRead) -> None:
         with self._lock:
             connection = next(iter(read.limits), "")
             is_full = connection and self._under_way[connection] >= max(1, self._waiting // 2)
@@ -113,7 +115,7 @@ class ReaderThreads:
         with self._lock:
             self._under_way[connection] -= 1
 
-    def _make_room(self, read: _Read) -> None:
+    def _make_room(self, read: _PageRead) -> None:
         if read.is_quick and read.began is not None and time.monotonic() - read.began > self._slow_seconds:
             with self._lock:
                 read.is_quick = False
@@ -136,7 +138,7 @@ class ReaderThreads:
                 quick += 1
                 self._pool.submit(self._work, read)
 
-    def _work(self, read: _Read) -> None:
+    def _work(self, read: _PageRead) -> None:
         try:
             if read.future.set_running_or_notify_cancel():
                 read.began = time.monotonic()
