@@ -73,7 +73,7 @@ def test_the_last_list_of_a_product_varies_fastest_as_in_airflow() -> None:
         ),
         *(Path("/a"), {"b", "a"}, ("a", 1), {"k": ["v"]}, FileSource("csv", "/a"), Plain("/a"), load),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_values_that_are_the_same_in_every_process_identify_an_item(value: Any) -> None:
     assert item(0, {"f": [value]}) == item(1, {"f": ["other", value]})
