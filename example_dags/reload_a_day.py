@@ -13,7 +13,7 @@ from airflow.sdk import DAG
 from airflow_provider_lancens.operators import LanceDeclareTableOperator, LanceSparkIngestOperator
 
 TABLE = {"table": "default$sales_by_day", "lance_conn_id": "lake"}
-DAY = "{{ dag_run.run_after | ds }}"
+DAY = "{{ (dag_run.logical_date or dag_run.run_after) | ds }}"
 
 
 def sales_of(spark: Any, day: str) -> Any:
