@@ -19,6 +19,11 @@ from airflow_provider_lancens import spec_errors
 SqlNode = Any
 """A node of sqlglot's, whose types change with its versions."""
 _MOST_CHARACTERS = 1_000_000
+_ARITHMETIC = frozenset(["DASH", "MOD", "PLUS", "SLASH", "STAR"])
+_NO_ARITHMETIC = (
+    "; conditions have no arithmetic: filter the DataFrame by where(), or pylance's dataset by "
+    "to_table(filter=…)"
+)
 _DEEPEST = 40
 """How many parentheses or words that negate may be open at once: the parser calls itself for each."""
 _WINDOW = 60
@@ -172,7 +177,8 @@ class Source:
             if token.comments:
                 raise self.error("comments aren't allowed", *self._comment(token))
             if kind not in allowed or (kind == "NOT" and token.text == "!"):
-                raise self.error(f"unexpected {self.text[token.start : end]!r}", token.start, end)
+                hint = _NO_ARITHMETIC if kind in _ARITHMETIC else ""
+                raise self.error(f"unexpected {self.text[token.start : end]!r}{hint}", token.start, end)
             # Which sqlglot takes for IS NOT NULL, and for (1, 2).
             if (kind == "NULL" and before[1] == "NOT" and before[0] != "IS") or (
                 kind == "R_PAREN" and before[1] == "COMMA"

@@ -53,7 +53,7 @@ def test_references_cost_what_their_names_cost(spark: SparkSession, tmp_path: Pa
 
     written = write_table(spark.range(1_000_000).selectExpr("id", f"{uri} AS blob"), spec, "t", options=BLOBS)
     started = time.monotonic()
-    frame = read_table(spark, spec, "t", blobs={"blob": (0, 16)}, filter="id % 100 = 0")
+    frame = read_table(spark, spec, "t", blobs={"blob": (0, 16)}, filter="id < 10000")
     (count, total) = frame.selectExpr("count(*)", "sum(length(blob))").first()
 
     print(  # noqa: T201 for the one who measures

@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 ROWS = int(5_000_000 * SCALE)
 KINDS = {"stable": True, "plain": False}
+ONE_PERCENT = "store IN (50, 150, 250, 350, 450, 550, 650, 750, 850, 950)"
 SMALL_BYTES = 10_000
 """A manifest that holds no ids one by one."""
 
@@ -46,7 +47,7 @@ class Steps:
             "write": lambda: write_table(self._rows(), spec, "t", options=options),
             "append a row": lambda: write_table(self._rows().limit(1), spec, "t"),
             "upsert 1%": lambda: write_table(self._rows(100), spec, "t", mode="upsert", on=["id"]),
-            "delete 1%": lambda: delete_rows(spec, "t", "id % 100 = 50"),
+            "delete 1%": lambda: delete_rows(spec, "t", ONE_PERCENT),
             "read": lambda: _consume(read_table(self._spark, spec, "t")),
             "compact": lambda: compact_table(self._spark, spec, "t"),
             "read compacted": lambda: _consume(read_table(self._spark, spec, "t")),
