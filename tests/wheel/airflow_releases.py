@@ -15,15 +15,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 _FILE = Path(__file__).with_suffix(".toml")
-_USED = (
-    *(
+_USED = frozenset(
+    [
         "apache-airflow-providers-amazon",
         "apache-airflow-providers-common-compat",
         "grpcio",
         "numpy",
         "pandas",
-    ),
-    *(
         "pendulum",
         "protobuf",
         "pyarrow",
@@ -33,22 +31,10 @@ _USED = (
         "sqlglot",
         "thrift",
         "urllib3",
-    ),
+    ]
 )
 """What the provider and its extras need, directly or through Lance and PySpark, and Airflow pins."""
-_EXTRAS = (
-    *(
-        "amazon",
-        "apache-hive",
-        "apache-impala",
-        "apache-spark",
-        "databricks",
-        "google",
-        "openlineage",
-        "presto",
-    ),
-    *("snowflake", "trino"),
-)
+_EXTRAS = "amazon,apache-hive,apache-impala,apache-spark,databricks,google,openlineage,presto,snowflake,trino"
 """The extras of Airflow whose dependencies meet those of the provider."""
 
 
@@ -128,8 +114,8 @@ def pinned_by_airflow(version: str, day: str) -> dict[str, str]:
     try:
         found = resolve(*limits, requirements=f"apache-airflow[all]=={version}\n")
     except AssertionError:  # a provider among them was released later
-        found = resolve(*limits, requirements=f"apache-airflow[{','.join(_EXTRAS)}]=={version}\n")
-    return {name: found[name] for name in _USED if name in found}
+        found = resolve(*limits, requirements=f"apache-airflow[{_EXTRAS}]=={version}\n")
+    return {name: found[name] for name in sorted(_USED & found.keys())}
 
 
 def _uploaded(version: str) -> datetime:

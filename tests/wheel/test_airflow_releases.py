@@ -18,10 +18,17 @@ from tests.wheel.python_versions import RUNNING
 
 RELEASES = supported_releases()
 OLDEST, MIDDLE, NEWEST = RELEASES[0], RELEASES[len(RELEASES) // 2], RELEASES[-1]
-UNPINNED = (
-    *("hmsclient", "lance-namespace", "lance-namespace-urllib3-client", "obstore", "pure-sasl", "pylance"),
-    *("pymetastore", "pyspark", "sqlglot"),
-)
+UNPINNED = [
+    "hmsclient",
+    "lance-namespace",
+    "lance-namespace-urllib3-client",
+    "obstore",
+    "pure-sasl",
+    "pylance",
+    "pymetastore",
+    "pyspark",
+    "sqlglot",
+]
 """What no Airflow pins, or only some of them: of any age."""
 PROVIDERS = ("amazon", "apache-hive", "databricks", "google", "snowflake")
 READ = """
