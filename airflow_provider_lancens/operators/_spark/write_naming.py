@@ -52,10 +52,11 @@ def default_idempotency_key(context: Context, item: str | None = None) -> str:
 def former_task_ids(context: Context) -> list[str]:
     """Return the ids that a task in task groups had if it was moved into them, and that no other task has."""
     task_id: str = context["ti"].task_id
-    dag = getattr(context.get("task"), "dag", None)
     parts = task_id.split(".")
     former = [".".join(parts[number:]) for number in range(1, len(parts))]
-    return [one for one in former if dag is not None and not dag.has_task(one)]
+    task = context.get("task")
+    dag = task.dag if former and task is not None else None
+    return [] if dag is None else [one for one in former if not dag.has_task(one)]
 
 
 def key_of_moved_task(key: str, context: Context, target: ResolvedTable) -> str:
