@@ -131,7 +131,7 @@ def test_nulls_are_allowed(change: Change, orders: Table) -> None:
         ),
         (LanceAddColumnsOperator, {"columns": {"a.b": "int"}}, "the name contains a dot"),
         (LanceAddColumnsOperator, {"columns": {"x": "integr"}}, r"columns\['x'\]: expected a type such as"),
-        (LanceAddColumnsOperator, {"expressions": {"x": "nowhere + 1"}}, "No field named nowhere"),
+        (LanceAddColumnsOperator, {"expressions": {"x": "nowhere + 1"}}, "no column .nowhere."),
         (LanceAddColumnsOperator, {"expressions": {"x": " "}}, "expected SQL for x, got blank text"),
         (LanceAddColumnsOperator, {}, "expected at least one column to add"),
         (LanceAlterColumnsOperator, {"rename": {"n": "price"}}, "columns 'n' and 'price' both exist"),

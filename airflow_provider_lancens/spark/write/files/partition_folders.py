@@ -21,10 +21,13 @@ from airflow_provider_lancens.spark.type_names import parse_type
 from airflow_provider_lancens.spark.write.files.file_system import SourceFile
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
-_INTEGER = re.compile(r"[+-]?[0-9]+")
-_REAL = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)")
+_INTEGER = re.compile(r"-?[0-9]+")
+_DECIMAL = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_REAL = re.compile(rf"\s*(-?(?:NaN|Infinity|{_DECIMAL}))[dDfF]?\s*")
+"""As Java reads a double: with spaces around it, and with the suffix of a literal."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?")
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9])?")
+"""Spark takes a longer fraction for text."""
 _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])([0-9]{1,2})(?::?([0-9]{2}))?")
 _MOMENT = pa.timestamp("us", "UTC")
 _DIGITS = 38
@@ -124,7 +127,7 @@ def _unreadable(file: SourceFile, reason: str) -> spec_errors.InvalidInputError:
 def _common_type(texts: Sequence[str]) -> pa.DataType:
     kinds = {_inferred(text) for text in texts}
     if not kinds:
-        return pa.string()
+        return pa.null()  # no folder has a value
     common = kinds.pop()
     for kind in kinds:
         common = _wider(common, kind)
@@ -147,7 +150,9 @@ def _inferred(text: str) -> pa.DataType:
 def _whole_digits(text: str) -> int | None:
     """Return the number of digits of a whole number; None if it is another one, or has too many."""
     try:
-        exponent = Decimal(text).as_tuple().exponent if _REAL.fullmatch(text) else "n"
+        exponent = (
+            Decimal(text).as_tuple().exponent if _REAL.fullmatch(text) and text == text.strip() else "n"
+        )
     except InvalidOperation:
         return None
     if not isinstance(exponent, int) or exponent < 0 or exponent > _DIGITS:
@@ -188,6 +193,8 @@ def _value(text: str, column: pa.DataType, zone: str, name: str) -> Any:
             return pa.scalar(str(int(text))).cast(column).as_py()
         if pa.types.is_decimal(column):
             return pa.scalar(Decimal(text), column).as_py()
+        if pa.types.is_floating(column) and (real := _REAL.fullmatch(text)):
+            return float(real[1])
         return pa.scalar(text).cast(column).as_py()
     except (pa.ArrowException, ValueError, ArithmeticError) as error:
         raise spec_errors.InvalidInputError(

@@ -188,7 +188,7 @@ def test_what_spark_refuses_is_kept_by_files(
 
     location = spec.connect().describe_table(DescribeTableRequest(id=[table])).location
     stored = lance.dataset(location).to_table()
-    assert stored["x"].type == UNREADABLE[name][1]
+    assert stored["x"].type == (pa.binary() if name == "uuid" else UNREADABLE[name][1])
     assert stored["x"].to_pylist() == pa.array(*UNREADABLE[name]).to_pylist()
 
 
@@ -234,6 +234,8 @@ def test_every_type_of_spark_gives_the_same_table(
     moments = [*MODERN, None]
     if mode == "CORRECTED" or zone == "UTC":
         moments += [dt.datetime(1500, 3, 1, 4, 5, 6), dt.datetime(1850, 6, 7, 8)]
+    else:  # the first hours of 1900 are in 1899 in UTC
+        moments = [at for at in moments if at is None or at > dt.datetime(1900, 1, 2)]
     with settings(
         spark,
         parquet__outputTimestampType=times,
@@ -252,7 +254,12 @@ def test_old_times_of_another_zone_are_refused_rather_than_guessed(
     spark: SparkSession, spec: NamespaceSpec, table: str, tmp_path: Path
 ) -> None:
     folder = str(tmp_path / "written")
-    with settings(spark, parquet__datetimeRebaseModeInWrite="LEGACY", session__timeZone="Asia/Kolkata"):
+    with settings(
+        spark,
+        parquet__outputTimestampType="TIMESTAMP_MICROS",
+        parquet__datetimeRebaseModeInWrite="LEGACY",
+        session__timeZone="Asia/Kolkata",
+    ):
         spark.sql("select timestamp'1500-03-01 00:00:00' at").write.parquet(folder)
 
     with pytest.raises(
@@ -352,7 +359,7 @@ def test_a_null_where_an_old_table_requires_values_is_refused_with_its_row(
     schema = pa.schema(
         [
             ("l", pa.list_(pa.field("element", pa.int32(), nullable=False))),
-            ("m", pa.map_(pa.string(), pa.field("v", pa.int64(), nullable=False))),
+            ("m", pa.map_(pa.string(), pa.field("value", pa.int64(), nullable=False))),
             ("s", pa.struct([pa.field("x", pa.int32(), nullable=False)])),
         ]
     )
