@@ -36,10 +36,13 @@ and a wait goes on; all others become an ``AirflowFailException``, which fails t
     │   └── TableBranchAlreadyExistsError    23   fails
     ├── AirflowException
     │   ├── AirflowFailException                  fails
+    │   │   └── ItemNotToldError                  fails: a mapped task has no default key
     │   └── LanceRetryableError                   retried
     ├── ValueError
     │   ├── InvalidIdentifierError                fails: a namespace raises InvalidInputError instead
-    │   └── InvalidResultError                    in no task: raised and caught on an executor
+    │   ├── InvalidResultError                    in no task: raised and caught on an executor
+    │   ├── RowError                              in no task: an executor raises InvalidInputError instead
+    │   └── CannotCompareError                    in no task: a condition raises InvalidInputError instead
     ├── RuntimeError
     │   ├── ColumnFunctionError                   retried: a function that computes a column failed
     │   ├── LancePanicError                   fails: Spark code and namespaces raise InternalError instead
