@@ -163,7 +163,7 @@ def test_an_unreachable_metastore_lets_airflow_retry(
     connect: Callable[..., str],
     free_ports: list[int],
 ) -> None:
-    silent = connect(host=f"127.0.0.1:{free_ports[0]}")
+    silent = connect(host=f"127.0.0.1:{free_ports[0]}", extra={"root": "/lake"})
     with pytest.raises(LanceRetryableError) as raised:
         operator(task_id="task", lance_conn_id=silent, **arguments).execute({})
     assert isinstance(raised.value, AirflowException)

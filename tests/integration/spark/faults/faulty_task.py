@@ -21,10 +21,16 @@ class TroubledTask:
 
     def __init__(self, task: WriteTask, marker: str, fails: bool) -> None:
         self.task, self.marker, self.fails = task, marker, fails
-        self.dataset, self.schema = task.dataset, task.schema
+        self.dataset, self.schema, self.fitted = task.dataset, task.schema, task.fitted
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        answers = list(self.task.run(batches))
+        yield from self._troubled(self.task.run(batches))
+
+    def write(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from self._troubled(self.task.write(batches))
+
+    def _troubled(self, results: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        answers = list(results)
         if self._is_first():
             parent = os.getppid()
             while not self.fails and os.getppid() == parent:
