@@ -11,8 +11,9 @@ import datetime as dt
 import functools
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from airflow_provider_lancens.conditions.literals import (
     BOOLEAN,
@@ -92,7 +93,52 @@ def _common_decimal(left: tuple[int, int], right: tuple[int, int]) -> pa.DataTyp
     return pa.decimal128(whole + fraction, fraction) if whole + fraction <= _MOST_DIGITS else None
 
 
-class _Sql:
+_Rendered = TypeVar("_Rendered")
+
+
+class _Renderer(ABC, Generic[_Rendered]):
+    """Renders each kind of test by a method of its own."""
+
+    def leaf(self, node: Leaf) -> _Rendered:
+        match node:
+            case Constant():
+                return self.constant(node)
+            case IsNull():
+                return self.is_null(node)
+            case Unless():
+                return self.unless(node)
+            case Compare():
+                return self.compare(node)
+            case IsIn():
+                return self.is_in(node)
+            case TextTest():
+                return self.text_test(node)
+            case CompareColumns():
+                return self.columns(node)
+
+    @abstractmethod
+    def constant(self, node: Constant) -> _Rendered: ...
+
+    @abstractmethod
+    def is_null(self, node: IsNull) -> _Rendered: ...
+
+    @abstractmethod
+    def unless(self, node: Unless) -> _Rendered: ...
+
+    @abstractmethod
+    def compare(self, node: Compare) -> _Rendered: ...
+
+    @abstractmethod
+    def is_in(self, node: IsIn) -> _Rendered: ...
+
+    @abstractmethod
+    def text_test(self, node: TextTest) -> _Rendered: ...
+
+    @abstractmethod
+    def columns(self, node: CompareColumns) -> _Rendered: ...
+
+
+class _Sql(_Renderer[str]):
     """Writes SQL; the engines differ in names, values and functions."""
 
     functions: dict[str, str]
@@ -106,23 +152,15 @@ class _Sql:
             parts = [f"({f' {node.word} '.join(chunk)})" for chunk in chunks]
         return f"({f' {node.word} '.join(parts)})"
 
-    def leaf(self, node: Leaf) -> str:
-        match node:
-            case Constant():
-                return str(node.answer).upper()
-            case IsNull():
-                return f"{self.operand(node.left)} IS {'NOT ' if node.negated else ''}NULL"
-            case Unless():
-                empty = "NOT NULL OR" if node.answer else "NULL AND"
-                return f"({self.operand(node.left)} IS {empty} CAST(NULL AS BOOLEAN))"
-            case Compare():
-                return self.compare(node)
-            case IsIn():
-                return self.is_in(node)
-            case TextTest():
-                return self.text_test(node)
-            case CompareColumns():
-                return self.columns(node)
+    def constant(self, node: Constant) -> str:
+        return str(node.answer).upper()
+
+    def is_null(self, node: IsNull) -> str:
+        return f"{self.operand(node.left)} IS {'NOT ' if node.negated else ''}NULL"
+
+    def unless(self, node: Unless) -> str:
+        empty = "NOT NULL OR" if node.answer else "NULL AND"
+        return f"({self.operand(node.left)} IS {empty} CAST(NULL AS BOOLEAN))"
 
     def compare(self, node: Compare) -> str:
         operand = self.operand(node.left)
@@ -153,14 +191,11 @@ class _Sql:
     def call(self, function: str, column: ColumnPath) -> str:
         return f"{self.functions.get(function, function)}({self.operand(column)})"
 
-    def columns(self, node: CompareColumns) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def text(self, text: str) -> str: ...
 
-    def text(self, text: str) -> str:
-        raise NotImplementedError
-
-    def value(self, value: Value, arrow: pa.DataType) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def value(self, value: Value, arrow: pa.DataType) -> str: ...
 
 
 class _LanceSql(_Sql):
@@ -367,7 +402,7 @@ def expression(node: Node) -> pc.Expression | None:
     return evaluated if isinstance(evaluated, pc.Expression) else pc.scalar(evaluated)
 
 
-class _ArrowTests:
+class _ArrowTests(_Renderer[Any]):
     """Evaluates a tree with Arrow's functions: on arrays, or as an expression."""
 
     def __init__(self, column: Callable[[Sequence[str]], Any]) -> None:
@@ -378,33 +413,27 @@ class _ArrowTests:
         import pyarrow.compute as pc
 
         if not isinstance(node, Joined):
-            return self._leaf(node)
+            return self.leaf(node)
         join = pc.and_kleene if node.word == "AND" else pc.or_kleene
         parts = sorted(map(self.evaluate, node.parts), key=lambda part: isinstance(part, pa.Scalar))
-        return functools.reduce(
-            join, parts
-        )  # constants last, since they alone can't be joined with expressions
+        # Constants last, since they alone can't be joined with expressions.
+        return functools.reduce(join, parts)
 
-    def _leaf(self, node: Leaf) -> Any:
+    def constant(self, node: Constant) -> Any:
         import pyarrow as pa
+
+        return pa.scalar(node.answer)
+
+    def is_null(self, node: IsNull) -> Any:
         import pyarrow.compute as pc
 
-        match node:
-            case Constant():
-                return pa.scalar(node.answer)
-            case IsNull():
-                tested = pc.is_null(self._stored(node.left))
-                return pc.invert(tested) if node.negated else tested
-            case Unless():
-                return self._for_values(node.left, pa.scalar(node.answer))
-            case Compare():
-                return self._compare(node)
-            case IsIn():
-                return self._is_in(node)
-            case TextTest():
-                return self._text_test(node)
-            case CompareColumns():
-                return self._columns(node)
+        tested = pc.is_null(self._stored(node.left))
+        return pc.invert(tested) if node.negated else tested
+
+    def unless(self, node: Unless) -> Any:
+        import pyarrow as pa
+
+        return self._for_values(node.left, pa.scalar(node.answer))
 
     def _for_values(self, operand: Operand, answer: Any) -> Any:
         """Return an answer, but null where the column is null."""
@@ -415,7 +444,7 @@ class _ArrowTests:
         absent = pc.and_kleene(pc.is_null(self._stored(operand)), pa.scalar(None, pa.bool_()))
         return pc.or_kleene(pc.and_kleene(present, answer), absent)
 
-    def _compare(self, node: Compare) -> Any:
+    def compare(self, node: Compare) -> Any:
         import pyarrow.compute as pc
 
         values = self._operand(node.left)
@@ -428,12 +457,12 @@ class _ArrowTests:
         # Also where Arrow's comparison is true for NaN: statistics of files don't count NaN.
         return pc.or_kleene(tested, pc.is_nan(values)) if node.sign in (">", ">=", "!=") else tested
 
-    def _is_in(self, node: IsIn) -> Any:
+    def is_in(self, node: IsIn) -> Any:
         import pyarrow as pa
         import pyarrow.compute as pc
 
         special = [one for one in node.values if is_special(one)]
-        tests = [self._compare(Compare("=", node.left, one)) for one in special]
+        tests = [self.compare(Compare("=", node.left, one)) for one in special]
         if others := [one for one in node.values if one not in special]:
             arrow = self._type(node.left)
             values = (
@@ -448,7 +477,7 @@ class _ArrowTests:
         tested = functools.reduce(pc.or_kleene, tests)
         return pc.invert(tested) if node.negated else tested
 
-    def _text_test(self, node: TextTest) -> Any:
+    def text_test(self, node: TextTest) -> Any:
         import pyarrow.compute as pc
 
         values = self._operand(node.left)
@@ -461,7 +490,7 @@ class _ArrowTests:
         tested = tests[node.function]()
         return pc.invert(tested) if node.negated else tested
 
-    def _columns(self, node: CompareColumns) -> Any:
+    def columns(self, node: CompareColumns) -> Any:
         import pyarrow.compute as pc
 
         common = common_type(node.left.type, node.right.type)
@@ -469,7 +498,7 @@ class _ArrowTests:
         if kind_of(common) != FLOAT:
             return _signs()[node.sign](left, right)
         if node.sign in (">", ">="):
-            return self._columns(CompareColumns({">": "<", ">=": "<="}[node.sign], node.right, node.left))
+            return self.columns(CompareColumns({">": "<", ">=": "<="}[node.sign], node.right, node.left))
         tested = _signs()["=" if node.sign == "!=" else node.sign](left, right)
         nan_left, nan_right = pc.is_nan(left), pc.is_nan(right)
         greatest = {

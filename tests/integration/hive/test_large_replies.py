@@ -4,6 +4,7 @@ import time
 import tracemalloc
 
 import pytest
+from lance_namespace.errors import ServiceUnavailableError
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
@@ -45,13 +46,24 @@ def test_a_whole_list_is_as_long_as_the_reply(proxied: Hive2Namespace, proxy: Pr
     assert proxied.list_tables({"id": ["default"]}).tables == NAMES
 
 
-def test_a_filtered_list_that_comes_slowly_is_read_without_the_servers_filter(proxy: Proxy) -> None:
+def test_a_filtered_list_that_comes_slowly_is_read_without_the_servers_filter(
+    namespace: Hive2Namespace, db: str, proxy: Proxy
+) -> None:
+    namespace.declare_table({"id": [db, "orders"]})
     proxy.send_reply_slowly(LIST)
-    with Hive2Namespace(uri=proxy.uri, root="/nowhere", **{"client.read-timeout": "0.6"}) as namespace:
-        namespace.namespace_exists({"id": ["default"]})
+    with Hive2Namespace(uri=proxy.uri, root="/nowhere", **{"client.read-timeout": "0.6"}) as slow:
+        slow.namespace_exists({"id": [db]})
         started = time.monotonic()
-        # The server's filter counts as one that doesn't answer: the tables are read without it.
-        assert namespace.list_tables({"id": ["default"], "limit": 10}).tables == []
+        assert slow.list_tables({"id": [db], "limit": 10}).tables == ["orders"]
+        assert time.monotonic() - started < 10
+
+
+def test_a_reply_that_comes_slowly_ends_by_the_read_timeout(proxy: Proxy) -> None:
+    proxy.send_reply_slowly("get_database")
+    with Hive2Namespace(uri=proxy.uri, root="/nowhere", **{"client.read-timeout": "0.6"}) as namespace:
+        started = time.monotonic()
+        with pytest.raises(ServiceUnavailableError, match="timed out after"):
+            namespace.describe_namespace({"id": ["default"]})
         assert time.monotonic() - started < 10
 
 
