@@ -5,10 +5,8 @@ first one had died. Then the first one resumes. After each of these steps the ne
 and so must be each version whose tag, bookmark or restore was acknowledged.
 """
 
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 
 import lance
@@ -23,35 +21,13 @@ from airflow_provider_lancens.namespace.storage.version_tags import create_tag, 
 from airflow_provider_lancens.spark import NamespaceSpec, move_bookmark
 from airflow_provider_lancens.spark.maintenance import clean_up_versions, restore_version
 from tests.servers.s3_double import S3Double
-from tests.servers.s3_requests import Request
+from tests.servers.stops import run_stopped, stops_of
 
 LOCATION = "s3://lake/t.lance"
 OLD, NEWEST = 2, 4
 NAME = "consumer"
-SECONDS = 30
 
 Action = Callable[["Lake"], object]
-
-
-@dataclass
-class Stop:
-    """Stops a run before one of its requests; others pass."""
-
-    at: int
-    seen: int = 0
-    reached: threading.Event = field(default_factory=threading.Event)
-    resumed: threading.Event = field(default_factory=threading.Event)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def __call__(self, request: Request) -> None:
-        with self.lock:
-            if self.reached.is_set():
-                return
-            self.seen += 1
-            if self.seen <= self.at:
-                return
-            self.reached.set()
-        assert self.resumed.wait(SECONDS)
 
 
 @dataclass
@@ -132,40 +108,31 @@ def is_acknowledged(run: Callable[[], object]) -> bool:
     return True
 
 
-def requests_of(first: Action) -> int:
+def stops(first: Action) -> int:
     """Count the requests of a run without others."""
     with S3Double("lake") as s3:
-        lake, stop = Lake(s3), Stop(at=10**6)
-        s3.gate = stop
-        first(lake)
-        return stop.seen
+        lake = Lake(s3)
+        return stops_of(s3, lambda: first(lake))
 
 
-def play(lake: Lake, first: Action, second: Action, at: int) -> bool:
-    """Run one beside the other; return whether the first was stopped."""
-    stop = Stop(at)
-    lake.s3.gate = stop
+def play(lake: Lake, first: Action, second: Action, at: int) -> None:
+    """Run one beside the other, and then a clean-up."""
     restored: bool | None = False
-    with ThreadPoolExecutor(1) as process:
-        running: Future[bool] = process.submit(is_acknowledged, lambda: first(lake))
-        while not stop.reached.wait(0.005):
-            if running.done():
-                break
-        try:
-            acknowledged = is_acknowledged(lambda: second(lake))
-            restored = None if first is restore else acknowledged and second is restore
-            lake.check(restored=restored)
-            is_acknowledged(lambda: clean_up(lake))
-            lake.check(restored=restored)
-        finally:
-            stop.resumed.set()
-        acknowledged = running.result(SECONDS)
+
+    def others() -> None:
+        nonlocal restored
+        acknowledged = is_acknowledged(lambda: second(lake))
+        restored = None if first is restore else acknowledged and second is restore
+        lake.check(restored=restored)
+        is_acknowledged(lambda: clean_up(lake))
+        lake.check(restored=restored)
+
+    acknowledged = run_stopped(lake.s3, at, lambda: is_acknowledged(lambda: first(lake)), others)
     restored = acknowledged if first is restore else restored
     lake.check(restored=restored)
     clean_up(lake)
     lake.check(restored=restored)
     assert lake.leftovers() == []
-    return stop.reached.is_set()
 
 
 FEW, ALL = 7, 1
@@ -176,7 +143,7 @@ STEPS = [FEW, pytest.param(ALL, marks=[pytest.mark.slow, pytest.mark.timeout(120
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("name", USES)
 def test_a_clean_up_that_is_stopped_anywhere_removes_nothing_that_is_needed(name: str, step: int) -> None:
-    for at in range(0, requests_of(clean_up), step):
+    for at in range(0, stops(clean_up), step):
         with S3Double("lake") as s3:
             play(Lake(s3), clean_up, USES[name], at)
 
@@ -184,6 +151,6 @@ def test_a_clean_up_that_is_stopped_anywhere_removes_nothing_that_is_needed(name
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("name", USES)
 def test_nothing_is_removed_that_a_client_needs_which_is_stopped_anywhere(name: str, step: int) -> None:
-    for at in range(0, requests_of(USES[name]), step):
+    for at in range(0, stops(USES[name]), step):
         with S3Double("lake") as s3:
             play(Lake(s3), USES[name], clean_up, at)
