@@ -33,7 +33,7 @@ class LanceDeclareTableOperator(LanceOperator):
 
     Args:
         table: table identifier, ``database$table``. Templated.
-        location: root of its dataset, an absolute path or a URL; by default a folder beside the
+        location: root of its dataset, an absolute path or a URL; by default a new folder beside the
             namespace's location, never below it. Templated.
         properties: stored as parameters of the catalog table. Templated.
         if_exists: ``skip`` leaves an existing Lance table unchanged, ``fail`` fails the task without

@@ -121,10 +121,10 @@ def test_dropping_a_catalog_deletes_no_file(
     namespace: LanceNamespace, catalog: list[str], backend: Backend
 ) -> None:
     namespace.create_namespace({"id": [*catalog, "db"]})
-    namespace.declare_table({"id": [*catalog, "db", "t"]})
+    declared = namespace.declare_table({"id": [*catalog, "db", "t"]})
     root = Path(backend.properties["root"], catalog[0])
     kept = [
-        root.with_name(f"{catalog[0]}-lance") / "db.db" / "t.lance" / "data.bin",
+        Path(declared.location, "data.bin"),
         root / "db.db" / "a.txt",
         root / "default" / "b.txt",
     ]

@@ -1,6 +1,7 @@
 """DAGs run by Airflow itself, on a real metastore."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import lance
@@ -54,7 +55,8 @@ def test_namespaces_and_tables_are_created_and_dropped_once(
 ) -> None:
     tasks = start("tables", database=database, lance_conn_id=lake).result()
 
-    table, location = f"{database}$orders", str(tmp_path / f"{database}.db-lance" / "orders.lance")
+    table, location = f"{database}$orders", tasks["declare"]["xcom"]["location"]
+    assert Path(location).is_relative_to(tmp_path / f"{database}.db-lance")
     assert {task_id: task["xcom"] for task_id, task in tasks.items()} == {
         "create": {"namespace": database, "created": True},
         "create_again": {"namespace": database, "created": False},

@@ -44,7 +44,7 @@ class TableOperations:
 
         Args:
             table: its identifier.
-            location: its root; None for ``{table}.lance`` in a folder beside its database's, see
+            location: its root; None for ``{table}.lance`` in a folder of its own beside its database's, see
                 `default_layout`.
             properties: the caller's parameters.
 

@@ -17,6 +17,7 @@ from typing import Any
 import obstore
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.default_layout import is_own_place
 from airflow_provider_lancens.namespace.locations import Location, is_local
 from airflow_provider_lancens.namespace.storage import local_folder, object_store
 from airflow_provider_lancens.namespace.storage.object_store import BRANCHES, RECORDED, VERSIONS, version_of
@@ -106,6 +107,8 @@ def _remove_local(root: Path) -> int:
             return 0
         removed = _remove_all(lambda folder, is_own: local_folder.remove_below(open_folder, folder, is_own))
     local_folder.remove_if_empty(root)
+    if is_own_place(str(root)):
+        local_folder.remove_if_empty(root.parent)
     if root.is_dir():
         _log_left(str(root), sorted(path.name for path in root.iterdir()))
     return removed
