@@ -31,7 +31,8 @@ _TRIES = 10
 _TEMPORARY = "lancens-temporary-"
 """Begins the names of tags that keep a version while it is tagged or restored."""
 _EXISTS, _MISSING = "Ref conflict", "Ref not found"
-_NO_VERSION = "Version not found"
+_NO_VERSION = ("Version not found", "Table version not found")
+"""In the errors of Lance, and of a namespace that decides the versions."""
 _TAG_FILES = "/_refs/tags/"
 _NO_FILE = ("Not found", "No such file")
 """In the messages of Lance's errors, whose types it also uses for much else."""
@@ -69,8 +70,8 @@ def create_tag(dataset: LanceDataset, files: Manifests, tag: str, version: Refer
     try:
         if not _unless(_EXISTS, lambda: dataset.tags.create(tag, version)):
             return False
-    except ValueError as error:
-        if _NO_VERSION not in str(error):
+    except (OSError, ValueError) as error:
+        if not any(one in str(error) for one in _NO_VERSION):
             raise
         raise spec_errors.TableVersionNotFoundError(
             f"{files.location}: there is no version {version} to tag: it was cleaned up, or never existed"
