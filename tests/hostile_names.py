@@ -55,3 +55,31 @@ def locations() -> st.SearchStrategy[str]:
 
 def _joined(prefix: str, parts: list[str], separator: str) -> str:
     return prefix + separator.join(parts)
+
+
+FILE_NAMES = {
+    "another table": "../../canary.lance",
+    "encoded": "..%2F..%2Fcanary.lance%2Fdata",
+    "encoded twice": "%252e%252e%252fvictim",
+    "in upper case": "%2E%2E%2Fvictim",
+    "parent": "..",
+    "empty once decoded": "%00",
+    "absolute": "/etc/passwd",
+    "encoded absolute": "%2Fetc%2Fpasswd",
+    "NUL": "a\x00b",
+    "line end": "a\nb",
+    "escape": "\x1b[2J",
+    "direction": "\u202evictim",
+    "backslash": "..\\victim",
+    "number sign": "a#1",
+    "question mark": "a?b",
+    "another scheme": "s3://bucket/victim",
+    "digits of another script": "\u0663",
+    "a huge number": "9" * 40,
+    "negative": "-1",
+    "infinite": "Infinity",
+    "long": "x" * 240,
+    "upper case": "VICTIM",
+    "space": " a ",
+}
+"""Kinds of names of files that another client writes, see `tests/unit/spark/test_hostile_files.py`."""

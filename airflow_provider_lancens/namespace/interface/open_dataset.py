@@ -28,6 +28,7 @@ from airflow_provider_lancens.namespace.requests import table_id
 from airflow_provider_lancens.namespace.storage.conditional_writes import require_conditional_writes
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
+from airflow_provider_lancens.namespace.storage.version_tags import list_branches
 from airflow_provider_lancens.redaction import redact, secret_values, shareable_cause
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class TableData:
         dataset = self._open_main(None if branch else version)
         if not branch:
             return dataset
-        if branch not in dataset.branches.list():
+        if branch not in list_branches(dataset):
             raise TableBranchNotFoundError(f"table {self.id} has no branch {branch!r}")
         return dataset.checkout_version((branch, version))
 

@@ -21,6 +21,7 @@ from airflow_provider_lancens.namespace.requests import as_model
 from airflow_provider_lancens.namespace.storage.version_tags import (
     create_tag,
     delete_tag,
+    list_branches,
     list_tags,
     move_tag,
 )
@@ -112,7 +113,7 @@ class ReferenceRequests(NamespaceCore):
         """
         model = as_model(models.ListTableBranchesRequest, request)
         with opened(self, model) as dataset:
-            found: Mapping[str, Any] = dataset.branches.list()
+            found: Mapping[str, Any] = list_branches(dataset)
         page = page_of(found, model.page_token, model.limit)
         branches = {name: _branch(found[name]) for name in page.names}
         return models.ListTableBranchesResponse(branches=branches, page_token=page.token)
@@ -129,7 +130,7 @@ class ReferenceRequests(NamespaceCore):
         data = TableData.of(self, model.id)
         with data.specified_errors():
             dataset = data.open()
-            if model.name in dataset.branches.list():
+            if model.name in list_branches(dataset):
                 raise TableBranchAlreadyExistsError(f"table {data.id} has a branch {model.name!r}")
             parent = data.open(model.from_version, model.from_branch)
             parent.create_branch(model.name, (model.from_branch, parent.version))
@@ -144,7 +145,7 @@ class ReferenceRequests(NamespaceCore):
         """
         model = as_model(models.DeleteTableBranchRequest, request)
         with opened(self, model) as dataset:
-            if model.name not in dataset.branches.list():
+            if model.name not in list_branches(dataset):
                 raise TableBranchNotFoundError(
                     f"table {'$'.join(model.id or ())} has no branch {model.name!r}"
                 )

@@ -160,9 +160,10 @@ def version_of(path: str) -> int | None:
     """Return the version of a manifest's path; None for detached, staging and other files."""
     name = path.rpartition("/")[2]
     digits = name.removesuffix(MANIFEST_SUFFIX)
-    if digits == name or not digits.isdecimal():
+    if digits == name or not digits.isascii() or not digits.isdecimal():
         return None
-    return _V2_TOP - int(digits) if len(digits) == _V2_DIGITS else int(digits)
+    version = _V2_TOP - int(digits) if len(digits) == _V2_DIGITS else int(digits)
+    return version if 0 <= version < _DETACHED else None
 
 
 def is_detached(version: int) -> bool:

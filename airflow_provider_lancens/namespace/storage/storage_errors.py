@@ -12,11 +12,19 @@ import re
 from collections.abc import Collection
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.namespace.locations import is_local, normalize
+from airflow_provider_lancens.namespace.locations import is_local, normalize, shown_location
 from airflow_provider_lancens.namespace.storage import local_folder
 from airflow_provider_lancens.redaction import redact
 
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
+_DEBUG = "\n\nDebug source:"
+"""Begins what the object store adds to a message for its own developers."""
+_INVALID_NAMES = (
+    "Encountered object with invalid path",
+    "Error parsing Path",
+    "Failed to decode branch name",
+)
+"""What the object store and Lance say of a name with a line end, "..", or an empty folder in it."""
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _DENIED = frozenset({errno.EACCES, errno.EPERM})
 _NO_LINK = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
@@ -66,14 +74,27 @@ def storage_error(
     Returns:
         An UnsupportedOperationError (0) where the storage lacks what is needed, a PermissionDeniedError (15)
         where access is denied or the file system read-only, an UnauthenticatedError (16) where the storage
-        refused the credentials, a MissingBucketError (17) where there is no such bucket, else a
-        ServiceUnavailableError (17): the storage is full, unreachable, or failed.
+        refused the credentials, an InvalidTableStateError (19) where a file has a name that none may have, a
+        MissingBucketError (17) where there is no such bucket, else a ServiceUnavailableError (17): the
+        storage is full, unreachable, or failed.
     """
     where, reason = f"storage at {redact(location, secrets)}", _reason(error, secrets)
     return (
-        _file_system_error(error, location, where, reason)
+        _invalid_name(error, where, secrets)
+        or _file_system_error(error, location, where, reason)
         or _refusal(error, where, reason)
         or spec_errors.ServiceUnavailableError(f"{where} returned an unexpected response: {reason}")
+    )
+
+
+def _invalid_name(
+    error: BaseException, where: str, secrets: Collection[str]
+) -> spec_errors.LanceNamespaceError | None:
+    if not is_invalid_name(error):
+        return None
+    return spec_errors.InvalidTableStateError(
+        f"{where} has a file whose name no file of a table may have: "
+        f"{shown_text(error, secrets)}; another client made it: remove or rename it"
     )
 
 
@@ -135,6 +156,17 @@ def _refusal(error: BaseException, where: str, reason: str) -> spec_errors.Lance
 def is_storage_error(error: BaseException) -> bool:
     """Whether an error is the storage's: Lance raises a ValueError for some."""
     return isinstance(error, OSError) or (isinstance(error, ValueError) and _LANCE_IO in str(error))
+
+
+def shown_text(error: BaseException, secrets: Collection[str] = ()) -> str:
+    """Return what a library says for a message: on one line, cut, and without places in its own source."""
+    said = str(error).partition(_DEBUG)[0]
+    return shown_location(redact(_SOURCE_LINE.sub("", said), secrets))
+
+
+def is_invalid_name(error: BaseException) -> bool:
+    """Whether a store or Lance can't list a folder, since a file in it has a name that can't be a path."""
+    return any(said in str(error) for said in _INVALID_NAMES)
 
 
 def is_refused_bulk_delete(error: BaseException) -> bool:

@@ -27,6 +27,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.storage.json_records import UNREADABLE, record_fields
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.object_store import RECORDED
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
@@ -134,9 +135,8 @@ def _read(files: TableFiles, file: StoredFile) -> VersionRemoval | None:
     if content is None:
         return None  # it has just ended
     try:
-        ranges = tuple((int(first), int(last)) for first, last in json.loads(content)[_VERSIONS])
-    except (KeyError, TypeError, ValueError):
-        # A machine that lost power may have lost the content.
+        ranges = tuple((int(first), int(last)) for first, last in record_fields(content)[_VERSIONS])
+    except UNREADABLE:
         return VersionRemoval(file.path, file.modified, None)
     return VersionRemoval(file.path, file.modified, ranges)
 

@@ -14,9 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
-from airflow_provider_lancens.namespace.storage.storage_errors import is_refused_bulk_delete
+from airflow_provider_lancens.namespace.storage.storage_errors import (
+    is_invalid_name,
+    is_refused_bulk_delete,
+    shown_text,
+)
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 from airflow_provider_lancens.namespace.storage.version_removals import check_not_removed
+from airflow_provider_lancens.redaction import redact
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -33,9 +38,11 @@ _TEMPORARY = "lancens-temporary-"
 _EXISTS, _MISSING = "Ref conflict", "Ref not found"
 _NO_VERSION = ("Version not found", "Table version not found")
 """In the errors of Lance, and of a namespace that decides the versions."""
-_TAG_FILES = "/_refs/tags/"
+_REFERENCES = "/_refs/"
 _NO_FILE = ("Not found", "No such file")
 """In the messages of Lance's errors, whose types it also uses for much else."""
+_BAD_CONTENT = "LanceError(Arrow)"
+"""In the error if the content of a file isn't that of a tag or a branch."""
 _CUT_OFF = "EOF while parsing"
 """In the error if Lance reads a tag's file only up to the length that it had before the tag was moved."""
 
@@ -47,8 +54,46 @@ def list_tags(dataset: LanceDataset) -> Mapping[str, Any]:
 
     Args:
         dataset: the table's dataset, at any version.
+
+    Raises:
+        InvalidTableStateError: (19) another client wrote a tag that Lance can't read.
     """
-    return _repeated(dataset.tags.list)
+    return read_references(dataset, dataset.tags.list)
+
+
+def list_branches(dataset: LanceDataset) -> Mapping[str, Any]:
+    """Return the branches of a dataset by name, as Lance describes them; see `list_tags`.
+
+    Args:
+        dataset: the table's dataset, at any version.
+
+    Raises:
+        InvalidTableStateError: (19) another client wrote a branch that Lance can't read.
+    """
+    return read_references(dataset, dataset.branches.list)
+
+
+def read_references(dataset: LanceDataset, read: Callable[[], T]) -> T:
+    """Let Lance read tags or branches, again if another client changes one meanwhile.
+
+    Args:
+        dataset: the dataset.
+        read: the call of Lance that lists them, and reads the file of each.
+
+    Raises:
+        InvalidTableStateError: (19) another client wrote one that Lance can't read.
+    """
+    try:
+        return _repeated(read)
+    except (OSError, RuntimeError, ValueError) as error:
+        text = str(error)
+        is_file = _REFERENCES in text and any(one in text for one in _NO_FILE)
+        if not (is_file or _BAD_CONTENT in text or is_invalid_name(error)):
+            raise
+        raise spec_errors.InvalidTableStateError(
+            f"{redact(dataset.uri)}: its tags and branches can't be read, since another client wrote a file "
+            f"below {_REFERENCES[1:]} that is none: {shown_text(error)}; remove that file"
+        ) from None
 
 
 def create_tag(dataset: LanceDataset, files: Manifests, tag: str, version: Reference) -> bool:
@@ -131,7 +176,8 @@ def temporary_tag(dataset: LanceDataset, files: Manifests, version: Reference) -
 def delete_abandoned_tags(dataset: LanceDataset, before: datetime) -> None:
     """Delete the temporary tags that interrupted processes left before a time."""
     for name, tag in list_tags(dataset).items():
-        if name.startswith(_TEMPORARY) and tag["created_at"] < before:
+        # Lance's tags always have a time; what another client wrote without one is kept.
+        if name.startswith(_TEMPORARY) and tag["created_at"] is not None and tag["created_at"] < before:
             _delete_temporary(dataset, name)
 
 
@@ -195,7 +241,7 @@ def _repeated(call: Callable[[], T]) -> T:
             return call()
         except (OSError, RuntimeError, ValueError) as error:
             message = str(error)
-            deleted = _TAG_FILES in message and any(one in message for one in _NO_FILE)
+            deleted = _REFERENCES in message and any(one in message for one in _NO_FILE)
             if not deleted and _CUT_OFF not in message:
                 raise
     return call()

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from airflow_provider_lancens.namespace.storage.json_records import UNREADABLE, record_fields, whole_number
 from airflow_provider_lancens.namespace.storage.object_store import RECORDED
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
 from airflow_provider_lancens.spark.bookmarks.bookmark import Bookmark
@@ -64,8 +65,9 @@ def _path(name: str) -> str:
 
 
 def _parse(files: TableFiles, file: StoredFile, newest: int) -> Bookmark:
-    fields = _fields(files.read(file.path) or b"")
-    version = int(fields.get("version", 0))
+    # The file's name is what is decisive: the content may be lost.
+    fields = record_fields(files.read(file.path))
+    version = whole_number(fields.get("version")) or 0
     return Bookmark(
         name=file.path.rpartition("/")[2].removesuffix(_SUFFIX),
         version=version,
@@ -76,14 +78,9 @@ def _parse(files: TableFiles, file: StoredFile, newest: int) -> Bookmark:
     )
 
 
-def _fields(content: bytes) -> Mapping[str, Any]:
-    try:
-        fields: Mapping[str, Any] = json.loads(content)
-    except ValueError:
-        # A machine that lost power may have lost the content; the file's name is what is decisive.
-        return {}
-    return fields
-
-
 def _time(fields: Mapping[str, Any], name: str) -> datetime | None:
-    return datetime.fromisoformat(fields[name]) if name in fields else None
+    try:
+        time = datetime.fromisoformat(fields[name])
+    except UNREADABLE:
+        return None
+    return time if time.tzinfo is not None else None

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Self
 
+from airflow_provider_lancens.namespace.storage.json_records import record_fields
 from airflow_provider_lancens.namespace.storage.object_store import RECORDED
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
 from airflow_provider_lancens.spark.keys.keyed_commit import Counts, KeyedCommit
@@ -95,14 +96,9 @@ def write_record(files: TableFiles, record: KeyRecord, key: str, commit: KeyedCo
 
 def commit_of(files: TableFiles, record: KeyRecord) -> KeyedCommit:
     """Return the commit that a record describes; without counts if its content is lost."""
-    try:
-        fields = json.loads(files.read(record.path) or b"{}")
-        counts = Counts.parse(fields)
-        fingerprint, execution_id = str(fields.get("fingerprint", "")), str(fields.get("execution_id", ""))
-    except (AttributeError, TypeError, ValueError):
-        # A machine that lost power may have lost the content; the name is what is decisive.
-        return KeyedCommit(record.version, record.uuid, Counts())
-    return KeyedCommit(record.version, record.uuid, counts, fingerprint, execution_id)
+    fields = record_fields(files.read(record.path))
+    fingerprint, execution_id = str(fields.get("fingerprint", "")), str(fields.get("execution_id", ""))
+    return KeyedCommit(record.version, record.uuid, Counts.parse(fields), fingerprint, execution_id)
 
 
 def confirm(files: TableFiles, record: KeyRecord) -> None:

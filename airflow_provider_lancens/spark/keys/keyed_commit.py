@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
+from airflow_provider_lancens.namespace.storage.json_records import whole_number
 from airflow_provider_lancens.spark.keys.restored_versions import RESTORES_RECORDED
 from airflow_provider_lancens.spark.options import OnExistingKey
 from airflow_provider_lancens.spark.results import WriteResult
@@ -42,9 +43,9 @@ class Counts:
 
     @classmethod
     def parse(cls, texts: Mapping[str, Any]) -> Self:
-        """Return the counts that have these texts by their names; others may be missing."""
-        known = {name: int(texts[name]) for name in _COUNTS if texts.get(name) is not None}
-        return cls(**known)
+        """Return the counts that have these texts by their names; others may be missing or no numbers."""
+        found = {name: whole_number(texts.get(name)) for name in _COUNTS}
+        return cls(**{name: count for name, count in found.items() if count is not None})
 
     def as_dict(self) -> dict[str, int]:
         """Return the counts that are known."""

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from airflow_provider_lancens.namespace.storage.json_records import UNREADABLE, whole_number
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
 from airflow_provider_lancens.spark.table.history import restored_version, transactions
 
@@ -73,7 +74,7 @@ class RestoredVersions:
 def checkpoint_of(transaction: Transaction) -> int | None:
     """Return the version of the checkpoint that a commit relies on; None if it isn't known."""
     text = (transaction.transaction_properties or {}).get(RESTORES_RECORDED, "")
-    return int(text) if text.isascii() and text.isdigit() else None
+    return whole_number(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +181,7 @@ class RestoreCheckpoint:
             return RestoredVersions()
         try:
             return RestoredVersions(best, tuple((int(a), int(b)) for a, b in json.loads(content)))
-        except (TypeError, ValueError):
+        except UNREADABLE:
             return RestoredVersions()
 
     def write(self, known: RestoredVersions) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
-from airflow_provider_lancens.namespace.storage.version_tags import list_tags
+from airflow_provider_lancens.namespace.storage.version_tags import list_branches, list_tags
 from airflow_provider_lancens.spark.bookmarks.expire_bookmarks import overdue_bookmarks
 from airflow_provider_lancens.spark.maintenance.decisions import (
     Coverage,
@@ -127,7 +127,7 @@ class TableState:
 def referenced_versions(dataset: LanceDataset, but: Collection[str] = ()) -> set[int]:
     """Return the versions that tags, except those of these names, and branches keep."""
     tags = list_tags(dataset).items()
-    branches = dataset.branches.list().values()
+    branches = list_branches(dataset).values()
     tagged = {int(tag["version"]) for name, tag in tags if name not in but}
     return tagged | {branch["parent_version"] for branch in branches}
 

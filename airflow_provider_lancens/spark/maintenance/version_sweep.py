@@ -26,6 +26,7 @@ from airflow_provider_lancens.namespace.storage.version_removals import (
     recorded_removal,
     removals_at,
 )
+from airflow_provider_lancens.namespace.storage.version_tags import read_references
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -151,8 +152,11 @@ class _Sweep:
 
 
 def _explained(dataset: LanceDataset, limits: Mapping[str, Any]) -> Any:
-    return dataset.explain_cleanup_old_versions(
-        **limits, error_if_tagged_old_versions=False, include_files=True, max_files=_ALL
+    return read_references(
+        dataset,
+        lambda: dataset.explain_cleanup_old_versions(
+            **limits, error_if_tagged_old_versions=False, include_files=True, max_files=_ALL
+        ),
     )
 
 

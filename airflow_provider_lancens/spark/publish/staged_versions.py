@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.file_paths import is_file_path
+from airflow_provider_lancens.namespace.storage.json_records import UNREADABLE, whole_number
 from airflow_provider_lancens.namespace.storage.object_store import (
     VERSIONS,
     detached_name,
@@ -78,9 +79,11 @@ class ChangeSpec:
         """Parse the property; None if another client wrote something else."""
         try:
             spec = cls(**json.loads(text))
-        except (TypeError, ValueError, RecursionError):
+        except UNREADABLE:
             return None
-        return spec if isinstance(spec.mode, str) and type(spec.base) is int else None
+        columns = isinstance(spec.on, list | tuple) and all(isinstance(name, str) for name in spec.on)
+        texts = isinstance(spec.mode, str) and isinstance(spec.condition, str | None)
+        return spec if columns and texts and whole_number(spec.base) is not None else None
 
     def as_properties(self) -> dict[str, str]:
         """Return it as a property of a transaction."""

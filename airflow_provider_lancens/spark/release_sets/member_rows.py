@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
     from airflow_provider_lancens.spark.write.row_sources import Written
 
+_MOST = 100_000
+"""Tables of a release set."""
 SCHEMA = pa.schema([("table", pa.string()), ("version", pa.int64())])
 
 
@@ -55,5 +57,14 @@ def read_members(dataset: LanceDataset, release_set: object) -> dict[str, int]:
             f"table {release_set} isn't a release set: expected the columns {SCHEMA.names}, got "
             f"{dataset.schema.names}; declare a table of its own for a release set"
         )
+    if (count := dataset.count_rows()) > _MOST:
+        raise spec_errors.InvalidTableStateError(
+            f"table {release_set} isn't a release set: it has {count} rows; allowed: {_MOST}"
+        )
     rows = dataset.to_table().to_pylist()
+    if any(type(row["table"]) is not str or type(row["version"]) is not int for row in rows):
+        raise spec_errors.InvalidTableStateError(
+            f"table {release_set} isn't a release set: another client wrote a row whose table isn't a text, "
+            "or whose version isn't a number"
+        )
     return {row["table"]: row["version"] for row in rows}
