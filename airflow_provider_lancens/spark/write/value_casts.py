@@ -1,7 +1,8 @@
 """Casts of values that lose nothing in silence: each value fits the new type, or its row is named.
 
-Arrow's own checks leave gaps: a number too large for a float becomes infinite, a timestamp loses its time of
-day as a date, any number is true. A cast to a floating-point type rounds to the nearest number, as in SQL.
+Arrow's own checks leave gaps: a number too large for a float becomes infinite, one too small zero, a
+timestamp loses its time of day as a date, any number is true. A cast to a floating-point type rounds to the
+nearest number, as in SQL.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _INFINITE_TEXT = r"^\s*[+-]?(?i:inf(inity)?)\s*$"
+_ZERO_TEXT = r"^[^1-9eE]*([eE].*)?$"
 _SHOWN = 80
 """Maximum length of a value in a message."""
 
@@ -168,11 +170,16 @@ def _leaves_range(source: pa.Array, cast: pa.Array) -> bool:
 
 
 def _loses_text(source: pa.Array, cast: pa.Array) -> bool:
-    infinite = pc.is_inf(cast.cast(pa.float64()))
-    if not pc.any(infinite, min_count=0).as_py():
-        return False
-    said = pc.match_substring_regex(source.cast(pa.string()), _INFINITE_TEXT)
-    return bool(pc.any(pc.and_(infinite, pc.invert(said)), min_count=0).as_py())
+    cast = cast.cast(pa.float64())
+    return _is_made(pc.is_inf(cast), source, _INFINITE_TEXT) or _is_made(
+        pc.equal(cast, 0.0), source, _ZERO_TEXT
+    )
+
+
+def _is_made(chosen: pa.Array, source: pa.Array, said: str) -> bool:
+    """Return whether one of the chosen values isn't what its text says, by a pattern."""
+    texts = source.cast(pa.string()).filter(chosen)
+    return len(texts) > 0 and not pc.all(pc.match_substring_regex(texts, said), min_count=0).as_py()
 
 
 def _is_text(arrow: pa.DataType) -> bool:

@@ -27,7 +27,7 @@ from airflow_provider_lancens.spark.write.files.formats import (
     Open,
     ScanRequest,
 )
-from airflow_provider_lancens.spark.write.value_casts import RowError, flattened, shown
+from airflow_provider_lancens.spark.write.value_casts import RowError, first_row, flattened, shown
 
 _MAX_ROWS = 64 * 1024
 _MAX_BUFFERED = 64 * 1024 * 1024
@@ -122,18 +122,15 @@ class _Columns:
         if finer is None:
             return
         for name in finer.schema.names:
-            column = batch.column(name)
-            for coarse, fine in zip(_times(column), _times(finer.column(name)), strict=True):
-                expected = pc.multiply(coarse.cast(pa.int64()), 1000)
-                row = pc.index(pc.not_equal(expected, fine.cast(pa.int64())), True).as_py()
-                if row >= 0:
-                    nested = "" if coarse is column else "a value inside it: "
-                    raise RowError(
-                        row if coarse is column else 0,
-                        name,
-                        f"{nested}{shown(fine[row])}: nanoseconds of an INT96 time, which Spark cuts. Read "
-                        "the file as a DataFrame if they may be lost",
-                    )
+            pairs = pa.StructArray.from_arrays([batch.column(name), finer.column(name)], ["coarse", "fine"])
+            if _has_nanoseconds(pairs):
+                row = first_row(pairs, _has_nanoseconds)
+                raise RowError(
+                    row,
+                    name,
+                    f"{shown(finer.column(name)[row])}: nanoseconds of an INT96 time, which Spark cuts. Read "
+                    "the file as a DataFrame if they may be lost",
+                )
 
     def _converted(self, column: pa.Array, field: pa.Field) -> pa.Array:
         if any(self._leaves[field.name]):
@@ -215,6 +212,14 @@ def _nanoseconds(
         yield from itertools.repeat(None)
     reader = pq.ParquetFile(file, metadata=metadata, coerce_int96_timestamp_unit="ns")
     yield from reader.iter_batches(rows, [number], list(names))
+
+
+def _has_nanoseconds(pairs: pa.Array) -> bool:
+    """Return whether a time with nanoseconds is another one than the same time without them."""
+    return any(
+        pc.any(pc.not_equal(pc.multiply(coarse.cast(pa.int64()), 1000), fine.cast(pa.int64()))).as_py()
+        for coarse, fine in zip(_times(pairs.field(0)), _times(pairs.field(1)), strict=True)
+    )
 
 
 def _times(array: pa.Array) -> list[pa.Array]:

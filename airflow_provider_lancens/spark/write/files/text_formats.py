@@ -1,12 +1,14 @@
 """CSV and JSON: text files, read sequentially in blocks.
 
 Arrow infers types from the first block. It takes whole numbers that are too large for 64 bits for
-floating-point ones, and shifts times with an offset to UTC: both are found here, and the row is named.
+floating-point ones, makes numbers that are too large or too small for these infinite or zero, and shifts
+times with an offset to UTC: all are found here, and the row is named.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -37,6 +39,8 @@ _BLOCK = 8 * 1024 * 1024
 _EXACT = 2**53
 """Up to here, floating-point numbers represent all whole ones."""
 _WHOLE_NUMBER = r"^\s*[+-]?[0-9]+\s*$"
+_TINY = re.compile(rb"[:\[,\s]-?\d+(?:\.\d*)?[eE]-0*[1-9]\d|\.0{30}")
+"""Numbers of JSON that may be too small for a floating-point one, and then are zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +68,16 @@ class Csv:
     def read(self, opened: Open, numbers: Sequence[int], wanted: ScanRequest) -> Iterator[FileRowsBatch]:
         """See `formats.FileFormat.read`."""
         for _ in numbers:
-            start, checked = 0, False
+            start = 0
+            # Arrow makes 1e400 infinite and 1e-400 zero, and doesn't tell.
+            schema = pa.schema([_with_floats_as_text(field) for field in wanted.schema])
             try:
                 with opened() as file:
-                    for batch in self._open(file, wanted.schema, wanted.columns):
-                        if not checked and _may_have_lost(batch):
-                            self._check_texts(opened, wanted)
-                            checked = True
-                        yield FileRowsBatch(batch, start)
+                    for batch in self._open(file, schema, wanted.columns):
+                        try:
+                            yield FileRowsBatch(self._with_floats(batch, wanted.schema), start)
+                        except RowError as error:
+                            raise error.at(start) from None
                         start += batch.num_rows
             except pa.ArrowInvalid:
                 self._check_texts(opened, wanted)  # which names the row
@@ -92,12 +98,26 @@ class Csv:
                     if irreversible(column.type, arrow):
                         continue  # Arrow reads it, but from files alone
                     try:
-                        cast = cast_checked(column, arrow, name)
-                        if self.schema is None and pa.types.is_floating(arrow):
-                            _check_whole_numbers(column, cast, name)
+                        self._from_text(column, arrow, name)
                     except RowError as error:
                         raise error.at(start) from None
                 start += batch.num_rows
+
+    def _with_floats(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+        fields = [schema.field(name) for name in batch.schema.names]
+        columns = [
+            column if column.type == field.type else self._from_text(column, field.type, field.name)
+            for column, field in zip(batch.columns, fields, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+    def _from_text(self, texts: pa.Array, arrow: pa.DataType, name: str) -> pa.Array:
+        if pa.types.is_integer(arrow) or pa.types.is_floating(arrow) or pa.types.is_decimal(arrow):
+            texts = pc.utf8_trim(texts, " \t")  # as Arrow's reader does
+        cast = cast_checked(texts, arrow, name)
+        if self.schema is None and _is_large(cast):
+            _check_whole_numbers(texts, cast, name)
+        return cast
 
     def _open(
         self, file: pa.NativeFile, schema: pa.Schema | None, columns: Sequence[str] | None
@@ -174,7 +194,7 @@ class Json:
             with suppress(json.JSONDecodeError):
                 _check_numbers(block, schema, inferred=self.schema is None)
             raise
-        if _may_have_lost(rows):
+        if any(map(_is_large, rows.columns)) or (any(map(_has_zeros, rows.columns)) and _TINY.search(block)):
             _check_numbers(block, schema, inferred=self.schema is None)
         return rows
 
@@ -266,16 +286,37 @@ def _fits(column: pa.ChunkedArray, arrow: pa.DataType) -> bool:
     return True
 
 
-def _may_have_lost(rows: pa.RecordBatch) -> bool:
-    """Return whether a number is so large that text may have been converted with loss."""
-    return any(_is_large(column) for column in rows.columns)
+def _with_floats_as_text(field: pa.Field) -> pa.Field:
+    is_told = pa.types.is_floating(field.type) and not irreversible(pa.string(), field.type)
+    return field.with_type(pa.string()) if is_told else field
 
 
 def _is_large(array: pa.Array) -> bool:
+    """Return whether a number is so large that text may have been converted with loss."""
     if pa.types.is_floating(array.type):
         extreme = pc.max(pc.abs(array.cast(pa.float64()))).as_py()
         return bool(extreme is not None and extreme >= _EXACT)
     return any(_is_large(inner) for inner in flattened(array))
+
+
+def _has_zeros(array: pa.Array) -> bool:
+    if pa.types.is_floating(array.type):
+        return bool(pc.any(pc.equal(array.cast(pa.float64()), 0.0), min_count=0).as_py())
+    return any(_has_zeros(inner) for inner in flattened(array))
+
+
+class _Number(float):
+    """A floating-point number with the text that it was read from."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def fits(self, arrow: pa.DataType) -> bool:
+        """Return whether it is neither too large nor too small for a type."""
+        stored = pa.scalar(float(self)).cast(arrow).cast(pa.float64()).as_py()
+        if stored == 0:
+            return not re.match("[^eE]*[1-9]", self.text)
+        return stored not in (float("inf"), float("-inf"))
 
 
 def _check_whole_numbers(texts: pa.Array, numbers: pa.Array, name: str) -> None:
@@ -307,7 +348,7 @@ def _inexact(text: object) -> str:
 def _check_numbers(block: bytes, schema: pa.Schema, *, inferred: bool) -> None:
     lines = (line for line in block.split(b"\n") if line.strip())
     for row, line in enumerate(lines):
-        values = json.loads(line)
+        values = json.loads(line, parse_float=_Number)
         for field in schema:
             if reason := _lost_number(values.get(field.name), field.type, inferred):
                 raise RowError(row, field.name, reason)
@@ -324,8 +365,9 @@ def _lost_number(value: Any, arrow: pa.DataType, inferred: bool) -> str | None:
     elif isinstance(value, int | float) and pa.types.is_floating(arrow):
         if inferred and isinstance(value, int) and not _is_exact(value):
             return _inexact(value)
-        if pc.is_inf(pa.scalar(float(value)).cast(arrow).cast(pa.float64())).as_py():
-            return f"{value}: it does not fit into {arrow} without loss"
+        number = value if isinstance(value, _Number) else _Number(str(value))
+        if not number.fits(arrow):
+            return f"{number.text}: it does not fit into {arrow} without loss"
     elif isinstance(value, int) and pa.types.is_integer(arrow) and not _in_range(value, arrow):
         return _inexact(value) if inferred else f"{value}: it does not fit into {arrow}"
     return next((reason for each, kind in inner if (reason := _lost_number(each, kind, inferred))), None)

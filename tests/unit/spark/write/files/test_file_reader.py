@@ -148,6 +148,18 @@ def test_nanoseconds_of_int96_times_are_refused_with_their_row(
         read()
 
 
+def test_nanoseconds_of_int96_times_inside_a_value_are_refused_with_their_row(
+    read: Read, parquet: Callable[..., Path]
+) -> None:
+    times = pa.array([[1000], None, [], [2000, None, 1001]], pa.list_(pa.timestamp("ns")))
+    parquet({"at": times}, use_deprecated_int96_timestamps=True)
+
+    with pytest.raises(
+        InvalidInputError, match=r"a\.parquet: row 4, column at: .*nanoseconds of an INT96 time"
+    ):
+        read()
+
+
 def test_the_condition_of_int96_times_compares_moments(read: Read, parquet: Callable[..., Path]) -> None:
     times = pa.array([dt.datetime(2024, 1, day) for day in (1, 2, 3)], pa.timestamp("us"))
     parquet({"at": times}, use_deprecated_int96_timestamps=True, row_group_size=1)
@@ -450,6 +462,45 @@ def test_dates_and_times_of_json_can_be_given(read: Read, tmp_path: Path) -> Non
     found = read("json", schema={"d": "date32", "t": "time32[s]", "l": "list<date32>"})
 
     assert found.to_pylist() == [{"d": dt.date(2024, 1, 1), "t": dt.time(12, 30), "l": [dt.date(2024, 1, 2)]}]
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+@pytest.mark.parametrize(
+    ("number", "kind_of_float"),
+    [("1e-400", None), ("-2e-324", "double"), ("1e-50", "float"), ("1e400", None)],
+)
+def test_a_number_of_text_too_small_or_too_large_for_a_float_is_refused(
+    read: Read, tmp_path: Path, kind: Any, number: str, kind_of_float: str | None
+) -> None:
+    lines = [f'{{"n": {each}}}' if kind == "json" else each for each in ("0.5", "0.0", "-0", number)]
+    (tmp_path / "a").write_text("\n".join(lines if kind == "json" else ["n", *lines]))
+    schema = None if kind_of_float is None else {"n": kind_of_float}
+
+    with pytest.raises(InvalidInputError, match=f"/a: row 4, column n: {number}: it does not fit into"):
+        read(kind, schema=schema)
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_the_smallest_and_largest_floats_and_zeros_are_read_from_text(
+    read: Read, tmp_path: Path, kind: Any
+) -> None:
+    numbers = ["0", "-0.0", "0e-400", "5e-324", "1e-45", "1.7976931348623157e308", f"0.{'0' * 330}"]
+    lines = [f'{{"n": {each}}}' if kind == "json" else each for each in numbers]
+    (tmp_path / "a").write_text("\n".join(lines if kind == "json" else ["n", *lines]))
+
+    assert read(kind, schema={"n": "double"})["n"].to_pylist() == list(map(float, numbers))
+
+
+def test_spaces_around_numbers_of_csv_are_ignored_in_each_row(read: Read, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text('n,i,f\n 1.5, 1,\n 1e300\t,2,\n"-2 ",3, 0 \n')
+
+    found = read("csv", schema={"n": "double", "i": "int8", "f": "float"})
+
+    assert found["n"].to_pylist() == [1.5, 1e300, -2.0]
+    assert found["f"].to_pylist() == [None, None, 0.0]
+    (tmp_path / "a").write_text("n,i,f\n 1.5, 1,\n 1.5, 300,\n")
+    with pytest.raises(InvalidInputError, match="/a: row 2, column i"):
+        read("csv", schema={"n": "double", "i": "int8", "f": "float"})
 
 
 @pytest.mark.parametrize("kind", ["csv", "json"])
