@@ -88,7 +88,8 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             Templated.
         fingerprint: identifies the content written under the key. With the default key, the default is the
             pinned inputs and `op_kwargs`, or the files' paths, sizes and times. With an explicit key there is
-            no default, and a write without a fingerprint matches any. Templated.
+            no default, and a write without a fingerprint matches any. With that of `fingerprint_files`, files
+            that have changed since are refused. Templated.
         on_existing_key: what to do if the key was committed before: ``skip`` (and fail on another
             fingerprint), ``replace_if_changed``, ``replace`` or ``write_again``, as described for
             `airflow_provider_lancens.spark.write_table`. ``lance_on_existing_key`` in the run's
@@ -237,6 +238,8 @@ class LanceSparkIngestOperator(LanceSparkOperator):
 
     def _keyed(self, key: str, source: IngestSource, target: ResolvedTable, context: Context) -> WriteRequest:
         fingerprint = parse_text(self.fingerprint)
+        if fingerprint is not None:
+            source.expect(fingerprint)
         if parse_text(self.idempotency_key) is None:
             fingerprint = fingerprint or self._fingerprint_of(source, target)
             key = key_of_moved_task(key, context, target)

@@ -31,6 +31,9 @@ class IngestSource(Protocol):
     def fingerprint(self, target: ResolvedTable) -> str | None:
         """Return text that differs if the content to write differs; None if it can't be determined."""
 
+    def expect(self, fingerprint: str) -> None:
+        """Take the fingerprint that the content must have, if it is of the kind that is checked again."""
+
     def rows(self, spark: Any, namespace: LanceNamespace) -> Rows:
         """Return the rows to write; `namespace` is that of the tables that are read."""
 
@@ -95,6 +98,13 @@ class FilesOfTask:
         self._fingerprint = fingerprint_of_files(self.files, target.dataset.storage_options)
         return self._fingerprint
 
+    def expect(self, fingerprint: str) -> None:
+        """See `IngestSource.expect`: that of `fingerprint_files`, as for `write_files`."""
+        from airflow_provider_lancens.spark.write.files.fingerprint import is_of_files
+
+        if is_of_files(fingerprint):
+            self._fingerprint = fingerprint
+
     def rows(self, spark: Any, namespace: LanceNamespace) -> FileRows:
         """See `IngestSource.rows`."""
         from airflow_provider_lancens.spark.write.files.file_rows import FileRows
@@ -151,6 +161,9 @@ class FunctionOfTask:
     def fingerprint(self, target: ResolvedTable) -> str:
         """See `IngestSource.fingerprint`."""
         return fingerprint_of({name: one.identity for name, one in self.inputs.items()}, self.op_kwargs)
+
+    def expect(self, fingerprint: str) -> None:
+        """See `IngestSource.expect`: pinned inputs don't change."""
 
     def rows(self, spark: Any, namespace: LanceNamespace) -> Rows:
         """See `IngestSource.rows`.

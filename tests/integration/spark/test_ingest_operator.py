@@ -16,10 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.assets.table import lance_table
 from airflow_provider_lancens.embedded import MetastoreServer
-from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, LanceRetryableError
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
-from airflow_provider_lancens.spark import read_table
+from airflow_provider_lancens.spark import FileSource, fingerprint_files, read_table
 
 Ingest = Callable[..., dict[str, Any]]
 
@@ -102,6 +102,24 @@ def test_files_are_ingested_once_and_changed_files_are_reported(
 
     file.unlink()
     assert ingest(**arguments)["version"] == 2
+
+
+def test_files_that_changed_since_the_given_fingerprint_are_not_read(
+    ingest: Ingest, tables: list[str], lake: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("id,delay\n1,2\n")
+    source = FileSource("csv", str(file))
+    namespace = LanceHook.for_connection(lake).get_conn()
+    fingerprint = fingerprint_files(source, namespace, tables[0])
+    file.write_text("id,delay\n1,2\n2,4\n")
+
+    with pytest.raises(LanceRetryableError, match="changed after their fingerprint was computed"):
+        ingest(table=tables[0], source=source, fingerprint=fingerprint)
+
+    assert ingest(table=tables[0], source=source, fingerprint="of my own")["rows"] == 2
+    with pytest.raises(AirflowFailException, match="different data"):
+        ingest(table=tables[0], source=source, fingerprint="another of my own")
 
 
 def test_the_same_task_again_changes_nothing_and_does_not_call_its_source(
