@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
@@ -20,9 +21,10 @@ class LancePublishOperator(LanceOperator):
     cleared finds its commit and commits nothing.
 
     Its XCom is ``{"table": str, "version": int, "previous_version": int | None, "rows": int, "files": int,
-    "bytes": int, "seconds": float, "committed": bool, "published": bool}``. ``published`` is true;
-    ``committed`` is false if an earlier run published it. If an outlet is the table's asset or an asset
-    alias, the extra of its event contains the table and both versions.
+    "bytes": int, "seconds": float, "committed": bool, "published": bool, "skipped": bool}``. ``published`` is
+    true; ``committed`` is false if an earlier run published it, and ``skipped`` is true if that can't have
+    been an earlier try. If an outlet is the table's asset or an asset alias, the extra of its event contains
+    the table and both versions; a skipped publication after which others have committed emits no event.
 
     Args:
         staged: the staged version: the output of an ingestion with ``publish=False``, or a mapping with its
@@ -56,25 +58,31 @@ class LancePublishOperator(LanceOperator):
         )
         from airflow_provider_lancens.operators._spark.pinned_inputs import PinnedTable
         from airflow_provider_lancens.operators._spark.result_log import log_result
+        from airflow_provider_lancens.operators._spark.write_naming import is_first_try
         from airflow_provider_lancens.spark.publish.publish_version import publish_version
 
         staged = PinnedTable.parse("staged", self.staged)
         with self.connected(f"publishing a version of table {str(staged.table)!r}") as namespace:
             check_partition_column(namespace, staged.table, staged.version, self.partition_by)
             result = publish_version(namespace, staged.table, staged.version)
+            if not result.committed and is_first_try(context):
+                result = replace(result, skipped=True)
             # Its rows were written, and counted, when they were staged.
             self.note_lineage(namespace, TableWrite.of(result, counts=None, source_version=staged.version))
             partitions = changed_partitions(
                 namespace, result, self.partition_by, is_own_version=not _staged_nothing(self.staged)
             )
-        self.note_version(
-            context,
-            staged.table,
-            result.version,
-            result.previous_version,
-            extra=result.changes,
-            partitions=partitions,
-        )
+        if result.is_outdated:
+            self.emit_no_event(context, staged.table)
+        else:
+            self.note_version(
+                context,
+                staged.table,
+                result.version,
+                result.previous_version,
+                extra=result.changes,
+                partitions=partitions,
+            )
         log_result(self.lance_conn_id, result)
         return result.as_dict()
 

@@ -24,9 +24,10 @@ class LanceReleaseSetOperator(LanceOperator):
     looks up. The released versions are tagged, so that clean-ups keep them.
 
     Its XCom is ``{"table": str, "version": int, "previous_version": int | None, "tables": dict[str, int],
-    "committed": bool}``: ``table`` and ``version`` are those of the release set; ``committed`` is false if an
-    earlier try made the release. If an outlet is the asset of the release set's table, or an asset alias, the
-    extra of its event contains the versions, and ``tables``.
+    "committed": bool, "skipped": bool}``: ``table`` and ``version`` are those of the release set;
+    ``committed`` is false if an earlier run made the release, and ``skipped`` is true unless that was a try
+    of the same execution. If an outlet is the asset of the release set's table, or an asset alias, the extra
+    of its event contains the versions, and ``tables``; a skipped release after a newer one emits no event.
 
     Args:
         release_set: identifier of the release set's table, ``database$table``. Templated.
@@ -75,7 +76,7 @@ class LanceReleaseSetOperator(LanceOperator):
             LanceRetryableError: the release set isn't at the expected version, it was moved meanwhile, or the
                 metastore or the storage is unavailable.
         """
-        from airflow_provider_lancens.operators._spark.write_naming import idempotency_key
+        from airflow_provider_lancens.operators._spark.write_naming import execution_id_of, idempotency_key
         from airflow_provider_lancens.spark.release_sets.release_set import move_release_set
 
         release_set, tables = parse_table(self.release_set), _versions(self.tables)
@@ -87,14 +88,20 @@ class LanceReleaseSetOperator(LanceOperator):
                 allow_older=self.allow_older,
                 keep=self.keep,
                 idempotency_key=key,
+                execution_id=execution_id_of(context),
             )
-        self.note_version(context, release_set, result.version, result.previous_version, {"tables": tables})
+        if result.is_outdated:
+            self.emit_no_event(context, release_set)
+        else:
+            version, previous = result.version, result.previous_version
+            self.note_version(context, release_set, version, previous, {"tables": tables})
         return {
             "table": result.table,
             "version": result.version,
             "previous_version": result.previous_version,
             "tables": tables,
             "committed": result.committed,
+            "skipped": result.skipped,
         }
 
 

@@ -80,9 +80,10 @@ class LanceRestoreTableOperator(LanceOperator):
 
     Its XCom is ``{"table": str, "version": int, "previous_version": int, "restored_version": int | None,
     "undone": [{"version": int, "operation": str, "idempotency_key": str | None, "rows": int}], "seconds":
-    float, "restored": bool}``. ``restored`` is false if an earlier run made the commit; ``undone`` is then
-    empty. If an outlet is the table's asset or an asset alias, the extra of its event contains the table,
-    both versions and ``restored_version``.
+    float, "restored": bool, "skipped": bool}``. ``restored`` is false if an earlier run made the commit;
+    ``undone`` is then empty, and ``skipped`` is true unless that was a try of the same execution. If an
+    outlet is the table's asset or an asset alias, the extra of its event contains the table, both versions
+    and ``restored_version``; a skipped restore after which others have committed emits no event.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -162,10 +163,12 @@ class LanceRestoreTableOperator(LanceOperator):
                 source_version=result.restored_version,
             )
             self.note_lineage(namespace, write)
-        extra = {"restored_version": result.restored_version}
-        self.note_version(context, table, result.version, previous, extra)
-        answer = result.as_dict()
-        return {**answer, "undone": list(answer["undone"]), "previous_version": previous}
+        if result.is_outdated:
+            self.emit_no_event(context, table)
+        else:
+            extra = {"restored_version": result.restored_version}
+            self.note_version(context, table, result.version, previous, extra)
+        return {**result.as_dict(), "previous_version": previous}
 
 
 def parse_time(argument: str, value: datetime | str | None) -> datetime | None:

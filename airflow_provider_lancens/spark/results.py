@@ -40,7 +40,7 @@ class WriteResult:
     skipped: bool = False
     """Whether nothing was written, since another execution has committed under the key."""
     newest_version: int | None = field(default=None, compare=False)
-    """The table's version when the write was skipped; None if it wasn't, or that isn't known."""
+    """The table's version when an earlier run's commit was found; None if none was, or it isn't known."""
 
     @property
     def changes(self) -> dict[str, int]:

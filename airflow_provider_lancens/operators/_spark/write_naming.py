@@ -116,6 +116,16 @@ def execution_id_of(context: Context) -> str:
     return "/".join(map(str, names if started is None else [*names, started.isoformat()]))
 
 
+def is_first_try(context: Context) -> bool:
+    """Return whether no earlier try of the same execution has run; false if that isn't known.
+
+    `max_tries` is what was tried before the last clear, and the retries.
+    """
+    instance, task = context["ti"], context.get("task")
+    retries, try_number = getattr(task, "retries", None), getattr(instance, "try_number", None)
+    return None not in (retries, try_number) and try_number == instance.max_tries - (retries or 0) + 1
+
+
 def fingerprint_of(*parts: Mapping[str, Any]) -> str:
     """Return text that differs if any value differs; values without a repr are named by their type."""
     return json.dumps(parts, sort_keys=True, default=_plain_value)

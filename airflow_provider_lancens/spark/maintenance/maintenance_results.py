@@ -144,6 +144,21 @@ class RestoreResult(Result):
     """Wall-clock time of the call."""
     restored: bool
     """Whether this call committed; false if an earlier run did, or no version is to be restored."""
+    skipped: bool = False
+    """Whether nothing was restored, since another execution has committed under the key."""
+    newest_version: int | None = field(default=None, compare=False)
+    """The table's version when the restore was skipped; None if it wasn't."""
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether it is of a restore that was skipped, and others have committed since."""
+        return self.skipped and self.newest_version is not None and self.newest_version > self.version
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the result as plain JSON values."""
+        values = Result.as_dict(self)
+        del values["newest_version"]
+        return {**values, "undone": list(values["undone"])}
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,8 @@ def restore_version(
             afterwards; None makes every call a new one.
         on_existing_key: what to do if the key was committed before: ``skip``, or ``write_again`` to restore
             once more.
-        execution_id: the same for all tries of one ``write_again``, which is then made only once.
+        execution_id: the same for all tries of one restore; a ``write_again`` is then made only once, and
+            `skipped` tells a repetition from a retry.
 
     Returns:
         The version that was made, and the commits that it undoes.
@@ -127,7 +128,14 @@ def restore_version(
             result = _earlier_result(lookup, lookup.earlier)
         else:
             result = _restored(lookup, wanted)
-    _log.info("%s", _sentence(result))
+    if result.skipped:
+        _log.warning(
+            "%s. Nothing was restored, since idempotency key %r was committed before; "
+            "on_existing_key='write_again' restores once more",
+            *(_sentence(result), lookup.write.key),
+        )
+    else:
+        _log.info("%s", _sentence(result))
     return result
 
 
@@ -192,7 +200,16 @@ def _earlier_result(lookup: KeyLookup, earlier: KeyedCommit) -> RestoreResult:
     transaction = None if lookup.latest is None else read_transaction(lookup.latest, earlier.version)
     version = None if transaction is None else restored_version(transaction)
     seconds = round(time.monotonic() - lookup.started, 3)
-    return RestoreResult(str(lookup.target.id), earlier.version, version, (), seconds, restored=False)
+    return RestoreResult(
+        str(lookup.target.id),
+        earlier.version,
+        version,
+        (),
+        seconds,
+        restored=False,
+        skipped=not lookup.write.is_own(earlier),
+        newest_version=lookup.version,
+    )
 
 
 def _newest_complete(target: ResolvedTable, latest: LanceDataset) -> int:
@@ -238,6 +255,11 @@ def _missing(target: ResolvedTable, version: int) -> tuple[str, ...]:
 
 
 def _sentence(result: RestoreResult) -> str:
+    if result.skipped:
+        return (
+            f"table {result.table}: skipped, version {result.version} was committed before; the table is at "
+            f"version {result.newest_version}"
+        )
     if not result.restored:
         return f"table {result.table}: nothing to restore, at version {result.version}"
     keys = ", ".join(one.idempotency_key for one in result.undone if one.idempotency_key)

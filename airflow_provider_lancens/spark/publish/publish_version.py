@@ -76,6 +76,8 @@ def publish_version(
             outcome = CommitOutcome(found, made_here=False) if found else _publish(lookup, staged, lease)
             target.dataset.manifests.remove_outdated(staged.tag)
             result = outcome.commit.result(target.id, lookup.started, committed=outcome.made_here)
+            if not outcome.made_here:
+                result = replace(result, newest_version=lookup.version)
     did = "published" if outcome.made_here else "an earlier run had published"
     _log.info("table %s: %s staged version %d as version %d", result.table, did, version, result.version)
     return result
@@ -150,7 +152,8 @@ def _published(target: ResolvedTable, version: int) -> WriteResult:
     target.check_version(version)
     transaction = read_transaction(target.open(version), version)
     found = KeyedCommit(version) if transaction is None else KeyedCommit.of(version, transaction)
-    return replace(found.result(target.id, 0.0, committed=False), seconds=0.0)
+    result = found.result(target.id, 0.0, committed=False)
+    return replace(result, seconds=0.0, newest_version=target.latest_version())
 
 
 def _publish(lookup: KeyLookup, staged: StagedVersion, lease: WriteLease) -> CommitOutcome:

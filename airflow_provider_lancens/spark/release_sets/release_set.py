@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
-from airflow_provider_lancens.spark.keys import KeyLookup, look_up
+from airflow_provider_lancens.spark.keys import KeyedCommit, KeyLookup, look_up
 from airflow_provider_lancens.spark.options import WriteRequest, is_whole_number
 from airflow_provider_lancens.spark.read.table_reader import open_version
 from airflow_provider_lancens.spark.release_sets.member_rows import MemberRows, read_members
 from airflow_provider_lancens.spark.release_sets.release_tags import ReleaseTags
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
-from airflow_provider_lancens.spark.write.pipeline import skipped_write, write_rows
+from airflow_provider_lancens.spark.write.pipeline import write_rows
 
 if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
@@ -35,6 +35,7 @@ def move_release_set(
     allow_older: bool = False,
     keep: int = DEFAULT_KEEP,
     idempotency_key: str | None = None,
+    execution_id: str | None = None,
 ) -> WriteResult:
     """Make versions of several tables those of a release set, in one commit.
 
@@ -50,6 +51,7 @@ def move_release_set(
         allow_older: whether a table may go back to an older version than that of the last release.
         keep: how many releases keep their versions from clean-ups, at least one.
         idempotency_key: the same for all tries of one release; None makes each call a new one.
+        execution_id: the same for all tries of one execution; `skipped` tells others of the same key from it.
 
     Returns:
         The commit: its `version` is that of the release set.
@@ -65,11 +67,13 @@ def move_release_set(
     """
     members = _parsed(tables, keep)
     fingerprint = json.dumps(members, sort_keys=True)
-    request = WriteRequest("overwrite", idempotency_key=idempotency_key, fingerprint=fingerprint)
+    request = WriteRequest(
+        "overwrite", idempotency_key=idempotency_key, fingerprint=fingerprint, execution_id=execution_id
+    )
     with resolved_table(namespace, release_set) as target:
         lookup = look_up(target, request)
         if lookup.earlier is not None:
-            return skipped_write(lookup, lookup.earlier)
+            return _earlier_release(lookup, lookup.earlier)
         before = _checked(lookup, members, expected_version, allow_older=allow_older)
         tags = ReleaseTags(namespace, target)
         if lookup.latest is not None:
@@ -102,6 +106,19 @@ def find_release_set(
     with resolved_table(namespace, release_set) as target:
         dataset = open_version(target, version)
         return dataset.version, read_members(dataset, target.id)
+
+
+def _earlier_release(lookup: KeyLookup, earlier: KeyedCommit) -> WriteResult:
+    result = lookup.found_result(earlier)
+    what = f"release set {result.table}: version {result.version} was released before"
+    if result.skipped:
+        _log.warning(
+            "%s under idempotency key %r, so nothing was released; it is at version %d now",
+            *(what, lookup.write.key, lookup.version),
+        )
+    else:
+        _log.info("%s, by an earlier try", what)
+    return result
 
 
 def _parsed(tables: Mapping[str, int], keep: int) -> dict[str, int]:

@@ -1,5 +1,6 @@
 """Tasks that find a version for others to read, and that restore one, with an asset event that says so."""
 
+import itertools
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -36,14 +37,19 @@ def rows(table: Table) -> int:
 
 @pytest.fixture
 def restore(lake: str, flights: Table) -> Restore:
-    """Run the task in a DAG run; return its XCom and the extra of its asset event."""
+    """Run the task, each time after a clear; return its XCom and the extra of its asset event."""
+
+    clears = itertools.count()
 
     def run(run_id: str = "manual__1", **arguments: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         asset, events = lance_table(str(flights), lake), OutletEventAccessors()
         given = {"table": str(flights), "lance_conn_id": lake, "outlets": [asset], **arguments}
         task = LanceRestoreTableOperator(task_id="restore", **given)
-        context: Any = {"ti": Attempt(), "run_id": run_id, "outlet_events": events}
-        return task.execute(context), dict(events[asset].extra)
+        instance = Attempt()
+        instance.max_tries = next(clears)
+        context: Any = {"ti": instance, "run_id": run_id, "outlet_events": events}
+        answer = task.execute(context)
+        return answer, dict(events[asset].extra) if task.outlets else {}
 
     return run
 
@@ -54,7 +60,7 @@ def test_a_version_is_restored_and_the_event_says_which(restore: Restore, flight
     assert answer.pop("seconds") > 0
     undone = [{"version": v, "operation": "Append", "idempotency_key": None, "rows": 0} for v in (2, 3)]
     expected = {"table": str(flights), "version": 4, "previous_version": 3, "restored_version": 1}
-    assert answer == {**expected, "undone": undone, "restored": True}
+    assert answer == {**expected, "undone": undone, "restored": True, "skipped": False}
     assert extra == expected
     assert rows(flights) == 1
     assert flights.namespace.describe_table(DescribeTableRequest(id=flights.id)).version == 4
@@ -64,11 +70,20 @@ def test_a_cleared_task_does_not_undo_later_commits(restore: Restore, flights: T
     restore(version=1)
     flights.advance()
 
-    again, _ = restore(version=1)
+    again, event = restore(version=1)
 
-    assert (again["version"], again["restored"]) == (4, False)
+    assert (again["version"], again["restored"], again["skipped"]) == (4, False, True)
+    assert event == {}  # others have committed since
     assert rows(flights) == 2
     assert restore("manual__2", version=1)[0]["version"] == 6
+
+
+def test_a_cleared_task_after_which_nothing_was_committed_emits_its_event_again(restore: Restore) -> None:
+    first, event = restore(version=1)
+
+    again, same = restore(version=1)
+
+    assert (again["version"], again["skipped"], same) == (first["version"], True, event)
 
 
 def test_a_tag_is_restored(restore: Restore, flights: Table) -> None:

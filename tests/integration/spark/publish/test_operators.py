@@ -28,11 +28,16 @@ def run(hive: Maintained, connect: Callable[..., str]) -> Run:
     asset = Asset(uri=f"lance://{lake}/{hive.id.replace('$', '/')}")
     hive.write(rows(hive.spark, 0, 3))
 
-    def run(operator: type[Any], **arguments: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    def run(
+        operator: type[Any], *, try_number: int = 1, **arguments: Any
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         events: dict[Any, Any] = defaultdict(lambda: SimpleNamespace(extra={}))
-        task = operator(task_id="task", lance_conn_id=lake, outlets=[asset], **arguments)
-        context: Any = {"ti": Attempt(), "run_id": "manual__1", "outlet_events": events}
-        return task.execute(context), events[asset].extra
+        task = operator(task_id="task", lance_conn_id=lake, outlets=[asset], retries=2, **arguments)
+        instance = Attempt()
+        instance.try_number, instance.max_tries = try_number, 2
+        context: Any = {"ti": instance, "task": task, "run_id": "manual__1", "outlet_events": events}
+        answer = task.execute(context)
+        return answer, events[asset].extra if task.outlets else {}
 
     return run
 
@@ -57,6 +62,22 @@ def test_an_event_is_made_when_a_version_is_published(
     assert (published["version"], published["committed"], published["published"]) == (2, True, True)
     assert (again["version"], again["committed"]) == (2, False)
     assert hive.ids() == [0, 1, 2, 3, 4]
+
+
+def test_a_version_that_was_published_before_emits_no_event_after_newer_ones(
+    run: Run, hive: Maintained, staged: dict[str, Any]
+) -> None:
+    _, event = run(LancePublishOperator, staged=staged)
+    again, same = run(LancePublishOperator, staged=staged)
+    hive.write(rows(hive.spark, 5, 6))
+
+    cleared, none = run(LancePublishOperator, staged=staged)
+    retried, after_a_retry = run(LancePublishOperator, staged=staged, try_number=2)
+
+    assert (again["skipped"], same) == (True, event)
+    assert (cleared["version"], cleared["skipped"], none) == (2, True, {})
+    # The try before may have published it, without an event.
+    assert (retried["skipped"], after_a_retry) == (False, event)
 
 
 def test_the_event_has_the_partitions_that_were_published(run: Run, staged: dict[str, Any]) -> None:

@@ -1,0 +1,82 @@
+"""Tasks that release versions of several tables: once, with an event unless there is a newer release."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from airflow.sdk.execution_time.context import OutletEventAccessors
+from lance_namespace import DeclareTableRequest
+
+from airflow_provider_lancens.assets.table import lance_table
+from airflow_provider_lancens.operators.release_sets import LanceReleaseSetOperator
+from tests.integration.airflow.lifecycle import Attempt
+from tests.integration.airflow.tables import Table
+
+Release = Callable[..., tuple[dict[str, Any], dict[str, Any]]]
+
+
+@pytest.fixture
+def release(lake: str, table: Table) -> Release:
+    """Release a version of the table, in a run; return the XCom and the extra of the asset event."""
+    table.declare()
+    for _ in range(2):
+        table.advance()
+    daily = [table.id[0], "daily"]
+    table.namespace.declare_table(DeclareTableRequest(id=daily))
+    clears = itertools.count()
+
+    def run(run_id: str, version: int, clear: int | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+        asset, events = lance_table("$".join(daily), lake), OutletEventAccessors()
+        task = LanceReleaseSetOperator(
+            task_id="release",
+            release_set="$".join(daily),
+            tables={str(table): version},
+            lance_conn_id=lake,
+            outlets=[asset],
+        )
+        instance = Attempt()
+        instance.max_tries = next(clears) if clear is None else clear
+        context: Any = {"ti": instance, "run_id": run_id, "outlet_events": events}
+        answer = task.execute(context)
+        return answer, dict(events[asset].extra) if task.outlets else {}
+
+    return run
+
+
+def test_a_release_is_made_once_and_a_cleared_task_says_that_it_is_skipped(
+    release: Release, table: Table
+) -> None:
+    first, event = release("monday", 1)
+
+    again, same = release("monday", 1)
+
+    expected = {"version": 1, "previous_version": None, "tables": {str(table): 1}}
+    assert {name: first[name] for name in expected} == expected
+    assert event == {"table": first["table"], **expected}
+    assert (first["committed"], first["skipped"]) == (True, False)
+    assert again == {**first, "committed": False, "skipped": True}
+    assert same == event
+
+
+def test_a_cleared_release_emits_no_event_after_a_newer_one(
+    release: Release, caplog: pytest.LogCaptureFixture
+) -> None:
+    release("monday", 1)
+    release("tuesday", 2)
+
+    again, event = release("monday", 1)
+
+    assert (again["version"], again["skipped"], event) == (1, True, {})
+    assert "release set" in caplog.text
+    assert "at version 2 now" in caplog.text
+    assert "on_existing_key" not in caplog.text
+
+
+def test_a_retry_emits_the_event_of_the_release_that_an_earlier_try_made(release: Release) -> None:
+    _, event = release("monday", 1, clear=5)
+    release("tuesday", 2)
+
+    again, same = release("monday", 1, clear=5)
+
+    assert (again["committed"], again["skipped"], same) == (False, False, event)
