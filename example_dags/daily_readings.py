@@ -8,6 +8,7 @@ from airflow_provider_lancens.operators import LanceDeclareTableOperator, LanceS
 from airflow_provider_lancens.sensors import LanceTableVersionSensor
 
 TABLE = {"table": "default$readings", "lance_conn_id": "lake"}
+DAY = "{{ (dag_run.logical_date or dag_run.run_after) | ds }}"
 
 
 def readings_of(spark, day):
@@ -22,8 +23,6 @@ with DAG(
     default_args={"retries": 2},
 ) as dag:
     declare = LanceDeclareTableOperator(task_id="declare", **TABLE)
-    ingest = LanceSparkIngestOperator(
-        task_id="ingest", source=readings_of, op_kwargs={"day": "{{ dag_run.run_after | ds }}"}, **TABLE
-    )
+    ingest = LanceSparkIngestOperator(task_id="ingest", source=readings_of, op_kwargs={"day": DAY}, **TABLE)
     wait = LanceTableVersionSensor(task_id="wait", min_version=ingest.output["version"], **TABLE)
     declare >> ingest >> wait

@@ -18,6 +18,7 @@ from airflow_provider_lancens.operators import (
 )
 
 CONNECTION = "lake"
+DAY = "{{ (dag_run.logical_date or dag_run.run_after) | ds }}"
 READINGS = "weather$readings"
 SPARK = {"spark.master": "local[2]"}
 
@@ -30,7 +31,7 @@ with DAG(
 ) as dag:
     # [START howto_maintain]
     delete_nights = LanceDeleteRowsOperator(
-        task_id="delete_nights", table=READINGS, where="hour < 6 AND day <= '{{ dag_run.run_after | ds }}'"
+        task_id="delete_nights", table=READINGS, where=f"hour < 6 AND day <= '{DAY}'"
     )
     compact = LanceCompactTableOperator(task_id="compact", table=READINGS, spark_conf=SPARK)
     index = LanceCreateIndexOperator(

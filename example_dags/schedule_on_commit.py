@@ -7,6 +7,7 @@ the second run then sees in the XCom of the first that it was handled, and skips
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import DAG, task
@@ -58,6 +59,7 @@ with DAG(
     schedule=[ORDERS],
     catchup=False,
     max_active_runs=1,
+    default_args={"retries": 2, "retry_delay": timedelta(seconds=30)},
     tags=["lance", "example"],
     doc_md=__doc__,
 ):

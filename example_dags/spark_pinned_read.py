@@ -55,7 +55,7 @@ with DAG(
         task_id="ingest",
         table=READINGS,
         source=readings_of,
-        op_kwargs={"day": "{{ dag_run.run_after | ds }}"},
+        op_kwargs={"day": "{{ (dag_run.logical_date or dag_run.run_after) | ds }}"},
         spark_conf=SPARK,
     )
     # [END howto_spark_ingest]

@@ -8,6 +8,7 @@ from airflow_provider_lancens.operators import LanceDeclareTableOperator, LanceS
 from airflow_provider_lancens.sensors import LanceTableVersionSensor
 
 TABLE = {"table": "default$temperatures", "lance_conn_id": "lake"}
+DAY = "{{ (dag_run.logical_date or dag_run.run_after) | ds }}"
 
 
 def temperatures_of(spark, day):
@@ -36,7 +37,7 @@ with DAG(
 ) as dag:
     declare = LanceDeclareTableOperator(task_id="declare", **TABLE)
     ingest = LanceSparkIngestOperator(
-        task_id="ingest", source=temperatures_of, op_kwargs={"day": "{{ ds }}"}, **TABLE
+        task_id="ingest", source=temperatures_of, op_kwargs={"day": DAY}, **TABLE
     )
     wait = LanceTableVersionSensor(task_id="wait", min_version=ingest.output["version"], **TABLE)
     declare >> ingest
