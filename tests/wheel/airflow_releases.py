@@ -9,6 +9,7 @@ version, the table of ``docs/installation.md``.
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -34,8 +35,6 @@ _USED = frozenset(
     ]
 )
 """What the provider and its extras need, directly or through Lance and PySpark, and Airflow pins."""
-_EXTRAS = "amazon,apache-hive,apache-impala,apache-spark,databricks,google,openlineage,presto,snowflake,trino"
-"""The extras of Airflow whose dependencies meet those of the provider."""
 
 
 @dataclass(frozen=True)
@@ -111,11 +110,23 @@ def resolve(*arguments: str | Path, requirements: str = "") -> dict[str, str]:
 def pinned_by_airflow(version: str, day: str) -> dict[str, str]:
     """What Airflow's constraints pin: the versions of all providers and their dependencies on a day."""
     limits = ["--python-version", "3.11", "--exclude-newer", day]
-    try:
-        found = resolve(*limits, requirements=f"apache-airflow[all]=={version}\n")
-    except AssertionError:  # a provider among them was released later
-        found = resolve(*limits, requirements=f"apache-airflow[{_EXTRAS}]=={version}\n")
-    return {name: found[name] for name in sorted(_USED & found.keys())}
+    later: set[str] = set()
+    with tempfile.TemporaryDirectory() as folder:
+        overrides = Path(folder, "overrides.txt")
+        while True:
+            # A provider that is named by Airflow, and was released later, isn't in its constraints.
+            overrides.write_text("".join(f"{name} ; python_version < '3'\n" for name in later))
+            try:
+                found = resolve(
+                    *limits, "--overrides", overrides, requirements=f"apache-airflow[all]=={version}\n"
+                )
+            except AssertionError as error:
+                filtered = set(re.findall(r"`([\w-]+)` was filtered by `exclude-newer`", str(error)))
+                if filtered <= later:
+                    raise
+                later |= filtered
+            else:
+                return {name: found[name] for name in sorted(_USED & found.keys())}
 
 
 def _uploaded(version: str) -> datetime:
