@@ -27,7 +27,8 @@ _LAYOUT_FIELDS = {
     "allowed_locations": {
         "label": "Allowed locations",
         "description": "Absolute paths or URIs, separated by commas, below which tables may be, besides the "
-        "root. No others are read or changed. Default: anywhere.",
+        "root; * is anywhere. No others are read or changed. Default: the buckets of the root and of a "
+        "table's database, if one of them is in an object store.",
         "schema": _TEXT,
     },
     "managed_by": {

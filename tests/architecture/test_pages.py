@@ -84,3 +84,15 @@ def test_every_error_code_in_troubleshooting_has_its_right_name(pages: dict[str,
     codes = CODE.findall(pages["troubleshooting.md"])
     assert codes
     assert codes == [(number, ErrorCode(int(number)).name) for number, _ in codes]
+
+
+def test_every_test_named_on_the_security_page_exists(pages: dict[str, str], root: Path) -> None:
+    page = pages["security.md"]
+    named = set(re.findall(r"`(test_\w+\.py)`", page))
+    assert len(named) > 20
+    assert not named - {path.name for path in (root / "tests").rglob("test_*.py")}
+    rows = [
+        line.split("|")[1:-1] for line in page.partition("| Who |")[2].partition("\n\n")[0].splitlines()[2:]
+    ]
+    assert {len(cells) for cells in rows} == {4}
+    assert [who for who, _, cannot, shown in rows if cannot.strip() and "test_" not in shown] == []

@@ -36,6 +36,23 @@ def test_a_location_of_a_caller_that_is_not_allowed_is_refused(
     confined.declare_table({"id": [*db, "default_place"]})
 
 
+@pytest.mark.parametrize("backend", ["glue-double"], indirect=True)
+@pytest.mark.parametrize("location", ["file:///etc/t.lance", "s3://payroll/t.lance"])
+def test_by_default_a_connection_with_a_bucket_uses_no_other_store(backend: Backend, location: str) -> None:
+    database = backend.database()
+    with backend.connect(root="s3://lake/root") as lake:  # type: ignore[attr-defined]
+        lake.create_namespace({"id": database})
+        make_foreign_table(backend, database, "t", {"table_type": "lance"}, location, "EXTERNAL_TABLE")
+        for operation in (lake.describe_table, lake.list_table_versions, lake.drop_table):
+            with refused_with(ErrorCode.PERMISSION_DENIED, "another store", "'allowed_locations'"):
+                operation({"id": [*database, "t"]})
+        with refused_with(ErrorCode.PERMISSION_DENIED, "another store"):
+            lake.declare_table({"id": [*database, "own"], "location": location})
+        found = lake.poll_tables([TableId.of([*database, "t"])])
+        assert found[TableId.of([*database, "t"])].code == ErrorCode.PERMISSION_DENIED
+        lake.drop_namespace({"id": database, "behavior": "cascade"})
+
+
 @on_both
 def test_a_table_that_another_client_put_elsewhere_is_not_read_or_dropped(
     confined: Any, backend: Backend, db: list[str], tmp_path: Any

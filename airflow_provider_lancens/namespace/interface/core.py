@@ -7,10 +7,12 @@ from typing import Any, ClassVar, Self
 
 from lance_namespace import LanceNamespace
 
+from airflow_provider_lancens.namespace.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.config import StorageConfig
 from airflow_provider_lancens.namespace.metastore_protocol import Metastore, ServerInfo
 from airflow_provider_lancens.namespace.operations.branches import BranchOperations
 from airflow_provider_lancens.namespace.operations.namespace_operations import NamespaceOperations
+from airflow_provider_lancens.namespace.operations.own_stores import OwnStores
 from airflow_provider_lancens.namespace.operations.repair import RepairOperations
 from airflow_provider_lancens.namespace.operations.table_operations import TableOperations
 from airflow_provider_lancens.namespace.operations.version_operations import VersionOperations
@@ -30,7 +32,7 @@ class NamespaceCore(LanceNamespace):
         self._config = config
         self._properties = {**properties, "root": config.root}
         self._namespaces = NamespaceOperations(metastore, config.root, config.allowed)
-        self._tables = TableOperations(metastore, config)
+        self._tables = TableOperations(metastore, config, OwnStores(metastore, config))
         self._versions = VersionOperations(self._tables)
         self._reads = VersionOperations(self._tables, finishes=False)
         self._branches = BranchOperations(self._tables)
@@ -63,6 +65,11 @@ class NamespaceCore(LanceNamespace):
     def close(self) -> None:
         """Close idle connections; the next call opens new ones."""
         self._metastore.close()
+
+    @property
+    def allowed_locations(self) -> AllowedLocations:
+        """Where what its tables refer to may be."""
+        return self._config.allowed
 
     def namespace_id(self) -> str:
         """Return a human-readable identity of server and root, without any secret."""

@@ -27,6 +27,7 @@ from airflow_provider_lancens.namespace.metastore_protocol import Table
 from airflow_provider_lancens.namespace.requests import table_id
 from airflow_provider_lancens.namespace.storage.conditional_writes import require_conditional_writes
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
+from airflow_provider_lancens.namespace.storage.missing_files import check_bases
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 from airflow_provider_lancens.namespace.storage.version_tags import list_branches
 from airflow_provider_lancens.redaction import redact, secret_values, shareable_cause
@@ -94,13 +95,14 @@ class TableData:
             return dataset
         if branch not in list_branches(dataset):
             raise TableBranchNotFoundError(f"table {self.id} has no branch {branch!r}")
-        return dataset.checkout_version((branch, version))
+        branched = dataset.checkout_version((branch, version))
+        return check_bases(branched, self.location, self.namespace.allowed_locations)
 
     def _open_main(self, version: int | None) -> LanceDataset:
         import lance
 
         try:
-            return lance.LanceDataset(
+            dataset = lance.LanceDataset(
                 self.location, version, storage_options=self.options, **self.authority(self.namespace)
             )
         except ValueError as error:
@@ -110,6 +112,7 @@ class TableData:
             raise TableVersionNotFoundError(
                 f"table {self.id} {missing if version is None else f'has no version {version}'}"
             ) from shareable_cause(error)
+        return check_bases(dataset, self.location, self.namespace.allowed_locations)
 
     def authority(self, client: LanceNamespace) -> dict[str, Any]:
         """Return the arguments by which Lance commits through a namespace, for a managed table."""

@@ -159,7 +159,9 @@ class RepairOperations:
         if comparison.verdict != CONSISTENT or not newest:
             return comparison
         versions = StoredVersions(
-            self.versions.tables.location_of(catalog_table), self.versions.tables.config.storage_options
+            self.versions.tables.location_of(catalog_table),
+            self.versions.tables.config.storage_options,
+            self.versions.tables.config.allowed,
         )
         try:
             missing = versions.missing_files(newest)

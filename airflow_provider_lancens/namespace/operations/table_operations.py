@@ -20,6 +20,7 @@ from airflow_provider_lancens.namespace.locations import (
 )
 from airflow_provider_lancens.namespace.managed.managed_versions import ManagedVersions
 from airflow_provider_lancens.namespace.metastore_protocol import Metastore, Table
+from airflow_provider_lancens.namespace.operations.own_stores import OwnStores
 from airflow_provider_lancens.namespace.operations.recent_listings import RecentListings
 from airflow_provider_lancens.namespace.operations.table_listing import TableListing
 from airflow_provider_lancens.namespace.paging import Page, PageRequest
@@ -37,6 +38,7 @@ class TableOperations:
 
     metastore: Metastore
     config: StorageConfig
+    stores: OwnStores
     listings: RecentListings = field(default_factory=RecentListings, repr=False, compare=False)
 
     def declare(self, table: TableId, location: str | None, properties: Mapping[str, str]) -> Table:
@@ -115,8 +117,15 @@ class TableOperations:
         return catalog_table
 
     def location_of(self, catalog_table: Table) -> Location:
-        """Return a catalog table's location; raises as `table_properties.location_of`."""
-        return table_properties.location_of(catalog_table, self.config.allowed)
+        """Return a catalog table's location.
+
+        Raises:
+            InvalidInputError: (13) it is invalid, see `table_properties.location_of`.
+            PermissionDeniedError: (15) it isn't allowed, or in another store, see `OwnStores`.
+        """
+        location = table_properties.location_of(catalog_table, self.config.allowed)
+        self.stores.check(location, catalog_table.id.namespace, f"table {catalog_table.id}")
+        return location
 
     def is_only_declared(self, catalog_table: Table) -> bool:
         """Whether no dataset exists at the table's location yet."""
@@ -208,6 +217,7 @@ class TableOperations:
             table.name, self.metastore.default_location(database, ""), folders
         )
         self.config.allowed.check(chosen, f"table {table}")
+        self.stores.check(chosen, database, f"table {table}")
         around = default_layout.folder_around(chosen, folders)
         if around:
             log.warning(

@@ -59,6 +59,16 @@ class ResolvedLocation:
         return self.lies_in(other) or other.lies_in(self)
 
 
+def store_of(location: str) -> str:
+    """Return what holds a location: a scheme with a bucket, or ``file`` for a local path."""
+    return _split_location(location)[0]
+
+
+def is_remote(store: str) -> bool:
+    """Return whether a store is not the file system of this machine."""
+    return store != _FILE
+
+
 def _split_location(location: str) -> tuple[str, str]:
     """Split into the store, such as a scheme with a bucket, and the path in it."""
     location = without_user(location)  # the place doesn't depend on the user who reads it

@@ -59,9 +59,16 @@ class Manifests(TableFiles):
         return next((content for content in contents if content is not None), None)
 
     def find_at(self, path: str, version: int) -> Manifest | None:
-        """Return the manifest of a version in a given file; None if the file doesn't exist."""
+        """Return the manifest of a version in a given file; None if the file doesn't exist.
+
+        Raises:
+            InvalidTableStateError: (19) it is so large that Lance isn't to read it.
+        """
         found = self.stat(path)
-        return None if found is None else self._manifest(version, found)
+        if found is None:
+            return None
+        self.check_size(path, found.size)
+        return self._manifest(version, found)
 
     def at(self, path: str, version: int, size: int | None = None) -> Manifest:
         """Return the manifest of a version in a given file, without checking that the file exists."""

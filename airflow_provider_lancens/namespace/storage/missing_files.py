@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.locations import Location
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
@@ -28,6 +29,8 @@ class StoredVersions:
 
     location: str
     storage_options: Mapping[str, str] = field(repr=False)
+    allowed: AllowedLocations = field(default_factory=AllowedLocations, repr=False)
+    """Where what the versions refer to may be."""
 
     def missing_files(self, version: int) -> tuple[str, ...]:
         """Return the missing files that a version refers to: relative to the location, sorted.
@@ -46,7 +49,7 @@ class StoredVersions:
             raise spec_errors.TableVersionNotFoundError(
                 f"{self.location} has no version {version}"
             ) from error
-        return self.missing_files_of(dataset)
+        return self.missing_files_of(check_bases(dataset, self.location, self.allowed))
 
     def missing_files_of(self, dataset: LanceDataset) -> tuple[str, ...]:
         """Return the missing files of an open version, those of a clone's source with their location."""
@@ -109,6 +112,26 @@ def _files_of(dataset: LanceDataset) -> Iterator[tuple[int | None, str]]:
             yield getattr(file, "base_id", None), f"{_DATA}/{file.path}"
         if (deletions := metadata.deletion_file) is not None:
             yield getattr(deletions, "base_id", None), deletions.path(metadata.id)
+
+
+def check_bases(dataset: LanceDataset, location: str, allowed: AllowedLocations) -> LanceDataset:
+    """Return an opened dataset, once it is checked that the others that it refers to may be read.
+
+    Any writer of a table can refer to data elsewhere, as a shallow clone does. It costs no request.
+
+    Args:
+        dataset: the dataset.
+        location: the table's, for the message.
+        allowed: where such data may be.
+
+    Raises:
+        PermissionDeniedError: (15) it may not be there.
+    """
+    # Older versions of Lance have no files at other locations.
+    bases: Any = getattr(dataset._ds, "base_paths", dict)()
+    for base in bases.values():
+        allowed.check_reference(base.path, location, f"version {dataset.version} of the table at {location}")
+    return dataset
 
 
 def index_folders(dataset: LanceDataset) -> set[str]:

@@ -136,15 +136,22 @@ class TableFiles:
 
         def content(store: ObjectStore) -> bytes:
             found = obstore.get(store, checked)
-            size = found.meta["size"]
-            if size > _MAX_FILE:
-                raise spec_errors.InvalidTableStateError(
-                    f"storage at {redact(self.location)}: file {path!r} has {size} bytes; allowed: at most "
-                    f"{_MAX_FILE}"
-                )
+            self.check_size(path, found.meta["size"])
             return bytes(found.bytes())
 
         return self._found(content)
+
+    def check_size(self, path: str, size: int) -> None:
+        """Check the size of a file before it is read as a whole, by this package or by Lance.
+
+        Raises:
+            InvalidTableStateError: (19) it is longer than a manifest or a record needs to be.
+        """
+        if size > _MAX_FILE:
+            raise spec_errors.InvalidTableStateError(
+                f"storage at {redact(self.location)}: file {path!r} has {size} bytes; allowed: at most "
+                f"{_MAX_FILE}"
+            )
 
     def read_range(self, path: str, start: int, end: int) -> bytes:
         """Return the bytes of a file from one position up to another, which exist."""

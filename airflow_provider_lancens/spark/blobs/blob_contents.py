@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self, TypeAlias
@@ -28,6 +28,7 @@ _EXTERNAL = 3
 """The kind of a blob that is a file, or a range of one, outside the table."""
 
 _Numbers: TypeAlias = "NDArray[np.int64]"
+CheckBlob: TypeAlias = "Callable[[str, str], None]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +66,24 @@ class BlobReads:
         return pa.schema([column.with_type(types.get(column.name, column.type)) for column in columns])
 
     def batches(
-        self, dataset: LanceDataset, descriptors: Iterator[pa.RecordBatch]
+        self, dataset: LanceDataset, descriptors: Iterator[pa.RecordBatch], check: CheckBlob
     ) -> Iterator[pa.RecordBatch]:
         """Yield batches with contents and references in place of Lance's descriptors.
 
         Args:
             dataset: the opened version.
             descriptors: rows as Lance's scanner returns them, with their addresses if contents are read.
+            check: called with the URI of each file that is about to be read, and the column.
 
         Raises:
+            PermissionDeniedError: (15) such a file may not be read.
             InvalidTableStateError: (19) a file to which a row refers can't be read.
         """
         for batch in descriptors:
             for name in self.references:
                 batch = _replaced(batch, name, references(batch.column(name)))
+            for name in self.ranges:
+                check_blobs(batch.column(name), name, check)
             yield from self._with_contents(dataset, batch) if self.ranges else (batch,)
 
     def _with_contents(self, dataset: LanceDataset, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -137,6 +142,18 @@ class _Contents:
             for number, _, value in found:
                 values[filled[number] - first] = value
         return pa.array(values, pa.binary())
+
+
+def check_blobs(descriptors: pa.Array, column: str, check: CheckBlob) -> None:
+    """Check the files to which descriptors refer, before Lance opens them.
+
+    Raises:
+        PermissionDeniedError: (15) one may not be read.
+    """
+    uris = descriptors.field(descriptors.type.get_field_index("blob_uri")).cast(pa.string())
+    is_external = pa.array(_numbers(descriptors, "kind") == _EXTERNAL)
+    for uri in pc.unique(uris.filter(pc.and_(is_external, descriptors.is_valid()))).to_pylist():
+        check(uri or "", column)
 
 
 def references(descriptors: pa.Array) -> pa.Array:

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from airflow_provider_lancens.spark.blobs.blob_columns import is_blob
+from airflow_provider_lancens.spark.blobs.blob_contents import CheckBlob, check_blobs
+
 if TYPE_CHECKING:
     from lance import LanceDataset
     from lance.fragment import LanceFragment
@@ -44,6 +47,8 @@ class FragmentValues:
     condition: str | None
     """Which rows to compute; None computes all. The others keep their values."""
     batch_rows: int
+    check_blob: CheckBlob
+    """Called with the URI of each file that a row refers to, and the column."""
     offsets: list[Offsets] = field(default_factory=list)
     """The positions of the computed rows."""
     nulls: int = 0
@@ -80,7 +85,16 @@ class FragmentValues:
             self.nulls += piece[1].null_count
             yield piece
 
+    def _check_blobs(self, columns: Sequence[str]) -> None:
+        blobs = [name for name in columns if is_blob(self.dataset.schema.field(name).type)]
+        if not blobs:
+            return
+        for batch in self.dataset.scanner(columns=blobs, fragments=[self.fragment]).to_batches():
+            for name in blobs:
+                check_blobs(batch.column(name), name, self.check_blob)
+
     def _scan(self, columns: Sequence[str], condition: str | None) -> Iterator[pa.RecordBatch]:
+        self._check_blobs(columns)
         scanner = self.dataset.scanner(
             columns=list(columns),
             filter=condition,

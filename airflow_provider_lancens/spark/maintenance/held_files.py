@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,6 @@ from airflow_provider_lancens.namespace.storage.object_store import VERSIONS, ma
 from airflow_provider_lancens.namespace.storage.version_tags import list_tags
 from airflow_provider_lancens.spark.maintenance.orphans import PendingCommitFiles
 from airflow_provider_lancens.spark.maintenance.table_state import referenced_versions
-from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def held_by_tags(
 
 def _files(target: ResolvedTable, versions: Iterable[int]) -> set[str]:
     found: set[str] = set()
-    by_path = DatasetRef(target.dataset.location, target.dataset.storage_options)
+    by_path = replace(target.dataset, decider=None)
     for version in versions:
         dataset = by_path.open(version)
         folders = index_folders(dataset)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Self
@@ -46,7 +46,6 @@ from airflow_provider_lancens.spark.publish.staged_versions import (
     is_staged_tag,
     staged_versions,
 )
-from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 
 if TYPE_CHECKING:
@@ -201,7 +200,7 @@ class _Search:
         # Called first: it gives the newest version of a managed table its final name.
         newest = self.target.latest_version()
         manifests = self.target.dataset.manifests
-        by_path = DatasetRef(self.target.dataset.location, self.target.dataset.storage_options)
+        by_path = replace(self.target.dataset, decider=None)
         versions = [*manifests.all(), *(one.version for one in staged)]
         kept: set[str] = set()
         for version in versions:

@@ -245,7 +245,7 @@ def _undone(latest: LanceDataset, version: int) -> UndoneCommit:
 
 
 def _missing(target: ResolvedTable, version: int) -> tuple[str, ...]:
-    stored = StoredVersions(target.dataset.location, target.dataset.storage_options)
+    stored = StoredVersions(target.dataset.location, target.dataset.storage_options, target.dataset.allowed)
     try:
         return stored.missing_files_of(target.open(version))
     except ValueError:

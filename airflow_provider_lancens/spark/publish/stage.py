@@ -12,7 +12,6 @@ from airflow_provider_lancens.spark.commit.table_changes import TableChange
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease
 from airflow_provider_lancens.spark.keys import Counts, KeyedCommit, KeyedWrite
 from airflow_provider_lancens.spark.publish.staged_versions import ChangeSpec, tag_of
-from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 
@@ -45,7 +44,7 @@ def stage(
         raise _gone(target, spec.base)
     # A detached version concerns no version authority: it is committed by path.
     try:
-        base = DatasetRef(target.dataset.location, target.dataset.storage_options).open(spec.base)
+        base = replace(target.dataset, decider=None).open(spec.base)
     except ValueError as error:
         if target.dataset.manifests.find(spec.base) is not None:
             raise

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_lancens.namespace.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.locations import Location
+from airflow_provider_lancens.namespace.storage.file_paths import is_file_path
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
+from airflow_provider_lancens.namespace.storage.missing_files import check_bases
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.namespace.storage.vended_options import VendedOptions, snapshot
 
@@ -36,6 +39,8 @@ class DatasetRef:
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     decider: VersionAuthority | None = field(default=None, repr=False)
     """The version authority of a managed table: a manifest in its folder need not be committed."""
+    allowed: AllowedLocations = field(default_factory=AllowedLocations, repr=False)
+    """Where what its versions refer to may be."""
 
     def __post_init__(self) -> None:
         """Check the location, which may be another client's.
@@ -59,7 +64,11 @@ class DatasetRef:
 
         Raises:
             ValueError: that version doesn't exist.
+            PermissionDeniedError: (15) it refers to data that isn't read with this table's credentials.
         """
+        return check_bases(self._opened(version, manifest), self.location, self.allowed)
+
+    def _opened(self, version: int | None, manifest: bytes | None) -> LanceDataset:
         # Slow to import, and a driver that only finds an earlier commit should not wait for it.
         import lance
 
@@ -79,6 +88,19 @@ class DatasetRef:
             table_id=list(self.decider.table_id),
             namespace_client_managed_versioning=True,
         )
+
+    def check_blob(self, uri: str, column: str) -> None:
+        """Check that a file to which a row refers may be read with this table's credentials.
+
+        Args:
+            uri: of the file; a relative one is below a base of the table, which `open` checks.
+            column: the column of the reference.
+
+        Raises:
+            PermissionDeniedError: (15) it may not be read.
+        """
+        if not is_file_path(uri):
+            self.allowed.check_reference(uri, self.location, f"column {column}: a row refers to a file")
 
 
 def vendor_arguments(location: str, options: Mapping[str, str]) -> dict[str, Any]:

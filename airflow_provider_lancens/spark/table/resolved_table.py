@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
+from airflow_provider_lancens.namespace.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
 from airflow_provider_lancens.namespace.managed.managed_versions import unknown_versions_error
+from airflow_provider_lancens.namespace.storage.missing_files import check_bases
 from airflow_provider_lancens.namespace.storage.object_store import VERSIONS, detached_name, is_detached
 from airflow_provider_lancens.namespace.storage.vended_options import EXPIRES_AT, VendedOptions
 from airflow_provider_lancens.namespace.table_properties import WRITES
@@ -143,7 +145,7 @@ class ResolvedTable:
                 if opened is None:
                     return self.dataset.open(None)
                 opened.checkout_latest()  # type: ignore[no-untyped-call]
-                return opened
+                return check_bases(opened, self.dataset.location, self.dataset.allowed)
         version = self.latest_version()
         return None if version is None else self.dataset.open(version)
 
@@ -189,7 +191,8 @@ def resolved_table(
         if not answer.location:
             raise spec_errors.InvalidTableStateError(f"table {table}: its namespace returned no location")
         options = _options(connect, identifier, own_options, answer.storage_options or {})
-        dataset = DatasetRef(answer.location, options)
+        allowed = getattr(namespace, "allowed_locations", AllowedLocations())
+        dataset = DatasetRef(answer.location, options, allowed=allowed)
         versions: LanceNamespace = StorageVersions(dataset)
         if answer.managed_versioning is True:
             dataset = replace(dataset, decider=VersionAuthority(namespace, identifier.parts))

@@ -225,7 +225,7 @@ class ReadTask:
             filter=self.filter,
             with_row_address=bool(self.blobs.ranges),
         )
-        return self.blobs.batches(dataset, without_empty(scanner.to_batches()))
+        return self.blobs.batches(dataset, without_empty(scanner.to_batches()), self.dataset.check_blob)
 
 
 def _refusing(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

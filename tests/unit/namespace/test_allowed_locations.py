@@ -45,8 +45,49 @@ def test_a_link_does_not_lead_out_of_a_prefix(tmp_path: Path) -> None:
         allowed.check(str(inside / "link" / "t.lance"), "table a$b")
 
 
-def test_without_prefixes_each_location_is_allowed() -> None:
-    AllowedLocations.parse(" , ", "/root").check("s3://anywhere/t", "table a$b")
+@pytest.mark.parametrize("text", [" , ", "*"])
+def test_without_prefixes_each_location_is_allowed(text: str) -> None:
+    AllowedLocations.parse(text, "/root").check("s3://anywhere/t", "table a$b")
+
+
+@pytest.mark.parametrize(
+    ("reference", "table"),
+    [
+        ("s3a://lake/raw/a.mp4", "s3://lake/t.lance"),
+        ("s3://lake/t.lance/a b.mp4", "s3://lake/t.lance"),
+        ("file:///raw/a.mp4", "/lake/t.lance"),
+    ],
+)
+def test_what_a_table_refers_to_in_its_own_store_is_read(reference: str, table: str) -> None:
+    AllowedLocations().check_reference(reference, table, "column video")
+
+
+@pytest.mark.parametrize(
+    ("reference", "table"),
+    [
+        ("file:///etc/passwd", "s3://lake/t.lance"),
+        ("/proc/self/environ", "s3://lake/t.lance"),
+        ("FILE:///etc/passwd", "s3://lake/t.lance"),
+        ("s3://payroll/a.mp4", "s3://lake/t.lance"),
+        ("http://169.254.169.254/latest", "s3://lake/t.lance"),
+        ("https://lake/t.lance", "s3://lake/t.lance"),
+        ("s3://lake/../x", "s3://lake/t.lance"),
+        ("s3://lake/a", "/lake/t.lance"),
+    ],
+)
+def test_what_a_table_refers_to_in_another_store_is_not_read(reference: str, table: str) -> None:
+    with pytest.raises(PermissionDeniedError, match="column video: ") as refusal:
+        AllowedLocations().check_reference(reference, table, "column video")
+    assert str(refusal.value).isprintable()
+    AllowedLocations.parse("*", "").check_reference(reference, table, "column video")
+
+
+def test_with_prefixes_a_table_refers_to_files_below_itself_or_one_of_them() -> None:
+    for reference in ("s3://lake/t.lance/a", "s3://lake/sales/a"):
+        LAKE.check_reference(reference, "s3://lake/t.lance", "column video")
+    for reference in ("s3://lake/payroll/a", "s3://lake/t.lance-2/a", "file:///etc/passwd"):
+        with pytest.raises(PermissionDeniedError, match="'allowed_locations'"):
+            LAKE.check_reference(reference, "s3://lake/t.lance", "column video")
 
 
 @pytest.mark.parametrize("text", ["lake", "s3://b/x,../y", "hdfs://nn/x", "s3://b/x#y", "s3://k:hush@b/x"])
