@@ -87,6 +87,8 @@ def _shares(group: Sequence[ChangedFragment]) -> int:
     """Return how many tasks read the changed rows of a group, each of which lists all of its rows."""
     if any(one.after is None for one in group) and any(one.before is None for one in group):
         return 1  # most rows may only have moved
+    if any(one.compare_values for one in group):
+        return 1  # each would compare all values
     listing = _LISTING_BYTES * sum(one.rows for one in group)
     changed = sum(one.changed_bytes for one in group)
     return max(1, min(-(-changed // IMAGE_BYTES), changed // max(listing, 1)))

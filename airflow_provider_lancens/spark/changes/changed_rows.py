@@ -12,6 +12,7 @@ import pyarrow as pa
 from airflow_provider_lancens.spark.changes.changed_parts import Part
 from airflow_provider_lancens.spark.changes.row_addresses import ADDRESSES, AddressTask
 from airflow_provider_lancens.spark.changes.row_images import IMAGES, ImageTask
+from airflow_provider_lancens.spark.changes.row_values import ValueComparison
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,6 +30,8 @@ class ComparisonTask:
     """The older version."""
     is_staged: bool
     """Whether the newer version is staged, so that it has no number that its rows could be labeled with."""
+    values: ValueComparison
+    """Compares rows whose versions don't tell whether they changed."""
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the addresses of the rows that aren't the same, as `IMAGES`.
@@ -41,7 +44,11 @@ class ComparisonTask:
         del rows
         old, new = _common(before.ids, after.ids)
         deleted, inserted = _others(before.ids, old), _others(after.ids, new)
-        updated = (before.updated[old] != after.updated[new]) | after.rewritten[new]
+        updated = before.updated[old] != after.updated[new]
+        unsure = after.compare_values[new]
+        if unsure.any():
+            addresses = (before.addresses[old[unsure]], after.addresses[new[unsure]])
+            updated[unsure] = self.values.differ(*addresses)
         old, new, made_by = old[updated], new[updated], self._made_by(after)
         for images in (
             _images("delete", False, before.addresses[deleted], pa.nulls(len(deleted), pa.int64())),
@@ -87,7 +94,7 @@ class _Side:
     addresses: NDArray[np.int64]
     updated: NDArray[np.int64]
     """The version that last updated each row; 0 if Lance doesn't know it."""
-    rewritten: NDArray[np.bool_]
+    compare_values: NDArray[np.bool_]
 
     @classmethod
     def of(cls, rows: pa.Table) -> _Side:
@@ -95,7 +102,7 @@ class _Side:
             rows["row_id"].to_numpy(),
             rows["address"].to_numpy(),
             rows["updated"].fill_null(0).to_numpy(),
-            rows["rewritten"].to_numpy(),
+            rows["compare_values"].to_numpy(),
         )
 
 

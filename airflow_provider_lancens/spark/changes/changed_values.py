@@ -10,8 +10,12 @@ import numpy as np
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.spark.changes.changed_fragments import ChangedFragment, changed_fragments
-from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt, ids_of
+from airflow_provider_lancens.spark.changes.changed_fragments import (
+    ChangedFragment,
+    Compared,
+    changed_fragments,
+)
+from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt
 from airflow_provider_lancens.spark.read.table_reader import projected_columns
 from airflow_provider_lancens.spark.table.column_history import match_columns
 from airflow_provider_lancens.spark.table.history import transactions_of
@@ -93,12 +97,13 @@ class _Changed:
             yield from self._all(self.after, fragments, self._own)
             return
         commits = list(transactions_of(self.after, before.version))
-        fields = ids_of(self.after, self.schema.names)
         match = match_columns(before, self.after, commits)
         columns = ColumnsAt.of(self.table, before.version, self.schema, match)
-        for one in changed_fragments(before, self.after, fields, commits):
+        # A row changed also if another of its columns did.
+        names = {name: match.names.get(name) for name in self.after.schema.names}
+        for one in changed_fragments(Compared(before, self.after, names), commits):
             if one.same_values:
-                yield self._deleted(before, columns, one)
+                yield from self._deleted_or_restored(before, columns, one)
             else:
                 yield from self._all(before, [one.before], columns)
                 yield from self._all(self.after, [one.after], self._own)
@@ -113,18 +118,19 @@ class _Changed:
         for batch in _scanned(dataset, fragments, columns):
             yield from next(iter(columns.batches([batch]))).columns
 
-    def _deleted(self, before: LanceDataset, columns: ColumnsAt, one: ChangedFragment) -> pa.Array:
-        """Return the values of rows that only the older version of a fragment has."""
+    def _deleted_or_restored(
+        self, before: LanceDataset, columns: ColumnsAt, one: ChangedFragment
+    ) -> Iterator[pa.Array]:
+        """Yield the values of rows that only one of the versions of a fragment has."""
         import pyarrow as pa
 
-        scanned = list(_scanned(before, [one.before], columns))
-        if not scanned:
-            return pa.nulls(0)
-        rows = pa.Table.from_batches(scanned)
-        kept = [batch[_ADDRESS] for batch in _scanned(self.after, [one.after], self._own)]
-        there = np.concatenate([np.empty(0, np.uint64), *(part.to_numpy() for part in kept)])
-        gone = ~np.isin(rows[_ADDRESS].to_numpy(), there)
-        return rows.column(0).filter(pa.array(gone)).combine_chunks()
+        old = list(_scanned(before, [one.before], columns))
+        new = list(_scanned(self.after, [one.after], self._own))
+        for side, rows, others in ((columns, old, new), (self._own, new, old)):
+            there = np.concatenate([np.empty(0, np.uint64), *(part[_ADDRESS].to_numpy() for part in others)])
+            for batch in rows:
+                only = ~np.isin(batch[_ADDRESS].to_numpy(), there)
+                yield next(iter(side.batches([batch]))).column(0).filter(pa.array(only))
 
 
 def _scanned(

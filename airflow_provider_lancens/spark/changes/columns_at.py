@@ -12,7 +12,6 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.blobs.blob_columns import is_blob
 from airflow_provider_lancens.spark.read.table_reader import projected_columns
 from airflow_provider_lancens.spark.table.column_history import MatchedColumns
-from airflow_provider_lancens.spark.table.field_ids import field_ids
 from airflow_provider_lancens.spark.types import arrow_schema, spark_schema
 from airflow_provider_lancens.spark.write.record_batches import conform
 
@@ -72,12 +71,6 @@ class ColumnsAt:
             for field in self.schema
         ]
         return pa.RecordBatch.from_arrays(columns, names=self.schema.names)
-
-
-def ids_of(dataset: LanceDataset, names: Iterable[str]) -> frozenset[int]:
-    """Return the ids of columns and of all fields inside them."""
-    wanted = frozenset(names)
-    return frozenset(field_ids(one for one in dataset.lance_schema.fields() if one.name() in wanted))
 
 
 def readable_columns(target: ResolvedTable, newest: LanceDataset, names: Sequence[str] | None) -> pa.Schema:

@@ -20,7 +20,11 @@ from airflow_provider_lancens.spark.changes.change_arguments import (
     check_precedes,
     check_range,
 )
-from airflow_provider_lancens.spark.changes.changed_fragments import ChangedFragment, changed_fragments
+from airflow_provider_lancens.spark.changes.changed_fragments import (
+    ChangedFragment,
+    Compared,
+    changed_fragments,
+)
 from airflow_provider_lancens.spark.changes.changed_parts import (
     COMPARED_ROWS,
     IMAGE_BYTES,
@@ -29,7 +33,7 @@ from airflow_provider_lancens.spark.changes.changed_parts import (
     parts_of,
 )
 from airflow_provider_lancens.spark.changes.changed_rows import ComparisonTask, PartTask
-from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt, ids_of, readable_columns
+from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt, readable_columns
 from airflow_provider_lancens.spark.changes.row_addresses import ADDRESSES, AddressTask
 from airflow_provider_lancens.spark.changes.row_images import (
     CHANGE_TYPE,
@@ -38,6 +42,7 @@ from airflow_provider_lancens.spark.changes.row_images import (
     ImageTask,
     labeled,
 )
+from airflow_provider_lancens.spark.changes.row_values import ValueComparison
 from airflow_provider_lancens.spark.read.table_reader import parse_filter, read_opened
 from airflow_provider_lancens.spark.table.column_history import match_columns
 from airflow_provider_lancens.spark.table.history import transactions_of
@@ -168,12 +173,12 @@ class _Read:
         check_precedes(self.target, before.version, self.newest)
         if not (before.has_stable_row_ids and self.newest.has_stable_row_ids):
             return self._appended(before.version)
-        fields = ids_of(self.newest, self.schema.names)
         commits = list(transactions_of(self.newest, before.version))
-        fragments = changed_fragments(before, self.newest, fields, commits)
+        match = match_columns(before, self.newest, commits)
+        names = {name: match.names.get(name) for name in self.schema.names}
+        fragments = changed_fragments(Compared(before, self.newest, names), commits)
         if not fragments:
             return self._none()
-        match = match_columns(before, self.newest, commits)
         if self.filter is not None:
             check_filter_at(self.target, before, self.newest, match.names, self.filter)
         columns = ColumnsAt.of(str(self.target.id), before.version, self.schema, match)
@@ -191,12 +196,11 @@ class _Read:
         self, before: LanceDataset, columns: ColumnsAt, fragments: Sequence[ChangedFragment]
     ) -> DataFrame:
         dataset, newest = self.target.dataset, self.newest.version
-        images = ImageTask(
-            dataset, columns, ColumnsAt.of(str(self.target.id), newest, self.schema), self._lance_sql
-        )
+        own = ColumnsAt.of(str(self.target.id), newest, self.schema)
+        images = ImageTask(dataset, columns, own, self._lance_sql)
         steps = _Steps(
             AddressTask(dataset, before.version, newest, fragments),
-            ComparisonTask(before.version, is_detached(newest)),
+            ComparisonTask(before.version, is_detached(newest), ValueComparison(dataset, columns, own)),
             images,
             spark_schema(labeled(self.schema)),
         )

@@ -25,10 +25,11 @@ ADDRESSES = pa.schema(
         "address": pa.int64(),
         "updated": pa.int64(),
         "is_after": pa.bool_(),
-        "rewritten": pa.bool_(),
+        "compare_values": pa.bool_(),
     }
 )
-"""A row of one of the two versions: its stable id, its address, and the version that last updated it."""
+"""A row of one of the two versions: its stable id, its address, the version that last updated it, and whether
+only its values tell whether it changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def _rows(before: LanceDataset, after: LanceDataset, fragment: ChangedFragment) 
         # Of a fragment with the same files, rows were deleted, or came back by a Restore.
         old, new = _without(old, new), _without(new, old)
     for table, is_after in ((old, False), (new, True)):
-        yield from _labeled(table, is_after, fragment.rewritten)
+        yield from _labeled(table, is_after, fragment.compare_values)
 
 
 def _read(dataset: LanceDataset, fragment: int | None) -> pa.Table:
@@ -73,8 +74,8 @@ def _without(rows: pa.Table, others: pa.Table) -> pa.Table:
     return rows.filter(pa.array(~common))
 
 
-def _labeled(rows: pa.Table, is_after: bool, rewritten: bool) -> Iterator[pa.RecordBatch]:
+def _labeled(rows: pa.Table, is_after: bool, compare_values: bool) -> Iterator[pa.RecordBatch]:
     for batch in rows.to_batches():
         columns = [batch.column(name).cast(pa.int64()) for name in _COLUMNS]
-        flags = [pa.repeat(pa.scalar(flag), batch.num_rows) for flag in (is_after, rewritten)]
+        flags = [pa.repeat(pa.scalar(flag), batch.num_rows) for flag in (is_after, compare_values)]
         yield pa.RecordBatch.from_arrays([*columns, *flags], schema=ADDRESSES)

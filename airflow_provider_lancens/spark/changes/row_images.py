@@ -52,18 +52,20 @@ class ImageTask:
         with storage_failures(self.dataset.location, self.dataset.storage_options):
             sides = {False: self.before, True: self.after}
             datasets = {side: self.dataset.open(columns.version) for side, columns in sides.items()}
-            opened: dict[tuple[bool, int], _OpenFragment] = {}
+            opened: dict[tuple[bool, int], OpenFragment] = {}
             for batch in batches:
                 for part in _by_fragment(batch):
                     side, fragment = part["is_after"][0].as_py(), part["address"][0].as_py() >> _FRAGMENT_BITS
                     if (side, fragment) not in opened:
-                        found = _OpenFragment.of(datasets[side], fragment, sides[side], self.filter)
+                        found = OpenFragment.of(datasets[side], fragment, sides[side], self.filter)
                         opened = {(side, fragment): found}
                     yield from opened[side, fragment].rows(part)
 
 
 @dataclass(frozen=True, slots=True)
-class _OpenFragment:
+class OpenFragment:
+    """Rows of a fragment, in one version."""
+
     fragment: LanceFragment
     columns: ColumnsAt
     addresses: NDArray[np.int64]
@@ -71,9 +73,11 @@ class _OpenFragment:
     matching: NDArray[np.bool_]
     """Which of its rows match the filter."""
     batch_rows: int
+    """How many of its rows to hold in memory at once."""
 
     @classmethod
     def of(cls, dataset: LanceDataset, number: int, columns: ColumnsAt, condition: str | None) -> Self:
+        """Open a fragment by its id; only rows that match a condition in Lance's SQL are read."""
         fragment = existing_fragment(dataset, number)
         addresses = _all_addresses(dataset, fragment)
         matching = np.ones(len(addresses), bool)
@@ -100,17 +104,23 @@ class _OpenFragment:
         rows = self.fragment.scanner(columns=self.columns.stored, offset=first, limit=span).to_table()
         return rows if span == len(offsets) else rows.take(pa.array(offsets - first))
 
-    def _labeled(self, offsets: NDArray[np.int64], labels: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def values(self, addresses: NDArray[np.int64]) -> pa.RecordBatch:
+        """Return the columns of the rows at sorted addresses, whether they match or not."""
+        return self._values(np.searchsorted(self.addresses, addresses))
+
+    def _values(self, offsets: NDArray[np.int64]) -> pa.RecordBatch:
         if self.columns.stored:
             table = self._read(offsets).combine_chunks()
             read = pa.RecordBatch.from_arrays(
                 [column.combine_chunks() for column in table.columns], names=table.column_names
             )
         else:  # columns that were all added later
-            read = labels.select([])
-        for batch in self.columns.batches([read]):
-            columns = [*batch.columns, *(labels[field.name] for field in LABELS)]
-            yield pa.RecordBatch.from_arrays(columns, schema=labeled(self.columns.schema))
+            read = pa.record_batch([pa.array(offsets)], names=["offset"]).select([])
+        return next(iter(self.columns.batches([read])))
+
+    def _labeled(self, offsets: NDArray[np.int64], labels: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        columns = [*self._values(offsets).columns, *(labels[field.name] for field in LABELS)]
+        yield pa.RecordBatch.from_arrays(columns, schema=labeled(self.columns.schema))
 
 
 def labeled(schema: pa.Schema) -> pa.Schema:

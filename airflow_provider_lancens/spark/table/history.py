@@ -14,7 +14,7 @@ from airflow_provider_lancens.namespace.storage.object_store import is_detached
 if TYPE_CHECKING:
     import pyarrow as pa
     from lance import LanceDataset, Transaction
-    from lance.fragment import DataFile, LanceFragment
+    from lance.fragment import DataFile, FragmentMetadata, LanceFragment
 
 COMPUTED_FILES = "computed-"
 """How the names of files begin that only add computed columns to a fragment, see `spark.compute`."""
@@ -116,8 +116,13 @@ def changed_rows(
 def _identity(fragment: LanceFragment) -> tuple[object, ...]:
     metadata = fragment.metadata
     files = tuple(sorted(file.path for file in metadata.files))
-    deletions = metadata.deletion_file
-    return fragment.fragment_id, files, None if deletions is None else str(deletions)
+    return fragment.fragment_id, files, deletions_of(metadata)
+
+
+def deletions_of(fragment: FragmentMetadata) -> str | None:
+    """Return what identifies the deletions of a fragment: two of equal number aren't the same."""
+    deletions = fragment.deletion_file
+    return None if deletions is None else str(deletions.json())
 
 
 def _no_rows(dataset: LanceDataset, columns: Sequence[str]) -> pa.Table:

@@ -7,8 +7,11 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_lancens.spark.changes import changed_parts
-from airflow_provider_lancens.spark.changes.changed_fragments import ChangedFragment, changed_fragments
-from airflow_provider_lancens.spark.changes.columns_at import ids_of
+from airflow_provider_lancens.spark.changes.changed_fragments import (
+    ChangedFragment,
+    Compared,
+    changed_fragments,
+)
 from airflow_provider_lancens.spark.table.history import transactions_of
 
 Groups = Callable[[lance.LanceDataset], list[list[int]] | None]
@@ -24,7 +27,7 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> lance.LanceDataset:
 
 def changed_between(before: lance.LanceDataset, after: lance.LanceDataset) -> list[ChangedFragment]:
     commits = transactions_of(after, before.version)
-    return changed_fragments(before, after, ids_of(after, ["id"]), commits)
+    return changed_fragments(Compared(before, after, {"id": "id"}), commits)
 
 
 @pytest.fixture

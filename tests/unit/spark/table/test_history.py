@@ -3,7 +3,7 @@ from datetime import timedelta
 
 import lance
 
-from airflow_provider_lancens.spark.table.history import data_changed, read_transaction
+from airflow_provider_lancens.spark.table.history import changed_rows, data_changed, read_transaction
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 
@@ -58,3 +58,21 @@ def test_a_cleaned_up_version_counts_as_changed_data(
     assert not data_changed(latest, since=3)
     assert read_transaction(latest, 2) is None
     assert read_transaction(latest, 4) is not None
+
+
+def test_rows_that_were_restored_and_others_deleted_differ_though_they_are_as_many(
+    target: ResolvedTable, write: Callable[..., object]
+) -> None:
+    write("append", "january")
+    dataset = lance.dataset(location(target))
+    dataset.delete("n = 1")
+    dataset.checkout_version(1).restore()
+    lance.dataset(location(target)).delete("n = 2")
+
+    latest = target.open_latest()
+
+    assert latest is not None
+    changed = changed_rows(latest, 2, ["n"])
+    assert changed is not None
+    assert changed.written["n"].to_pylist() == [1]
+    assert changed.deleted["n"].to_pylist() == [2]

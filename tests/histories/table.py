@@ -1,0 +1,117 @@
+"""The table of a history: storage-managed or managed, on Spark or in this process."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import lance
+import pyarrow as pa
+import pyarrow.parquet as pq
+from lance_namespace import DeclareTableRequest, DescribeTableRequest
+
+from airflow_provider_lancens.spark import FileSource, NamespaceSpec
+from airflow_provider_lancens.spark.types import spark_schema
+from tests.histories.local_session import LocalFrame, LocalSession
+
+
+@dataclass
+class Table:
+    """A declared table."""
+
+    namespace: Any
+    id: str
+    managed: bool
+    folder: Path
+    """Where files to write are put."""
+    spark: Any = field(default_factory=LocalSession)
+    _files: int = 0
+    _location: str | None = None
+
+    @classmethod
+    def stored(cls, folder: Path, spark: Any = None) -> "Table":
+        """Declare a storage-managed table."""
+        namespace = NamespaceSpec("dir", {"root": str(folder / "lake")}).connect()
+        namespace.declare_table(DeclareTableRequest(id=["t"]))
+        return cls(namespace, "t", False, folder, spark or LocalSession())
+
+    @classmethod
+    def on_hive(cls, folder: Path, uri: str, database: str, spark: Any = None) -> "Table":
+        """Declare a managed table on Hive Metastore."""
+        spec = NamespaceSpec(
+            "airflow_provider_lancens.namespace.Hive2Namespace", {"uri": uri, "root": str(folder / "lake")}
+        )
+        namespace: Any = spec.connect()
+        namespace.create_namespace({"id": [database]})
+        namespace.declare_table({"id": [database, "t"], "properties": {"managed_by": "impl"}})
+        return cls(namespace, f"{database}$t", True, folder, spark or LocalSession())
+
+    @property
+    def has_spark(self) -> bool:
+        """Whether Spark runs the tasks."""
+        return not isinstance(self.spark, LocalSession)
+
+    def open(self, version: int | None = None) -> lance.LanceDataset:
+        """Open it as another client does."""
+        if self.managed:
+            return lance.dataset(
+                namespace_client=self.namespace, table_id=self.id.split("$"), version=version
+            )
+        return lance.dataset(self._path(), version=version)
+
+    @property
+    def authority(self) -> dict[str, Any]:
+        """Arguments of a commit by another client: who decides the versions."""
+        if not self.managed:
+            return {}
+        return {
+            "namespace_client": self.namespace,
+            "table_id": self.id.split("$"),
+            "namespace_client_managed_versioning": True,
+        }
+
+    def commit_as_another_client(self, rows: pa.Table) -> None:
+        """Append by pylance."""
+        if self.managed:
+            lance.write_dataset(
+                rows, namespace_client=self.namespace, table_id=self.id.split("$"), mode="append"
+            )
+        else:
+            lance.write_dataset(rows, self._path(), mode="append")
+
+    @contextmanager
+    def in_threads(self) -> Iterator[None]:
+        """Let the package start threads with jobs, which only a real session has to tell the JVM."""
+        pinned = {} if self.has_spark else {"PYSPARK_PIN_THREAD": "false"}
+        with patch.dict(os.environ, pinned):
+            yield
+
+    def frame(self, rows: pa.Table, parts: int = 1) -> Any:
+        """Return rows as a DataFrame."""
+        if self.has_spark:
+            values = [tuple(row.values()) for row in rows.to_pylist()]
+            return self.spark.createDataFrame(values, spark_schema(rows.schema)).repartition(parts)
+        size = max(1, -(-rows.num_rows // parts))
+        starts = range(0, max(1, rows.num_rows), size)
+        return LocalFrame(self.spark, [rows.slice(start, size) for start in starts])
+
+    def file(self, rows: pa.Table) -> FileSource:
+        """Return rows as a file."""
+        self._files += 1
+        path = self.folder / f"{self._files}.parquet"
+        pq.write_table(rows, path)
+        return FileSource("parquet", [str(path)])
+
+    def collected(self, frame: Any) -> list[dict[str, Any]]:
+        """Return the rows of a DataFrame."""
+        rows: Sequence[Any] = frame.collect()
+        return [row.asDict(recursive=True) for row in rows] if self.has_spark else list(rows)
+
+    def _path(self) -> str:
+        if self._location is None:
+            described = self.namespace.describe_table(DescribeTableRequest(id=self.id.split("$")))
+            self._location = str(described.location)
+        return self._location

@@ -1,0 +1,68 @@
+"""What the steps of a history share: the table, its model, what is staged, and what was called."""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from tests.histories.model import Column, Model, Row, State, as_arrow
+from tests.histories.table import Table
+from tests.histories.values import row
+
+Apply = Callable[[State], State]
+
+
+@dataclass
+class Work:
+    """One history."""
+
+    table: Table
+    stable: bool
+    """Whether the table has stable row ids."""
+    model: Model = field(default_factory=Model)
+    staged: dict[int, Apply] = field(default_factory=dict)
+    """What each staged version does when it is published."""
+    script: list[str] = field(default_factory=list)
+    """What was called."""
+    _keys: int = 0
+
+    @property
+    def state(self) -> State:
+        """The newest version of the model."""
+        return self.model.state
+
+    def note(self, call: str, /, *arguments: Any, **named: Any) -> None:
+        """Take down a call."""
+        given = [repr(one) for one in arguments] + [f"{name}={one!r}" for name, one in named.items()]
+        self.script.append(f"{call}({', '.join(given)})")
+
+    def rows(self, chance: random.Random, columns: Sequence[Column], most: int = 8) -> tuple[Row, ...]:
+        """Return rows with new keys."""
+        count = chance.randint(1, most)
+        self._keys += count
+        return tuple(row(chance, columns, self._keys - number) for number in range(count))
+
+    def rows_of_keys(self, chance: random.Random, columns: Sequence[Column]) -> tuple[Row, ...]:
+        """Return rows with different keys, of which the table has some."""
+        key = columns[0].number
+        known = sorted({one[key] for one in self.state.rows if one.get(key) is not None})
+        chosen = chance.sample(known, min(len(known), chance.randint(0, 4)))
+        new = self.rows(chance, columns, 3) if chance.random() < 0.7 or not chosen else ()
+        return (*(row(chance, columns, one) for one in chosen), *new)
+
+    def arrow(self, rows: Sequence[Row], columns: Sequence[Column]) -> pa.Table:
+        """Return rows with their columns, and take them down."""
+        made = as_arrow(rows, columns)
+        self.script.append(f"rows = pa.Table.from_pylist({made.to_pylist()!r}, schema={_schema(made)})")
+        return made
+
+    def known_versions(self) -> list[int]:
+        """Return the versions that are kept and known, oldest first."""
+        kept = {one["version"] for one in self.table.open().versions()}
+        return sorted(kept & self.model.states.keys())
+
+
+def _schema(table: pa.Table) -> str:
+    return "{" + ", ".join(f"{one.name!r}: {one.type}" for one in table.schema) + "}"
