@@ -70,7 +70,8 @@ def run(make: MakeTable, seed: int, drawn: Sequence[Drawn], *, stable: bool | No
         for step, arguments in [(first_write, seed), *drawn]:
             outcome.counts[_take(work, step, arguments)] += 1
             outcome.steps += 1
-            outcome.counts.update(check(work, random.Random(arguments)))
+            at_the_end = outcome.steps > len(drawn)
+            outcome.counts.update(check(work, random.Random(arguments), at_the_end=at_the_end))
     except MismatchError as error:
         outcome.problem = str(error)
     except Exception as error:  # noqa: BLE001 each that wasn't expected is a finding
@@ -91,11 +92,13 @@ def _take(work: Work, step: Step, arguments: int) -> str:
         if int(error.code) not in _REFUSALS:
             raise
         done, expected = f"{name}: refused ({int(error.code)})", before
+        work.script.append(f"# {error}")
     except BaseException as error:
         # Lance's panics aren't exceptions. What another client can't do is not our matter.
         if step not in FOREIGN or isinstance(error, (KeyboardInterrupt, MismatchError)):
             raise
         done, expected = f"{name}: failed ({type(error).__name__})", before
+        work.script.append(f"# {error}")
     if done != name:
         work.script.append(f"# {done}")
     state = expected or before

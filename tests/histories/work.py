@@ -60,7 +60,7 @@ class Work:
 
     def known_versions(self) -> list[int]:
         """Return the versions that are kept and known, oldest first."""
-        kept = {one["version"] for one in self.table.open().versions()}
+        kept = {one["version"] for one in self.table.open().version_refs()}
         return sorted(kept & self.model.states.keys())
 
 

@@ -176,3 +176,47 @@ def test_rows_that_a_compaction_moved_are_no_changes_though_versions_in_between_
     clean_up(table)
 
     assert changes(table, 1) == [(5, "f", None, "delete")]
+
+
+def structs(table: Table) -> None:
+    """Version 1 of another table: two rows of a struct."""
+    kind = pa.struct([("a", pa.int64()), ("b", pa.string())])
+    meta = pa.array([{"a": 1, "b": "x"}, {"a": 2, "b": None}], kind)
+    rows = pa.table({"id": pa.array([1, 2]), "meta": meta})
+    options = WriteOptions(enable_stable_row_ids=True)
+    write_table(
+        table.frame(rows),
+        table.namespace,
+        table.id,
+        mode="overwrite",
+        schema_mode="overwrite",
+        options=options,
+    )
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_a_field_in_a_struct_that_is_renamed_or_brought_back_is_an_update(
+    table: Table, compacted: bool
+) -> None:
+    structs(table)
+    table.open().alter_columns({"path": "meta.b", "name": "c"})
+    if compacted:
+        write_table(
+            table.frame(
+                pa.table({"id": [3], "meta": pa.array([None], table.open().schema.field("meta").type)})
+            ),
+            *(table.namespace, table.id),
+        )
+        table.open().optimize.compact_files()
+
+    found = [row for row in changes(table, 2) if row[0] < 3]
+    assert found == [
+        (1, {"a": 1, "c": "x"}, "update_postimage"),
+        (1, {"a": 1, "c": None}, "update_preimage"),
+    ]
+    restore_version(table.namespace, table.id, 2)
+    after = 5 if compacted else 3
+    assert [row for row in changes(table, after) if row[0] < 3] == [
+        (1, {"a": 1, "b": "x"}, "update_postimage"),
+        (1, {"a": 1, "b": None}, "update_preimage"),
+    ]
