@@ -162,8 +162,8 @@ def _size(fragment: FragmentMetadata) -> int:
 def _may_lack_updates(after_version: int, newest: LanceDataset, commits: Commits, fields: _Fields) -> bool:
     """Return whether the versions of rows may not tell which of them were updated between two versions.
 
-    A client may write columns without updating the rows, and lance-spark 0.4.0 loses the versions of rows, which
-    are then 1. What was cleaned up may have done either, and a restore undoes both.
+    A client may write columns without updating the rows, and lance-spark 0.4.0 loses the versions of rows,
+    which are then 1. What was cleaned up may have done either, and a restore undoes both.
     """
     undone: list[int] = []
     for version, transaction in commits:
