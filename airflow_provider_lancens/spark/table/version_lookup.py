@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
+from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.locations import is_local
 from airflow_provider_lancens.namespace.storage.version_tags import list_tags
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 
 if TYPE_CHECKING:
-    from lance import LanceDataset
     from lance_namespace import LanceNamespace
+
+_SECOND, _TICK = timedelta(seconds=1), timedelta(milliseconds=10)
+"""Precision of the times that object stores and local file systems give to files."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def find_version(
@@ -27,13 +30,15 @@ def find_version(
 ) -> int:
     """Return the version that was the newest at a time, or that a tag names.
 
-    The time of a version is the one in its manifest, by the clock of the machine that committed it. Looking
-    it up costs a listing, and a few requests for each doubling of the number of versions.
+    The time of a version is that at which the storage got its manifest, by the storage's clock: those of the
+    writers may differ, and then a later commit could become part of the past. It is the same for all clients,
+    and can't change, unless the table is copied. Looking it up costs a listing.
 
     Args:
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
         table: its identifier, such as ``db$table``.
-        as_of: a time with a time zone, not in the future, so that later calls return the same version.
+        as_of: a time with a time zone, not in the future, so that later calls return the same version. It
+            counts in whole seconds on an object store, and in hundredths locally, as precise as their times.
         tag: the name of a tag.
 
     Raises:
@@ -116,43 +121,25 @@ def _tagged(target: ResolvedTable, tag: str) -> int:
 
 
 def _at_time(target: ResolvedTable, as_of: datetime) -> int:
-    latest = target.open_latest()
-    if latest is None:
+    newest = target.latest_version()
+    if newest is None:
         raise spec_errors.TableVersionNotFoundError(
             f"table {target.id} is declared, but nothing has been written to it yet"
         )
-    versions = _VersionTimes(latest, sorted(v for v in target.dataset.manifests.all() if v <= latest.version))
-    position = bisect_right(versions, as_of)
-    if position == 0:
-        raise spec_errors.TableVersionNotFoundError(
-            f"table {target.id}: its oldest version, {versions.numbers[0]}, was committed at "
-            f"{versions[0].isoformat()}, after as_of={as_of.isoformat()}; older ones were cleaned up, or "
-            "there were none"
-        )
-    return versions.numbers[position - 1]
-
-
-class _VersionTimes(Sequence[datetime]):
-    """The commit times of versions, read when asked for."""
-
-    def __init__(self, latest: LanceDataset, numbers: list[int]) -> None:
-        self._latest = latest
-        self.numbers = numbers
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def __getitem__(self, position: Any) -> Any:
-        version = self.numbers[position]
-        return _committed_at(
-            self._latest if version == self._latest.version else self._latest.checkout_version(version)
-        )
-
-
-def _committed_at(dataset: LanceDataset) -> datetime:
-    if hasattr(dataset, "get_version"):
-        summary: Any = dataset.get_version()
-    else:  # pylance 13 summarizes all versions or none
-        summary = next(one for one in dataset.versions() if one["version"] == dataset.version)
-    committed: datetime = summary["timestamp"].astimezone(UTC)
-    return committed
+    # The newest version of a managed table may not have its final name yet: it will have a later time.
+    stored = sorted(
+        (version, one) for version, one in target.dataset.manifests.all().items() if version <= newest
+    )
+    times = [(version, _EPOCH + timedelta(milliseconds=one.modified_millis or 0)) for version, one in stored]
+    precision = _TICK if is_local(target.dataset.location) else _SECOND
+    # A commit that is made from now on isn't before the precision's last step.
+    limit = as_of - (as_of - _EPOCH) % precision
+    # A copy of a table may have its versions in another order: none after a later one counts.
+    found = [version for version, _ in takewhile(lambda known: known[1] < limit, times)]
+    if found:
+        return found[-1]
+    first, stored_at = times[0] if times else (newest, datetime.now(UTC))
+    raise spec_errors.TableVersionNotFoundError(
+        f"table {target.id}: its oldest version, {first}, was committed at {stored_at.isoformat()}, after "
+        f"as_of={as_of.isoformat()}; older ones were cleaned up, or there were none"
+    )

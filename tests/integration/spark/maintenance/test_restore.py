@@ -1,10 +1,12 @@
 """Restoring a version by its number, a time or a tag, once under a key, and reading by time and tag."""
 
+import os
 import time
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import lance
 import pytest
 from lance_namespace.errors import (
     ConcurrentModificationError,
@@ -14,6 +16,7 @@ from lance_namespace.errors import (
 )
 from pyspark.sql import SparkSession
 
+from airflow_provider_lancens.namespace.storage.object_store import manifest_names
 from airflow_provider_lancens.spark import find_version, read_table
 from airflow_provider_lancens.spark.maintenance import clean_up_versions, restore_version
 from airflow_provider_lancens.spark.maintenance.restore import Restoration
@@ -34,11 +37,16 @@ def orders(request: pytest.FixtureRequest, database: str, tmp_path: Path) -> Ord
     return orders
 
 
+PRECISION = timedelta(milliseconds=10)
+
+
 def committed_at(orders: Orders, version: int) -> datetime:
+    """A time right after a version's commit, by the storage's clock."""
     with resolved_table(orders.spec, orders.table) as target:
-        [found] = [one for one in target.open(version).versions() if one["version"] == version]
-    committed: datetime = found["timestamp"].astimezone(UTC)
-    return committed
+        manifest = target.dataset.manifests.find(version)
+    assert manifest is not None
+    assert manifest.modified_millis is not None
+    return datetime.fromtimestamp(manifest.modified_millis / 1000, UTC) + PRECISION
 
 
 def tag(orders: Orders, name: str, version: int) -> None:
@@ -113,9 +121,44 @@ def test_the_version_at_a_time_is_the_newest_committed_by_then(orders: Orders) -
         return find_version(orders.spec, orders.table, as_of=time)
 
     assert [at(times[version]) for version in (1, 2, 3)] == [1, 2, 3]
-    assert at(times[3] - timedelta(microseconds=1)) == 2
+    assert at(times[3] - PRECISION) == 2
     assert at(times[2].astimezone(timezone(timedelta(hours=9)))) == 2
+    time.sleep(PRECISION.total_seconds())
     assert at(datetime.now(UTC)) == 3
+
+
+@pytest.mark.parametrize("orders", [DIR], indirect=True)
+def test_a_version_at_a_time_stays_that_version(orders: Orders) -> None:
+    """Also if the next commit is at once, which the storage may give the same time."""
+    with resolved_table(orders.spec, orders.table) as target:
+        location = target.dataset.location
+    for _ in range(20):
+        now = datetime.now(UTC)
+        before = find_version(orders.spec, orders.table, as_of=now)
+        lance.dataset(location).update_config({"step": str(before)})
+        assert find_version(orders.spec, orders.table, as_of=now) == before
+
+
+@pytest.mark.parametrize("orders", [DIR], indirect=True)
+@pytest.mark.parametrize(
+    ("stored", "asked", "found"),
+    [
+        pytest.param((0, 60, 120), (15, 75, 135), [1, 2, 3], id="in order"),
+        pytest.param((0, 60, 30), (15, 45, 75), [1, 1, 3], id="a copy, whose version 3 was stored before 2"),
+    ],
+)
+def test_the_clock_of_the_storage_decides_not_that_of_a_writer(
+    orders: Orders, stored: tuple[int, ...], asked: tuple[int, ...], found: list[int]
+) -> None:
+    noon = datetime(2026, 11, 1, 12, tzinfo=UTC)
+    with resolved_table(orders.spec, orders.table) as target:
+        folder = Path(target.dataset.location, "_versions")
+    for version, minutes in enumerate(stored, start=1):
+        time_of_file = (noon + timedelta(minutes=minutes)).timestamp()
+        os.utime(folder / manifest_names(version)[0], (time_of_file, time_of_file))
+
+    times = [noon + timedelta(minutes=minutes) for minutes in asked]
+    assert [find_version(orders.spec, orders.table, as_of=one) for one in times] == found
 
 
 def test_a_table_is_read_as_of_a_time_and_by_tag(spark: SparkSession, orders: Orders) -> None:
