@@ -105,6 +105,8 @@ class WriteRequest:
     """The columns that an upsert updates in rows that exist; None updates all."""
     publish: bool = True
     """Whether readers of the newest version see the rows; else they are staged."""
+    digest_rows: bool = False
+    """Whether the commit's fingerprint is the digest of its rows, which is known once they are written."""
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:

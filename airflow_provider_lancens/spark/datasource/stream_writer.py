@@ -22,7 +22,7 @@ from airflow_provider_lancens.spark.keys import look_up
 from airflow_provider_lancens.spark.streaming.epochs import QUERY_ID, check_same_rows, epoch_key
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 from airflow_provider_lancens.spark.write.pipeline import skipped_write
-from airflow_provider_lancens.spark.write.write_plan import WritePlan
+from airflow_provider_lancens.spark.write.write_plan import WritePlan, digest_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,7 +61,8 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
     def __reduce__(self) -> tuple[Any, ...]:
         """Plan the write for the executors; Spark pickles a writer twice."""
         if self.work is None:
-            _, self.work = planned(self.namespace, self.table, self.request, self.schema)
+            request = replace(self.request, digest_rows=True)
+            _, self.work = planned(self.namespace, self.table, request, self.schema)
         given = (self.namespace, self.table, self.request, self.schema, self.query_id, self.work)
         return type(self), given
 
@@ -79,7 +80,7 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
 
         Raises:
             ConcurrentModificationError: (14) it conflicts with other commits; nothing was committed.
-            InvalidInputError: (13) the epoch was committed before with another number of rows.
+            InvalidInputError: (13) the epoch was committed before with other rows.
         """
         done = _messages(messages)
         if not done:
@@ -92,7 +93,7 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
             check_location(target, plan)
             lookup = look_up(target, replace(self.request, idempotency_key=key))
             if lookup.earlier is not None:
-                check_same_rows(target.id, key, lookup.earlier, sum(row["rows"] for row in rows))
+                check_same_rows(target.id, key, lookup.earlier, digest_of(rows))
                 skipped_write(lookup, lookup.earlier)
                 return
             keyed = replace(plan, write=lookup.write, looked_up_to=lookup.version)

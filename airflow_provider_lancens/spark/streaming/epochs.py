@@ -66,8 +66,8 @@ def running_query(spark: SparkSession) -> str:
     return str(found)
 
 
-def check_same_rows(table: object, key: str, earlier: KeyedCommit, rows: int) -> None:
-    """Check that an epoch that is repeated has as many rows as when it was committed.
+def check_same_rows(table: object, key: str, earlier: KeyedCommit, digest: str) -> None:
+    """Check that an epoch that is repeated has the rows with which it was committed.
 
     If a checkpoint was restored from a backup, Spark may give numbers that the table already has to other
     rows, which would be lost if they were taken for those.
@@ -76,15 +76,15 @@ def check_same_rows(table: object, key: str, earlier: KeyedCommit, rows: int) ->
         table: the table's identifier.
         key: the key of the epoch.
         earlier: its commit.
-        rows: the number of its rows now.
+        digest: the digest of its rows now, see `row_digest`.
 
     Raises:
-        InvalidInputError: (13) it has another number of rows.
+        InvalidInputError: (13) it has other rows.
     """
-    if earlier.counts.rows != rows:
+    if earlier.fingerprint != digest:
         raise spec_errors.InvalidInputError(
             f"table {table}: version {earlier.version} was committed as epoch {key!r} with "
-            f"{earlier.counts.rows} rows, but the epoch has {rows} now: the checkpoint is older than the "
-            "table, and its next epochs contain other rows. Nothing was written; start a query with a new "
+            f"{earlier.counts.rows} rows, and the epoch has other ones now: the checkpoint is older than the "
+            "table, and its next epochs contain other rows too. Nothing was written; start a query with a new "
             "checkpoint from the table's current position"
         )

@@ -118,9 +118,11 @@ def write_epoch(
     """
     key = epoch_key(running_query(frame.sparkSession) if query_id is None else query_id, epoch)
     with resolved_table(namespace, table) as target:
-        lookup = look_up(target, replace(request, idempotency_key=key))
-        if lookup.earlier is not None and not request.chooses_rows:
-            check_same_rows(target.id, key, lookup.earlier, frame.count())
+        given = replace(request, idempotency_key=key, digest_rows=not request.chooses_rows)
+        lookup = look_up(target, given)
+        if lookup.earlier is not None and lookup.latest is not None and given.digest_rows:
+            digest = FrameRows(frame).digest(lookup.latest.schema)
+            check_same_rows(target.id, key, lookup.earlier, digest)
         # A query that resumes repeats its last epoch: that is no reason to warn.
         found = lookup.earlier
         result = write_rows(FrameRows(frame), lookup) if found is None else lookup.found_result(found)

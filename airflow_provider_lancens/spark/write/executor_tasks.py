@@ -35,6 +35,7 @@ from airflow_provider_lancens.spark.write.row_changes import (
     with_kept_columns,
 )
 from airflow_provider_lancens.spark.write.row_condition import matching
+from airflow_provider_lancens.spark.write.row_digest import RowDigest
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress
 from airflow_provider_lancens.spark.write.value_casts import RowError
 
@@ -43,9 +44,9 @@ if TYPE_CHECKING:
 
     from airflow_provider_lancens.conditions import Condition
 
-WRITTEN_COLUMNS = "fragment string, rows long, files long, bytes long, deleted binary"
+WRITTEN_COLUMNS = "fragment string, rows long, files long, bytes long, deleted binary, digest long"
 """Columns of a write task's result, which has a row per fragment, as Spark DDL; a row without a fragment has
-the keys of rows to delete."""
+the keys of rows to delete, or the digest of all rows of the partition."""
 
 _WRITTEN = pa.schema(
     [
@@ -54,6 +55,7 @@ _WRITTEN = pa.schema(
         ("files", pa.int64()),
         ("bytes", pa.int64()),
         ("deleted", pa.binary()),
+        ("digest", pa.int64()),
     ]
 )
 
@@ -84,6 +86,8 @@ class WriteTask:
     """The key columns, if the rows say which of them are deletions."""
     kept: KeptColumns | None = None
     """The columns that rows that exist keep."""
+    digests: bool = False
+    """Whether to digest the rows, see `row_digest`."""
 
     @property
     def targets(self) -> dict[str, pa.Field]:
@@ -102,13 +106,17 @@ class WriteTask:
                 column.
         """
         rows = without_empty(batches)
+        digest = RowDigest() if self.digests else None
+        if digest is not None:
+            rows = digest.over(rows)
         deleted = None if self.deletes is None else DeletedKeys(self.deletes, self.match)
         if deleted is not None:
             rows = deleted.split(rows)
         yield from self.write(_refusing(self.fitted(rows)))
         if deleted is not None and (keys := deleted.encoded()) is not None:
-            found = {"rows": 0, "files": 0, "bytes": 0, "deleted": keys}
-            yield pa.RecordBatch.from_pylist([found], schema=_WRITTEN)
+            yield _without_fragment(deleted=keys)
+        if digest is not None and digest.value:
+            yield _without_fragment(digest=digest.value)
 
     def fitted(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield rows as the table stores them.
@@ -169,6 +177,10 @@ class WriteTask:
             **vendor_arguments(self.dataset.location, self.dataset.storage_options),
         )
         return written
+
+
+def _without_fragment(**found: object) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"rows": 0, "files": 0, "bytes": 0, **found}], schema=_WRITTEN)
 
 
 @dataclass(frozen=True, slots=True)

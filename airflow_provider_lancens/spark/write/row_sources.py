@@ -15,6 +15,7 @@ from airflow_provider_lancens.spark.types import arrow_schema
 from airflow_provider_lancens.spark.write.batch_sizing import in_bounded_batches
 from airflow_provider_lancens.spark.write.executor_tasks import WRITTEN_COLUMNS, WriteTask
 from airflow_provider_lancens.spark.write.row_changes import OWN_COLUMNS
+from airflow_provider_lancens.spark.write.row_digest import DIGESTED_COLUMNS, combined_digest, digest_task
 from airflow_provider_lancens.spark.write.schema_check import is_zoned_timestamp
 
 if TYPE_CHECKING:
@@ -114,11 +115,21 @@ class FrameRows:
 
     def write(self, task: WriteTask) -> Written:
         """See `Rows.write`: the DataFrame is computed here, once."""
-        is_date = [isinstance(field.dataType, DateType) for field in self.frame.schema.fields]
-        as_timestamps = _zoned(self.frame.columns, is_date, task.targets) if any(is_date) else []
-        frame = _with_timestamps(self.frame, as_timestamps) if any(as_timestamps) else self.frame
-        with in_bounded_batches(frame, task.run) as (bounded, run):
+        with in_bounded_batches(self._fitting(task.targets), task.run) as (bounded, run):
             return bounded.mapInArrow(run, WRITTEN_COLUMNS).collect()
+
+    def digest(self, table: pa.Schema) -> str:
+        """Return the digest of the rows, as a write into a table with these columns has it."""
+        frame = self._fitting({field.name: field for field in table})
+        with in_bounded_batches(frame, digest_task) as (bounded, run):
+            digested = bounded.mapInArrow(run, DIGESTED_COLUMNS).collect()
+        return combined_digest(row["digest"] for row in digested)
+
+    def _fitting(self, targets: Mapping[str, pa.Field]) -> DataFrame:
+        """Return the rows with dates as timestamps, where the table has these."""
+        is_date = [isinstance(field.dataType, DateType) for field in self.frame.schema.fields]
+        as_timestamps = _zoned(self.frame.columns, is_date, targets) if any(is_date) else []
+        return _with_timestamps(self.frame, as_timestamps) if any(as_timestamps) else self.frame
 
 
 def _zoned(columns: Sequence[str], is_date: Sequence[bool], targets: Mapping[str, pa.Field]) -> list[bool]:

@@ -6,7 +6,7 @@ The two phases may run in different driver processes. How the executors are run 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
@@ -37,6 +37,7 @@ from airflow_provider_lancens.spark.write.batch_sizing import BATCH_BYTES
 from airflow_provider_lancens.spark.write.column_names import check_columns
 from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
 from airflow_provider_lancens.spark.write.row_changes import KeptColumns, decoded_keys
+from airflow_provider_lancens.spark.write.row_digest import combined_digest
 from airflow_provider_lancens.spark.write.row_sources import FrameRows
 from airflow_provider_lancens.spark.write.schema_check import mismatches, schema_mismatch
 from airflow_provider_lancens.spark.write.schema_merge import merged_columns
@@ -130,7 +131,7 @@ class WritePlan:
         fragments = [FragmentMetadata.from_json(row["fragment"]) for row in written if row["fragment"]]
         kind = self.kind
         if self.request.on:
-            encoded = [row["deleted"] for row in written if not row["fragment"]]
+            encoded = [row["deleted"] for row in written if row["deleted"] is not None]
             deleted = decoded_keys(encoded, self.key_columns) if encoded else None
             keys = self._keys(target, fragments, lease, deleted)
             kind = partial(
@@ -146,10 +147,14 @@ class WritePlan:
             fragments=fragments,
             written_for=self.written_for,
         )
+        write = self.write
+        if self.request.digest_rows:
+            write = replace(write, fingerprint=digest_of(written))
+            attempts = None if attempts is None else replace(attempts, write=write)
         if not self.request.publish:
-            return stage(target, self.write, change, counts, self._change_spec(change), lease)
+            return stage(target, write, change, counts, self._change_spec(change), lease)
         stable_row_ids = self.request.options.enable_stable_row_ids
-        committer = Committer(target, self.write, counts, stable_row_ids, lease, attempts)
+        committer = Committer(target, write, counts, stable_row_ids, lease, attempts)
         outcome = committer.commit(change, self.looked_up_to)
         if isinstance(change, Overwrite) and outcome.made_here:
             report_overwrite(target, outcome.commit.version)
@@ -233,7 +238,13 @@ def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:
         match=match,
         deletes=keys if compared is not None and compared.deletes else None,
         kept=None if kept is None or base is None else _kept(dataset, base, kept.names),
+        digests=request.digest_rows,
     )
+
+
+def digest_of(written: Written) -> str:
+    """Return the digest of all rows of a write whose tasks digested theirs, see `row_digest`."""
+    return combined_digest(row["digest"] for row in written if row["digest"] is not None)
 
 
 def _kept(dataset: DatasetRef, base: LanceDataset, names: Sequence[str]) -> KeptColumns:
