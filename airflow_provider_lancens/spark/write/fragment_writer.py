@@ -49,6 +49,8 @@ def write_overlapping(
             call = _Call(rows, max(1, _ROWS_OF_A_CALL // max_rows_per_file) * max_rows_per_file)
             calls.append(pool.submit(call.run, write, schema))
             call.took_its_rows.wait()
+    if rows.error is not None:
+        raise rows.error
     return [fragment for call in calls for fragment in call.result()]
 
 
@@ -58,12 +60,12 @@ class _Rows:
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches
         self._next: pa.RecordBatch | None = None
-        self.failed = False
-        """Whether a call has failed, so that no other one should go on."""
+        self.error: BaseException | None = None
+        """The first error of a call, after which no other one should go on."""
 
     def more(self) -> bool:
         """Whether there are rows for another call."""
-        if self.failed:
+        if self.error is not None:
             return False
         while self._next is None or not self._next.num_rows:
             self._next = next(self._batches, None)
@@ -87,8 +89,9 @@ class _Call:
     def run(self, write: WriteRows, schema: pa.Schema) -> list[FragmentMetadata]:
         try:
             return write(pa.RecordBatchReader.from_batches(schema, self._batches()))
-        except BaseException:
-            self._rows.failed = True
+        except BaseException as error:
+            if self._rows.error is None:
+                self._rows.error = error
             raise
         finally:
             self.took_its_rows.set()
@@ -101,5 +104,5 @@ class _Call:
                 # Before the last batch is passed: Lance finishes a file that is full before it asks for more.
                 self.took_its_rows.set()
             yield batch
-        if self._rows.failed:
+        if self._rows.error is not None:
             raise InterruptedError("another file of this task could not be written")
