@@ -155,7 +155,7 @@ def foreign_cast(work: Work, chance: random.Random) -> State | None:
         return None
     position = chance.choice(fitting)
     old = columns[position]
-    kind = chance.choice([one for one in ("bigint", "double") if one != old.type])
+    kind = "bigint" if old.type == "int" else "int"
     work.note("dataset.alter_columns", {"path": old.name, "data_type": kind})
     work.table.open().alter_columns({"path": old.name, "data_type": TYPES[kind]})
     columns[position] = replace(old, type=kind)

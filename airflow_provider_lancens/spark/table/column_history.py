@@ -188,7 +188,8 @@ def match_by_files(read: LanceDataset, wanted: LanceDataset) -> MatchedColumns:
     known = {number for name, number in there.ids.items() if _is_equal(here, there, name)}
     for field in wanted.lance_schema.fields():
         leaves = field_ids([field]) - ({field.id()} if field.children() else set())
-        known |= {field.id()} if leaves <= shared else set()
+        # A file also has the ids of columns that were dropped since, or converted under another id.
+        known |= {field.id()} if field.id() in here.by_id and leaves <= shared else set()
     names = {there.by_id[number]: here.by_id[number] for number in known if number in here.by_id}
     others = [here.schema.field(name) for name in here.ids.keys() - names.values()]
     unknown = {

@@ -11,6 +11,7 @@ import lance
 import pyarrow as pa
 import pytest
 from lance import LanceOperation
+from lance_namespace.errors import TableVersionNotFoundError
 
 from airflow_provider_lancens.spark import WriteOptions, add_columns, drop_columns, read_changes, write_table
 from airflow_provider_lancens.spark.changes.changed_values import changed_values
@@ -176,6 +177,23 @@ def test_rows_that_a_compaction_moved_are_no_changes_though_versions_in_between_
     clean_up(table)
 
     assert changes(table, 1) == [(5, "f", None, "delete")]
+
+
+def test_a_restored_column_that_may_be_the_one_it_was_cast_from_is_refused_after_a_clean_up(
+    table: Table,
+) -> None:
+    table.open().tags.create("first", 1)
+    table.open().alter_columns({"path": "price", "data_type": pa.int32()})
+    table.open().delete("id = 0")
+    table.open().delete("id = 1")
+    table.open().cleanup_old_versions(
+        older_than=timedelta(0), retain_versions=2, error_if_tagged_old_versions=False
+    )
+    restore_version(table.namespace, table.id, 1)
+
+    with pytest.raises(TableVersionNotFoundError, match=r"columns of version 4 were \['price'\]"):
+        changes(table, 4)
+    assert changes(table, 4, columns=["id"]) == [(0, "insert"), (1, "insert")]
 
 
 def structs(table: Table) -> None:
