@@ -69,6 +69,11 @@ def redact(text: str, secrets: Collection[str] = ()) -> str:
     return _masked(text if len(text) <= LONGEST else _cut(text))
 
 
+def on_one_line(text: str) -> str:
+    """Return a name that others chose for a log, where a line end in it would begin a line of its own."""
+    return text if text.isprintable() else repr(text)
+
+
 def without_user(url: str) -> str:
     """Return a URL without the user and password before its host."""
     return redact(url).replace(f"{MASK}@", "", 1)

@@ -21,6 +21,7 @@ from airflow_provider_lancens.namespace.default_layout import is_own_place
 from airflow_provider_lancens.namespace.locations import Location, is_local
 from airflow_provider_lancens.namespace.storage import local_folder, object_store
 from airflow_provider_lancens.namespace.storage.object_store import BRANCHES, RECORDED, VERSIONS, version_of
+from airflow_provider_lancens.redaction import on_one_line
 
 log = logging.getLogger(__name__)
 
@@ -155,6 +156,6 @@ def _log_left(location: str, names: Sequence[str]) -> None:
         log.warning(
             "%s is kept, since it contains files or links that are not Lance's: %s%s",
             location,
-            ", ".join(names[:_NAMED]),
+            ", ".join(map(on_one_line, names[:_NAMED])),
             ", …" if len(names) > _NAMED else "",
         )

@@ -12,6 +12,7 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage.missing_files import StoredVersions, example_of
 from airflow_provider_lancens.namespace.storage.version_tags import temporary_tag
+from airflow_provider_lancens.redaction import on_one_line
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
@@ -262,7 +263,7 @@ def _sentence(result: RestoreResult) -> str:
         )
     if not result.restored:
         return f"table {result.table}: nothing to restore, at version {result.version}"
-    keys = ", ".join(one.idempotency_key for one in result.undone if one.idempotency_key)
+    keys = ", ".join(on_one_line(one.idempotency_key) for one in result.undone if one.idempotency_key)
     again = f"run these writes again: {keys}" if keys else "none of them has an idempotency key"
     return (
         f"table {result.table}: restored version {result.restored_version} as version "

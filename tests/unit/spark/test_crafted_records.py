@@ -7,9 +7,11 @@ from typing import Any
 
 import lance
 import pytest
+from lance import LanceOperation, Transaction
 from lance_namespace import DescribeTableRequest, LanceNamespace
 from lance_namespace.errors import ConcurrentModificationError, InvalidTableStateError
 
+from airflow_provider_lancens.namespace.storage import purge
 from airflow_provider_lancens.namespace.storage.json_records import record_fields, whole_number
 from airflow_provider_lancens.namespace.storage.object_store import version_of
 from airflow_provider_lancens.spark import list_bookmarks, move_bookmark, remove_orphans
@@ -107,6 +109,22 @@ def test_an_unreadable_expiry_is_that_of_a_lost_version(namespace: LanceNamespac
         ("a", 0, None, None),
         ("b", 0, None, None),
     ]
+
+
+def test_no_name_of_another_client_begins_a_line_of_a_log(
+    namespace: LanceNamespace, table: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    properties = {"lancens.idempotency_key": "key\n2026-01-01 INFO granted"}
+    operation = LanceOperation.UpdateConfig()
+    lance.LanceDataset.commit(
+        table, Transaction(3, operation, transaction_properties=properties), read_version=3
+    )
+    with caplog.at_level("INFO"):
+        restore_version(namespace, "orders", 3)
+        write(table / "a\n2026-01-01 INFO granted", b"x")
+        purge.remove(str(table), {})
+    assert "granted" in caplog.text
+    assert not [record for record in caplog.records if "\n" in record.getMessage()]
 
 
 @pytest.mark.parametrize("content", [None, b"", b"[]", b"7", b"{", b"[" * 100_000, b"\xff\xfe"])
