@@ -9,7 +9,7 @@ records as versions, and its newest version refers to one file, as after a compa
 import struct
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,7 +22,9 @@ from airflow_provider_lancens.namespace.storage.object_store import VERSIONS, ma
 from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.commit.table_changes import KINDS
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
+from airflow_provider_lancens.spark.keys.key_index import INDEX, lineage_below
 from airflow_provider_lancens.spark.keys.key_records import CONFIRMED, KeyRecord, digest
+from airflow_provider_lancens.spark.keys.lineage import LINEAGE, LONG, Lineage, Point, transaction_id
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from airflow_provider_lancens.spark.table.storage_versions import StorageVersions
@@ -86,9 +88,17 @@ def _grow(target: ResolvedTable, versions: int, put: Put) -> None:
     for version in range(1, _TEMPLATE + 1):
         commit(target, version)
     template = _Template.of(target)
+    stated, below = template.lineage, Lineage(0, 1)
     for version in range(_TEMPLATE + 1, versions):
-        for path, content in template.files_of(version):
+        own = str(uuid.uuid4())
+        if len(stated.ids) >= LONG:
+            full = stated if stated.segment is None else stated.onto(below, stated.segment)
+            point = Point(version - 1, stated.ids[-1])
+            put(f"{INDEX}/lineage-{point.version}-{point.id}.json", full.text().encode())
+            stated, below = Lineage(version - 1, 1, segment=point, keyed=True), full
+        for path, content in template.files_of(version, own, stated):
             put(path, content)
+        stated = replace(stated, version=version, ids=(*stated.ids, transaction_id(own)))
     if versions > _TEMPLATE:
         commit(target, versions)
 
@@ -104,6 +114,7 @@ class _Template:
     data_file: str
     data: bytes
     record: bytes
+    lineage: Lineage
 
     @classmethod
     def of(cls, target: ResolvedTable) -> "_Template":
@@ -116,26 +127,33 @@ class _Template:
         [position] = struct.unpack("<Q", content[-_FOOTER:-8])
         transaction, manifest = _block(content, 0), _block(content, position)
         own = str(latest.read_transaction(_TEMPLATE).uuid)
+        lineage = lineage_below(files, latest)
         data_file = fragment.metadata.files[0].path
         record = files.read(KeyRecord(_TEMPLATE, own, digest(key_of(_TEMPLATE))).path)
         data = files.read(f"data/{data_file}")
         assert record
         assert data
-        return cls(transaction, manifest, content[-8:], own, data_file, data, record)
+        return cls(transaction, manifest, content[-8:], own, data_file, data, record, lineage)
 
-    def files_of(self, version: int) -> Iterator[tuple[str, bytes]]:
-        own = str(uuid.uuid4())
+    def files_of(self, version: int, own: str, lineage: Lineage) -> Iterator[tuple[str, bytes]]:
         data_file = f"{own.replace('-', ''):0>{len(self.data_file) - len('.lance')}}.lance"
-        transaction = self._transaction(version, own, data_file)
+        transaction = self._transaction(version, own, data_file, lineage)
         manifest = self._manifest(version, own, data_file)
         record = KeyRecord(version, own, digest(key_of(version)))
         yield f"data/{data_file}", self.data
-        yield record.path, self.record.replace(key_of(_TEMPLATE).encode(), key_of(version).encode())
+        described = self._renamed(self.record, data_file)
+        assert isinstance(described, bytes)
+        for before, after in ((key_of(_TEMPLATE), key_of(version)), (self.uuid, own)):
+            described = described.replace(before.encode(), after.encode())
+        yield (
+            record.path,
+            described.replace(f'"version": {_TEMPLATE}'.encode(), f'"version": {version}'.encode()),
+        )
         yield f"_transactions/{version - 1}-{own}.txn", transaction
         yield f"{VERSIONS}/{manifest_names(version)[0]}", _file_of(transaction, manifest, self.footer)
         yield record.path + CONFIRMED, b""
 
-    def _transaction(self, version: int, own: str, data_file: str) -> bytes:
+    def _transaction(self, version: int, own: str, data_file: str, lineage: Lineage) -> bytes:
         keys = (key_of(_TEMPLATE).encode(), key_of(version).encode())
 
         def changed(number: int, value: int | bytes) -> int | bytes:
@@ -146,6 +164,8 @@ class _Template:
             if number == _PROPERTIES and isinstance(value, bytes) and keys[0] in value:
                 name = _fields(value)[0][2]
                 return _encoded([(1, _BYTES, name), (2, _BYTES, keys[1])])
+            if number == _PROPERTIES and isinstance(value, bytes) and LINEAGE.encode() in value:
+                return _encoded([(1, _BYTES, LINEAGE.encode()), (2, _BYTES, lineage.text().encode())])
             return self._renamed(value, data_file)
 
         return _encoded([(n, wire, changed(n, value)) for n, wire, value in _fields(self.transaction)])

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.table.version_lookup import find_version
     from airflow_provider_lancens.spark.write.files.file_writer import write_files
     from airflow_provider_lancens.spark.write.files.fingerprint import fingerprint_files
-    from airflow_provider_lancens.spark.write.pipeline import confirm_write, find_write
+    from airflow_provider_lancens.spark.write.pipeline import accept_lost_keys, confirm_write, find_write
     from airflow_provider_lancens.spark.write.table_writer import write_table
 
 __all__ = [
@@ -48,6 +48,7 @@ __all__ = [
     "SchemaResult",
     "WriteOptions",
     "WriteResult",
+    "accept_lost_keys",
     "add_columns",
     "alter_columns",
     "compute_column",
@@ -90,6 +91,7 @@ __getattr__ = lazy_exports(
         "add_columns": "schema.add_columns",
         "alter_columns": "schema.alter_columns",
         "compute_column": "compute.compute_column",
+        "accept_lost_keys": "write.pipeline",
         "confirm_write": "write.pipeline",
         "discard_version": "publish.publish_version",
         "delete_bookmark": "bookmarks.move_bookmark",

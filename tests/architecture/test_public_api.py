@@ -72,6 +72,7 @@ PUBLIC: dict[str, set[str]] = {
         "SchemaResult",
         "WriteOptions",
         "WriteResult",
+        "accept_lost_keys",
         "add_columns",
         "alter_columns",
         "compute_column",

@@ -18,6 +18,7 @@ from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS, LanceP
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease
 from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedCommit, KeyedWrite
+from airflow_provider_lancens.spark.table.history import added_files
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 if TYPE_CHECKING:
@@ -76,7 +77,8 @@ class Committer:
                 self._check_retry(failure, newest, is_unchanged=newest == looked_up_to)
             looked_up_to, step = newest, change.apply_to(latest)
             counts = step.counts or replace(self.counts, updated=step.updated, deleted=step.deleted)
-            commit = attempts.next_commit(newest + 1, counts, latest)
+            files = added_files(step.operation)
+            commit = attempts.next_commit(newest + 1, counts, latest, kind=change.kind, files=files)
             with attempts.announcing(commit) as announcement:
                 fence = SingleVersionCommit(
                     self.target.versions, self.lease, self.target, newest, announcement.result
@@ -84,7 +86,7 @@ class Committer:
                 is_made = self._attempt(step, commit, fence, latest)
             announcement.result()  # raises if the commit was refused since it couldn't be announced
             if is_made:
-                attempts.conclude(latest, commit)
+                attempts.conclude(commit)
                 return CommitOutcome(commit, made_here=True)
             failure = fence.failure
             pause(attempt)

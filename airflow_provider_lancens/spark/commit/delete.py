@@ -12,7 +12,7 @@ from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Commi
 from airflow_provider_lancens.spark.commit.row_deletions import RowDeletions
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
-from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyLookup, look_up
+from airflow_provider_lancens.spark.keys import DELETION, Counts, KeyAttempts, KeyLookup, look_up
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteRequest
 from airflow_provider_lancens.spark.read.table_reader import parse_filter
 from airflow_provider_lancens.spark.results import WriteResult
@@ -106,6 +106,8 @@ def _delete(lookup: KeyLookup, where: str) -> CommitOutcome:
 @dataclass(frozen=True, slots=True)
 class Deletion(TableChange):
     """Delete the rows that match a condition at commit time."""
+
+    KIND = DELETION
 
     where: str
     """In Lance's SQL."""

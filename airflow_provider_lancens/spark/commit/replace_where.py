@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens.spark.commit.row_deletions import RowDeletions
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
+from airflow_provider_lancens.spark.keys import REPLACE_WHERE
 from airflow_provider_lancens.spark.table.history import changed_rows, data_changed
 
 if TYPE_CHECKING:
     from lance import LanceDataset
+
+_DIGITS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +23,11 @@ class ReplaceWhere(TableChange):
 
     condition: str
     """In Lance's SQL, as it is rendered of a parsed condition."""
+
+    @property
+    def kind(self) -> str:
+        """See `TableChange.kind`: with a digest of the condition, by which replacements are compared."""
+        return replace_where_kind(self.condition)
 
     def apply_to(self, latest: LanceDataset | None) -> CommitStep:
         """See `TableChange.apply_to`: commits of others conflict only if they wrote rows that match."""
@@ -51,3 +60,8 @@ class ReplaceWhere(TableChange):
             raise self._conflict(f"version {base} was cleaned up")
         if changed.written.num_rows:
             raise self._conflict(f"other writers wrote rows where {self.condition}")
+
+
+def replace_where_kind(condition: str) -> str:
+    """Return the kind of a replacement of the rows that match a condition, in Lance's SQL."""
+    return f"{REPLACE_WHERE}/{hashlib.sha256(condition.encode()).hexdigest()[:_DIGITS]}"

@@ -1,21 +1,59 @@
-"""Replace the rows of an earlier commit under the same key."""
+"""Replace all that earlier commits under the same key have written, or say why that isn't possible."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.spark.commit.replace_where import replace_where_kind
 from airflow_provider_lancens.spark.commit.row_deletions import RowDeletions
-from airflow_provider_lancens.spark.commit.table_changes import CommitStep, Overwrite, TableChange
-from airflow_provider_lancens.spark.keys import KeyedCommit
-from airflow_provider_lancens.spark.table.history import COMPUTED_FILES, data_changed, read_transaction
+from airflow_provider_lancens.spark.commit.table_changes import (
+    CommitStep,
+    Overwrite,
+    TableChange,
+)
+from airflow_provider_lancens.spark.keys import (
+    APPEND,
+    DELETION,
+    OVERWRITE,
+    REPLACE_WHERE,
+    REPLACEMENT,
+    RESTORE,
+    UPSERT,
+    KeyedCommit,
+)
+from airflow_provider_lancens.spark.table.history import (
+    COMPUTED_FILES,
+    added_fragments,
+    data_changed,
+    read_transaction,
+)
 
 if TYPE_CHECKING:
     from lance import LanceDataset
 
+_KINDS = {
+    "Append": APPEND,
+    "Overwrite": OVERWRITE,
+    "Update": REPLACEMENT,
+    "Delete": DELETION,
+    "Restore": RESTORE,
+}
+"""Kinds of commits by the operations of those that don't say theirs."""
+_DID = {
+    APPEND: ("appended rows", "so they would be left, or those of others lost"),
+    REPLACEMENT: ("replaced rows of an append", "so its rows would be left, or those of others lost"),
+    OVERWRITE: ("overwrote the table", "since the rows that it replaced no longer exist"),
+    UPSERT: ("was an upsert", "since the rows that it replaced no longer exist"),
+    REPLACE_WHERE: ("replaced the rows that match a condition", "since they no longer exist"),
+    DELETION: ("deleted rows", "since they no longer exist"),
+    RESTORE: ("restored an older version", "since that can only be undone by another restore"),
+}
+"""What a commit of each kind did, and why it isn't replaced."""
+_UNKNOWN = ("has lost its record", "since its rows can't be identified")
 _ADVICE = "delete those rows and write the new ones under another key, or overwrite the table"
 
 
@@ -30,38 +68,43 @@ class AppendedRows:
 
     def are_in(self, dataset: LanceDataset) -> bool:
         """Return whether a dataset has all of these rows, unchanged, and they can be identified."""
-        return self._own_fragments(dataset) is not None or self._have_versions(dataset)
+        return self.own_fragments(dataset) is not None or self.have_versions(dataset)
 
     def removed_from(self, dataset: LanceDataset) -> RowDeletions | None:
         """Return the dataset's fragments without these rows; None if it doesn't have all of them."""
-        fragments = self._own_fragments(dataset)
+        fragments = self.own_fragments(dataset)
         if fragments is not None:
             return RowDeletions([], fragments)
-        return RowDeletions.where(dataset, self._condition) if self._have_versions(dataset) else None
+        return RowDeletions.where(dataset, self.condition) if self.have_versions(dataset) else None
 
-    def _own_fragments(self, dataset: LanceDataset) -> list[int] | None:
+    def own_fragments(self, dataset: LanceDataset) -> list[int] | None:
+        """Return the fragments that have exactly these rows; None if there are none such."""
         return None if self.files is None else _fragments_of(dataset, self.files)
 
-    def _have_versions(self, dataset: LanceDataset) -> bool:
+    def have_versions(self, dataset: LanceDataset) -> bool:
+        """Return whether the rows of the dataset say that they are all of them, unchanged."""
         # A compaction mixes them with other rows. If row ids are stable, each keeps the version it came with.
-        return bool(dataset.has_stable_row_ids) and dataset.count_rows(self._condition) == self.rows
+        return bool(dataset.has_stable_row_ids) and dataset.count_rows(self.condition) == self.rows
 
     @property
-    def _condition(self) -> str:
+    def condition(self) -> str:
+        """The condition that they match then."""
         return f"_row_created_at_version = {self.version} AND _row_last_updated_at_version = {self.version}"
 
 
 @dataclass(frozen=True, slots=True)
 class Replacement(TableChange):
-    """Remove the rows of an earlier append, and add fragments, in one commit."""
+    """Remove the rows of earlier appends, and add fragments, in one commit."""
 
-    replaced: AppendedRows
+    KIND = REPLACEMENT
+
+    replaced: Sequence[AppendedRows]
 
     def apply_to(self, latest: LanceDataset | None) -> CommitStep:
         """See `TableChange.apply_to`: other rows that were appended or removed meanwhile aren't affected."""
         from lance import LanceOperation
 
-        rest = None if latest is None else self.replaced.removed_from(latest)
+        rest = None if latest is None else _removed(self.replaced, latest)
         if latest is None or rest is None:
             raise self._conflict("the rows to replace were changed")
         self.check_same_columns(latest)
@@ -74,17 +117,105 @@ class Replacement(TableChange):
 
 
 def replacing(
-    mode: str, dataset: LanceDataset, commit: KeyedCommit, table: str
+    mode: str, dataset: LanceDataset, commits: Sequence[KeyedCommit], table: str
 ) -> Callable[..., TableChange]:
-    """Return the kind of change that replaces what a commit in this mode wrote.
+    """Return the kind of change in this mode that replaces what commits under its key have written.
+
+    Args:
+        mode: the mode.
+        dataset: the newest version.
+        commits: the commits, newest first.
+        table: the table's name, for messages.
 
     Raises:
-        InvalidInputError: (13) the commit cannot be undone without affecting changes of other writers.
+        InvalidInputError: (13) a commit cannot be undone without affecting changes of other writers, or what
+            it replaced or deleted no longer exists.
     """
-    if mode == "append":
-        return partial(Replacement, replaced=_appended_rows(dataset, commit, table))
-    _check_only_maintained(dataset, commit, table)
-    return Overwrite
+    if mode != "append":
+        oldest = commits[-1]
+        _check_kinds(commits, frozenset({OVERWRITE}), "an overwrite", dataset, table)
+        _check_only_maintained(dataset, oldest, table)
+        return Overwrite
+    _check_kinds(commits, frozenset({APPEND, REPLACEMENT}), "an append", dataset, table)
+    replaced = []
+    for commit in commits:
+        replaced.append(_appended_rows(dataset, commit, table))
+        if _kind_of(dataset, commit) == REPLACEMENT:
+            break
+    return partial(Replacement, replaced=replaced)
+
+
+def check_same_condition(
+    condition: str, dataset: LanceDataset, commits: Sequence[KeyedCommit], table: str
+) -> None:
+    """Check that commits under a key have replaced the rows that match a condition, which is used again.
+
+    Raises:
+        InvalidInputError: (13) one has done something else, of which rows would be left.
+    """
+    kind = replace_where_kind(condition)
+    allowed = frozenset({kind, ""})  # of an older commit it isn't known
+    _check_kinds(commits, allowed, "replace_where with this condition", dataset, table, also_first=False)
+
+
+def _check_kinds(
+    commits: Sequence[KeyedCommit],
+    allowed: frozenset[str],
+    mode: str,
+    dataset: LanceDataset,
+    table: str,
+    *,
+    also_first: bool = True,
+) -> None:
+    for commit in commits:
+        kind = _kind_of(dataset, commit)
+        # The first version of a dataset replaced no rows, whatever wrote it.
+        if kind in allowed or (also_first and commit.version == 1 and kind not in (DELETION, RESTORE)):
+            continue
+        did, reason = _DID.get(
+            kind.partition("/")[0], ("was not recorded", "so its rows can't be identified")
+        )
+        raise spec_errors.InvalidInputError(
+            f"table {table}: on_existing_key: version {commit.version}, which the key has committed, {did}; "
+            f"{mode} can't replace it, {reason}; use on_existing_key='write_again', or another key; nothing "
+            "was written"
+        )
+
+
+def _kind_of(dataset: LanceDataset, commit: KeyedCommit) -> str:
+    """Return what a commit did; that of an older one, which doesn't say it, by its operation."""
+    if commit.kind:
+        return commit.kind
+    transaction = read_transaction(dataset, commit.version)
+    if transaction is None:
+        if commit.counts.updated is not None:
+            return UPSERT
+        return APPEND if commit.counts.rows or not commit.uuid else ""  # an older one, or its record is lost
+    name = type(transaction.operation).__name__
+    if name == "Update" and commit.counts.updated is not None:
+        return UPSERT
+    return _KINDS.get(name, "")
+
+
+def _removed(replaced: Sequence[AppendedRows], dataset: LanceDataset) -> RowDeletions | None:
+    """Return the dataset's fragments without the rows of several appends; None if it doesn't have them."""
+    if len(replaced) == 1:
+        return replaced[0].removed_from(dataset)
+    fragments: set[int] = set()
+    conditions = []
+    for rows in replaced:
+        own = rows.own_fragments(dataset)
+        if own is not None:
+            fragments.update(own)
+        elif rows.have_versions(dataset):
+            conditions.append(f"({rows.condition})")
+        else:
+            return None
+    if not conditions:
+        return RowDeletions([], sorted(fragments))
+    rest = RowDeletions.where(dataset, " OR ".join(conditions))
+    updated = [one for one in rest.updated if one.id not in fragments]
+    return RowDeletions(updated, sorted({*rest.removed, *fragments}))
 
 
 def _appended_rows(dataset: LanceDataset, commit: KeyedCommit, table: str) -> AppendedRows:
@@ -97,7 +228,7 @@ def _appended_rows(dataset: LanceDataset, commit: KeyedCommit, table: str) -> Ap
     if transaction is None:
         rows = AppendedRows(commit.version, commit.counts.rows, None)
     else:
-        added = _added(transaction.operation)
+        added = added_fragments(transaction.operation)
         files = frozenset(file.path for fragment in added for file in fragment.files)
         rows = AppendedRows(commit.version, sum(fragment.physical_rows for fragment in added), files)
     if rows.are_in(dataset):
@@ -124,12 +255,6 @@ def _check_only_maintained(dataset: LanceDataset, commit: KeyedCommit, table: st
             "overwrite: other writers have changed rows since, which would be lost; use "
             "on_existing_key='write_again' if that is intended"
         )
-
-
-def _added(operation: Any) -> list[Any]:
-    """Return the fragments that an append, the first write of a dataset, or a replacement added."""
-    kind = "new_fragments" if hasattr(operation, "new_fragments") else "fragments"
-    return list(getattr(operation, kind))
 
 
 def _fragments_of(dataset: LanceDataset, files: frozenset[str]) -> list[int] | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.spark.keys import Counts
+from airflow_provider_lancens.spark.keys import APPEND, OVERWRITE, Counts
 from airflow_provider_lancens.spark.table.column_history import match_columns
 from airflow_provider_lancens.spark.table.field_ids import FieldDescription, described_fields, field_ids
 from airflow_provider_lancens.spark.table.history import data_changed, kept_version
@@ -45,6 +45,13 @@ class TableChange:
     fragments: Sequence[FragmentMetadata] = field(repr=False)
     written_for: LanceSchema | None = field(default=None, kw_only=True, repr=False)
     """The columns of `base` with their field ids, to which the files refer; None if there was no dataset."""
+
+    KIND: ClassVar[str] = ""
+
+    @property
+    def kind(self) -> str:
+        """What it does, as its commit says, for a rerun that is to replace it."""
+        return self.KIND
 
     def apply_to(self, latest: LanceDataset | None) -> CommitStep:
         """Return the operation that applies the change to the latest version.
@@ -139,6 +146,7 @@ class Create(TableChange):
     """Create the dataset; one that another writer created is never replaced."""
 
     __slots__ = ()
+    KIND = OVERWRITE
 
     def apply_to(self, latest: LanceDataset | None) -> CommitStep:
         """See `TableChange.apply_to`.
@@ -155,6 +163,7 @@ class Overwrite(TableChange):
     """Replace all rows and the schema, unless rows were changed since the write began."""
 
     __slots__ = ()
+    KIND = OVERWRITE
 
     def apply_to(self, latest: LanceDataset | None) -> CommitStep:
         """See `TableChange.apply_to`: maintenance by others, such as a compaction, isn't a conflict."""
@@ -169,6 +178,7 @@ class Append(TableChange):
     """Add rows; rows that others appended meanwhile are kept."""
 
     __slots__ = ()
+    KIND = APPEND
 
     def apply_to(self, latest: LanceDataset | None) -> CommitStep:
         """See `TableChange.apply_to`: Lance rebases an append on any commit that doesn't replace all rows."""

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
+from airflow_provider_lancens.spark.keys import UPSERT
 from airflow_provider_lancens.spark.table.history import changed_rows, data_changed
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ _EXAMPLES = 3
 @dataclass(frozen=True, slots=True)
 class Upsert(TableChange):
     """Remove the rows that have one of these keys, and add the fragments, in one commit."""
+
+    KIND = UPSERT
 
     keys: pa.Table = field(repr=False)
     compared: bool = False

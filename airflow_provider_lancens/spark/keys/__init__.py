@@ -6,13 +6,27 @@ meanwhile. A clean-up maintains the records (`maintain_keys`).
 """
 
 from airflow_provider_lancens.spark.keys.key_attempts import KeyAttempts
-from airflow_provider_lancens.spark.keys.key_index import FOLDERS, record_restores
-from airflow_provider_lancens.spark.keys.key_lookup import KeyLookup, confirm_unknown, is_used, look_up
+from airflow_provider_lancens.spark.keys.key_index import FOLDERS
+from airflow_provider_lancens.spark.keys.key_lookup import (
+    KeyLookup,
+    accept_lost,
+    confirm_unknown,
+    is_used,
+    look_up,
+)
 from airflow_provider_lancens.spark.keys.key_maintenance import maintain_keys
 from airflow_provider_lancens.spark.keys.key_records import unique_key
 from airflow_provider_lancens.spark.keys.keyed_commit import (
+    APPEND,
+    DELETION,
     IDEMPOTENCY_KEY,
+    OVERWRITE,
     REPEATING,
+    REPLACE_WHERE,
+    REPLACEMENT,
+    REPLACING_ALL,
+    RESTORE,
+    UPSERT,
     Counts,
     KeyedCommit,
     KeyedWrite,
@@ -20,19 +34,27 @@ from airflow_provider_lancens.spark.keys.keyed_commit import (
 )
 
 __all__ = [
+    "APPEND",
+    "DELETION",
     "FOLDERS",
     "IDEMPOTENCY_KEY",
+    "OVERWRITE",
     "REPEATING",
+    "REPLACEMENT",
+    "REPLACE_WHERE",
+    "REPLACING_ALL",
+    "RESTORE",
+    "UPSERT",
     "Counts",
     "KeyAttempts",
     "KeyLookup",
     "KeyedCommit",
     "KeyedWrite",
+    "accept_lost",
     "confirm_unknown",
     "is_used",
     "key_of",
     "look_up",
     "maintain_keys",
-    "record_restores",
     "unique_key",
 ]

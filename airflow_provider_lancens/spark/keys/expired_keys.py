@@ -10,11 +10,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import uuid4
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 from airflow_provider_lancens.spark.keys.key_index import EXPIRED_KEYS
 
 _SHARD = 2
 _TRIES = 5
+_UUID = 36
+"""Characters of the UUID in a file's name; older names have no size before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,24 +27,50 @@ class ExpiredKeys:
     files: TableFiles
 
     def contain(self, key_digest: str) -> bool:
-        """Return whether a key has expired."""
-        return key_digest in self._read(key_digest[:_SHARD])[0]
+        """Return whether a key has expired.
+
+        Raises:
+            InvalidTableStateError: (19) that isn't known, since a file lost its content.
+        """
+        shard = self._read(key_digest[:_SHARD])
+        if key_digest not in shard.keys and shard.damaged:
+            raise spec_errors.InvalidTableStateError(
+                f"storage at {self.files.location}: {shard.damaged[0]}, a list of expired keys, has lost "
+                "content, so that it cannot be determined whether a key was committed; nothing was written. "
+                "Restore the file from a backup, or use on_existing_key='write_again'"
+            )
+        return key_digest in shard.keys
 
     def add(self, shard: str, digests: Collection[str]) -> None:
         """Add keys to a shard."""
-        known, outdated = self._read(shard)
-        text = "\n".join(sorted(known.union(digests)))
-        self.files.put(f"{EXPIRED_KEYS}/{shard}/{uuid4()}", text.encode())
-        if outdated:
-            self.files.remove_outdated(*outdated)
+        found = self._read(shard)
+        text = "\n".join(sorted(found.keys.union(digests)))
+        # By its name a file is complete: one that lost its content mustn't make keys count as new.
+        self.files.put(f"{EXPIRED_KEYS}/{shard}/{len(text)}-{uuid4()}", text.encode())
+        if found.complete:
+            self.files.remove_outdated(*found.complete)
 
-    def _read(self, shard: str) -> tuple[frozenset[str], list[str]]:
-        """Return the keys of a shard, and the files that hold them."""
+    def _read(self, shard: str) -> _Shard:
         for _ in range(_TRIES):
             paths = [file.path for file in self.files.below(f"{EXPIRED_KEYS}/{shard}")]
             contents = [self.files.read(path) for path in paths]
             if None not in contents:
                 break
             # A clean-up has merged them meanwhile.
-        texts = (content.decode() for content in contents if content)
-        return frozenset(line for text in texts for line in text.split("\n")), paths
+        read = {path: content for path, content in zip(paths, contents, strict=True) if content is not None}
+        keys = frozenset(line for content in read.values() for line in content.decode().split("\n"))
+        complete = [path for path, content in read.items() if _is_complete(path, content)]
+        return _Shard(keys, complete, [path for path in read if path not in complete])
+
+
+@dataclass(frozen=True, slots=True)
+class _Shard:
+    keys: frozenset[str]
+    complete: list[str]
+    """The files that have what they were written with."""
+    damaged: list[str]
+
+
+def _is_complete(path: str, content: bytes) -> bool:
+    size, _, rest = path.rpartition("/")[2].partition("-")
+    return len(rest) != _UUID or not size.isdecimal() or int(size) == len(content)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.spark.keys.key_index import KeyIndex, checkpoint_below, mark_complete
+from airflow_provider_lancens.spark.keys.key_index import lineage_below, mark_complete
 from airflow_provider_lancens.spark.keys.key_records import (
     KeyRecord,
     confirm,
@@ -24,8 +24,8 @@ from airflow_provider_lancens.spark.keys.key_records import (
     write_record,
 )
 from airflow_provider_lancens.spark.keys.keyed_commit import Counts, KeyedCommit, KeyedWrite
+from airflow_provider_lancens.spark.keys.lineage import Lineage
 from airflow_provider_lancens.spark.keys.record_search import RecordSearch
-from airflow_provider_lancens.spark.keys.restored_versions import MAX_BEHIND
 from airflow_provider_lancens.spark.table.history import read_transaction
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
@@ -44,8 +44,8 @@ class _Prefetch:
     """The dataset as it was opened to look up the key; it is moved to its newest version."""
     version: int
     """The version at which it was opened; 0 if there was none."""
-    checkpoint: Future[int | None]
-    """The checkpoint below the commit that follows this version."""
+    lineage: Future[Lineage]
+    """The lineage of this version, which the commit that follows it states."""
     conclusions: list[Future[None]] = field(default_factory=list)
 
 
@@ -76,7 +76,7 @@ class KeyAttempts:
         """
         version = 0 if latest is None else latest.version
         with ThreadPoolExecutor(1, thread_name_prefix="lance-keys") as pool:
-            started = _Prefetch(pool, latest, version, pool.submit(_checkpoint, target, latest))
+            started = _Prefetch(pool, latest, version, pool.submit(_lineage, target, latest))
             yield cls(target, write, _prefetch=started)
             for conclusion in started.conclusions:
                 conclusion.result()
@@ -85,7 +85,7 @@ class KeyAttempts:
         """Return the dataset that `started` was given, to be moved to its newest version."""
         if self._prefetch is None:
             return None
-        wait([self._prefetch.checkpoint])  # a dataset that is being read can't be moved
+        wait([self._prefetch.lineage])  # a dataset that is being read can't be moved
         return self._prefetch.latest
 
     def find(self, latest: LanceDataset | None, after: int) -> KeyedCommit | None:
@@ -104,22 +104,41 @@ class KeyAttempts:
         found = search.commit(disproved=disproved, own=self.uuid, above=self.write.above)
         return None if found is None or self.write.ignores(found) else found
 
-    def next_commit(self, version: int, counts: Counts, latest: LanceDataset | None = None) -> KeyedCommit:
+    def next_commit(
+        self,
+        version: int,
+        counts: Counts,
+        latest: LanceDataset | None = None,
+        *,
+        kind: str = "",
+        files: Sequence[str] = (),
+    ) -> KeyedCommit:
         """Return the commit that the next attempt is to make, as exactly this version, which must not exist.
 
         Args:
             version: the version.
             counts: what it writes.
             latest: the dataset at the version before; None if there is none.
+            kind: what it does, see `TableChange.kind`.
+            files: data files that it adds.
         """
         started = self._prefetch
         if started is not None and started.version == version - 1:
-            checkpoint = started.checkpoint.result()
+            lineage = started.lineage.result()
         else:
-            checkpoint = _checkpoint(self.target, latest)
+            lineage = _lineage(self.target, latest)
         write = self.write
         self.made.append(version)
-        return KeyedCommit(version, self.uuid, counts, write.fingerprint, write.execution_id, checkpoint)
+        return KeyedCommit(
+            version,
+            self.uuid,
+            counts,
+            write.fingerprint,
+            write.execution_id,
+            kind=kind,
+            files=tuple(files),
+            lineage=lineage,
+        )
 
     @contextmanager
     def announcing(self, commit: KeyedCommit) -> Iterator[Future[None]]:
@@ -136,25 +155,19 @@ class KeyAttempts:
             files = self.target.dataset.manifests
             write_record(files, self._record(commit.version), self.write.key, commit)
 
-    def conclude(self, latest: LanceDataset | None, commit: KeyedCommit) -> None:
+    def conclude(self, commit: KeyedCommit) -> None:
         """Confirm a commit of this driver, in the thread of `started` if it was called.
 
         If that fails, a rerun or a clean-up does it.
-
-        Args:
-            latest: the dataset at the version before; None if there was none.
-            commit: the commit.
         """
         if self._prefetch is None:
-            self._conclude(latest, commit)
+            self._conclude(commit)
         else:
-            self._prefetch.conclusions.append(self._prefetch.pool.submit(self._conclude, latest, commit))
+            self._prefetch.conclusions.append(self._prefetch.pool.submit(self._conclude, commit))
 
-    def _conclude(self, latest: LanceDataset | None, commit: KeyedCommit) -> None:
+    def _conclude(self, commit: KeyedCommit) -> None:
         try:
             self._confirm(commit)
-            if latest is not None and commit.checkpoint is None and commit.version % MAX_BEHIND == 0:
-                KeyIndex.of(self.target.dataset.manifests).checkpoint.advance(latest)
         except spec_errors.LanceNamespaceError as error:
             _log.warning(
                 "Table %s: version %d is committed, but its idempotency key could not be confirmed; a "
@@ -185,5 +198,6 @@ class KeyAttempts:
         return None
 
 
-def _checkpoint(target: ResolvedTable, latest: LanceDataset | None) -> int | None:
-    return 0 if latest is None else checkpoint_below(target.dataset.manifests, latest)
+def _lineage(target: ResolvedTable, latest: LanceDataset | None) -> Lineage:
+    # Of a table without versions everything is known.
+    return Lineage(0, 1) if latest is None else lineage_below(target.dataset.manifests, latest)

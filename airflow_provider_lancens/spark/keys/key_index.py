@@ -1,4 +1,4 @@
-"""The index of a table's key records: whether they are complete, what expired, and known Restores.
+"""The index of a table's key records: whether they are complete, what expired, and segments of its lineage.
 
 One listing of its folder returns all of that, and is all that a lookup needs besides the key's own records.
 """
@@ -8,25 +8,32 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.object_store import RECORDED
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
-from airflow_provider_lancens.spark.keys.key_records import KEYS, KeyRecord, records_in, retract
-from airflow_provider_lancens.spark.keys.restored_versions import RestoreCheckpoint, checkpoint_of
+from airflow_provider_lancens.spark.keys.key_records import (
+    KEYS,
+    KeyRecord,
+    has_records,
+    records_in,
+    retract,
+)
+from airflow_provider_lancens.spark.keys.lineage import LONG, MAX_READ, Lineage, Segments, read_lineage
 
 if TYPE_CHECKING:
     from lance import LanceDataset
-
-    from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 _log = logging.getLogger(__name__)
 
 INDEX = f"{RECORDED}/key-index"
 """Folder of the index."""
-_COMPLETE = f"{INDEX}/index.json"
+_COMPLETE = f"{INDEX}/index-2.json"
+_FORMER = f"{INDEX}/index.json"
+"""In place of it on a table whose commits stated no lineage."""
+_LOST = f"{INDEX}/lost"
 _EXPIRED = f"{INDEX}/expired"
 EXPIRED_KEYS = f"{RECORDED}/expired-keys"
 """Folder of the expired keys, see `expired_keys`."""
@@ -44,18 +51,37 @@ class KeyIndex:
     """Whether every key that was ever committed has its records; false before an older table is migrated."""
     has_expired: bool
     """Whether any key has expired."""
+    is_former: bool = False
+    """Whether every key has its records, of commits that stated no lineage."""
+    has_lost: bool = False
+    """Whether the records of keys were lost whose versions were cleaned up."""
 
     @classmethod
     def of(cls, files: TableFiles) -> Self:
         """List the index of a table."""
         listed = files.below(INDEX)
         paths = [file.path for file in listed]
-        return cls(files, listed, is_complete=_COMPLETE in paths, has_expired=_EXPIRED in paths)
+        return cls(
+            files,
+            listed,
+            is_complete=_COMPLETE in paths,
+            has_expired=_EXPIRED in paths,
+            is_former=_FORMER in paths,
+            has_lost=_LOST in paths,
+        )
 
     @property
-    def checkpoint(self) -> RestoreCheckpoint:
-        """The checkpoint of the table's Restores."""
-        return RestoreCheckpoint.among(self.files, INDEX, self.listed)
+    def segments(self) -> Segments:
+        """The segments of the table's lineage."""
+        return Segments.among(self.files, INDEX, self.listed)
+
+    def mark_lost(self) -> None:
+        """Record that the records of keys were lost, before any key counts as never committed."""
+        self.files.put(_LOST, b"")
+
+    def accept_lost(self) -> None:
+        """Record that keys without records count as never committed, although records were lost."""
+        self.files.remove(_LOST)
 
     def mark_expired(self) -> None:
         """Record that keys have expired; called before the records of the first are removed."""
@@ -65,7 +91,7 @@ class KeyIndex:
 
 def mark_complete(files: TableFiles) -> None:
     """Record that every key of a table has its records."""
-    files.put(_COMPLETE, json.dumps({"format": 1}).encode())
+    files.put(_COMPLETE, json.dumps({"format": 2}).encode())
 
 
 def remove_leftovers(files: TableFiles, exists: Callable[[], bool]) -> None:
@@ -88,36 +114,35 @@ def remove_leftovers(files: TableFiles, exists: Callable[[], bool]) -> None:
     retract(files, records)
 
 
-def checkpoint_below(files: TableFiles, latest: LanceDataset) -> int | None:
-    """Return the version of the checkpoint with the Restores up to the latest version; record the last few.
+def lineage_below(files: TableFiles, latest: LanceDataset) -> Lineage:
+    """Return the lineage that the commit after the latest version states.
 
-    The next commit stores it in its transaction, so that a rerun needn't read the history. Usually the latest
-    version is such a commit, and nothing else is read.
+    Usually the latest version is such a commit, and nothing else is read.
 
-    Returns:
-        0 if there are no Restores; None if they are not known without reading many transactions.
+    Args:
+        files: the files at the table's location.
+        latest: the dataset, opened at its latest version.
     """
     try:
-        newest = latest.read_transaction(latest.version)
-        if newest is not None and (known := checkpoint_of(newest)) is not None:
-            return known
-        return KeyIndex.of(files).checkpoint.covering(latest)
+        lineage, _ = read_lineage(latest, has_records, at_most=MAX_READ)
+        if lineage.since > 1 and not lineage.keyed:
+            # A key may have been committed by versions that are gone; a loss of its record must be noticed.
+            index = KeyIndex.of(files)
+            lineage = replace(lineage, keyed=index.is_complete or index.is_former)
+        return _shortened(files, lineage) if len(lineage.ids) >= LONG else lineage
     except (OSError, RuntimeError, TypeError, ValueError):  # another client's transaction, which is invalid
-        return None
+        return Lineage.nothing(latest.version)
 
 
-def record_restores(target: ResolvedTable, latest: LanceDataset) -> None:
-    """Record the Restores up to the latest version, so that they are known once it is cleaned up.
-
-    A failure is logged, since they are committed; a clean-up records them too before it removes versions.
-    """
+def _shortened(files: TableFiles, lineage: Lineage) -> Lineage:
+    """Move the ids of a lineage to a segment; if that fails, the next commit tries again."""
     try:
-        KeyIndex.of(target.dataset.manifests).checkpoint.advance(latest, completely=True)
+        segments = KeyIndex.of(files).segments
+        full = segments.resolved(lineage)
+        point = segments.store(full)
     except spec_errors.LanceNamespaceError as error:
-        _log.warning(
-            "Table %s: version %d is committed, but could not be recorded as a restore; a clean-up does "
-            "that: %s",
-            target.id,
-            latest.version,
-            error,
-        )
+        _log.warning("The history of keys could not be stored; a later commit does that: %s", error)
+        return lineage
+    if point is None:
+        return lineage
+    return Lineage(lineage.version, full.since, segment=point, keyed=lineage.keyed)

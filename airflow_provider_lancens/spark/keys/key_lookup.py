@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import is_local
-from airflow_provider_lancens.spark.keys.key_index import remove_leftovers
+from airflow_provider_lancens.spark.keys.key_index import KeyIndex, remove_leftovers
 from airflow_provider_lancens.spark.keys.key_records import (
-    confirm,
     digest,
     folder_of,
     is_unique,
     records_in,
     unique_key,
 )
-from airflow_provider_lancens.spark.keys.keyed_commit import KeyedCommit, KeyedWrite
+from airflow_provider_lancens.spark.keys.keyed_commit import REPLACING_ALL, KeyedCommit, KeyedWrite
 from airflow_provider_lancens.spark.keys.record_search import ListedRecords, RecordSearch, list_records
 from airflow_provider_lancens.spark.options import WriteRequest
 from airflow_provider_lancens.spark.results import WriteResult
@@ -44,8 +44,8 @@ class KeyLookup:
     """When it began, by the monotonic clock."""
     earlier: KeyedCommit | None = None
     """The commit by which an earlier run has made the same write."""
-    replaced: KeyedCommit | None = None
-    """The commit under the key that this write is to replace."""
+    replaced: Sequence[KeyedCommit] = ()
+    """The commits under the key that this write is to replace, newest first."""
 
     def found_result(self, commit: KeyedCommit) -> WriteResult:
         """Return the result of a write that isn't made, since a commit was found under its key."""
@@ -80,7 +80,8 @@ def look_up(target: ResolvedTable, request: WriteRequest) -> KeyLookup:
     )
     latest, listed = _open(target, write.key)
     lookup = KeyLookup(target, request, write, latest, 0 if latest is None else latest.version, started)
-    found = _find(lookup, listed)
+    search = _search(lookup, listed)
+    found = None if search is None else _find(lookup, search)
     if found is not None and write.is_done_by(found):
         return replace(lookup, earlier=found)
     if found is not None and policy == "skip":
@@ -88,7 +89,8 @@ def look_up(target: ResolvedTable, request: WriteRequest) -> KeyLookup:
     if found is None and policy != "write_again":
         return lookup
     above = replace(write, above=lookup.version)
-    return replace(lookup, write=above, replaced=None if policy == "write_again" else found)
+    replaced = () if search is None or policy == "write_again" else _replaced(search)
+    return replace(lookup, write=above, replaced=replaced)
 
 
 def is_used(target: ResolvedTable, key: str) -> bool:
@@ -97,16 +99,25 @@ def is_used(target: ResolvedTable, key: str) -> bool:
 
 
 def confirm_unknown(target: ResolvedTable, key: str) -> bool:
-    """Confirm the attempts under a key whose outcome cannot be determined.
+    """Record that the rows of attempts under a key, whose outcome cannot be determined, are in the table.
 
     Returns:
-        Whether there was one.
+        Whether there was such an attempt.
     """
     latest = target.open_latest()
-    unknown = [] if latest is None else RecordSearch.of(target, latest, key).unknown()
-    for record in unknown:
-        confirm(target.dataset.manifests, record)
-    return bool(unknown)
+    return latest is not None and RecordSearch.of(target, latest, key).vouch()
+
+
+def accept_lost(target: ResolvedTable) -> bool:
+    """Let keys without records count as never committed, although records were lost.
+
+    Returns:
+        Whether they were.
+    """
+    index = KeyIndex.of(target.dataset.manifests)
+    if index.has_lost:
+        index.accept_lost()
+    return index.has_lost
 
 
 def _open(target: ResolvedTable, key: str) -> tuple[LanceDataset | None, ListedRecords | None]:
@@ -123,30 +134,49 @@ def _open(target: ResolvedTable, key: str) -> tuple[LanceDataset | None, ListedR
     return latest, listing.result()
 
 
-def _find(lookup: KeyLookup, listed: ListedRecords | None) -> KeyedCommit | None:
-    """Return the newest commit under the key; one that a Restore undid counts as never committed.
-
-    Raises:
-        InvalidInputError: (13) the key has expired.
-        InvalidTableStateError: (19) it cannot be determined whether the key was committed.
-    """
+def _search(lookup: KeyLookup, listed: ListedRecords | None) -> RecordSearch | None:
+    """List the records of the key; None if there is nothing to search."""
     target, latest, write = lookup.target, lookup.latest, lookup.write
     if latest is None:
         remove_leftovers(target.dataset.manifests, lambda: target.latest_version() is not None)
         return None
     if is_unique(write.key):
         return None
-    writes_regardless = write.policy == "write_again"
     try:
-        search = RecordSearch.of(target, latest, write.key, listed)
+        return RecordSearch.of(target, latest, write.key, listed)
+    except spec_errors.InvalidTableStateError:  # the old write log can't be parsed
+        if write.policy != "write_again":
+            raise
+        return None
+
+
+def _find(lookup: KeyLookup, search: RecordSearch) -> KeyedCommit | None:
+    """Return the newest commit under the key; one that a Restore undid counts as never committed.
+
+    Raises:
+        InvalidInputError: (13) the key has expired.
+        InvalidTableStateError: (19) it cannot be determined whether the key was committed.
+    """
+    writes_regardless = lookup.write.policy == "write_again"
+    try:
         found = search.commit()
     except spec_errors.InvalidTableStateError:
         if not writes_regardless:
             raise
         return None
     if found is None and not writes_regardless:
-        search.check_not_expired()
+        search.check_not_lost()
     return found
+
+
+def _replaced(search: RecordSearch) -> tuple[KeyedCommit, ...]:
+    """Return the commits with all that is left of what the key wrote, newest first."""
+    found: list[KeyedCommit] = []
+    for commit in search.commits():
+        found.append(commit)
+        if commit.kind in REPLACING_ALL:
+            break
+    return tuple(found)
 
 
 def _different_data(lookup: KeyLookup, found: KeyedCommit) -> spec_errors.InvalidInputError:

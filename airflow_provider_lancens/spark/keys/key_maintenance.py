@@ -11,7 +11,7 @@ import itertools
 import logging
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -26,8 +26,10 @@ from airflow_provider_lancens.spark.keys.key_records import (
     confirm,
     records_in,
     retract,
+    unconfirm,
+    vouch,
 )
-from airflow_provider_lancens.spark.keys.record_search import determine_outcome
+from airflow_provider_lancens.spark.keys.record_search import TableHistory
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -58,13 +60,14 @@ def maintain_keys(target: ResolvedTable, latest: LanceDataset, before: datetime 
     if not index.is_complete:
         migrate_keys(target, latest, index)
         index = KeyIndex.of(manifests)
-    else:
-        index.checkpoint.advance(latest, completely=True)
-    work = _Shards(manifests, latest, index, before)
+    work = _Shards(manifests, TableHistory.of(manifests, latest, index), index, before)
     if (few := _all_if_few(manifests)) is not None:
-        return sum(work.maintain(shard, list(group)) for shard, group in itertools.groupby(few, _shard))
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="lance-keys") as pool:
-        return sum(pool.map(work.maintain, manifests.folders(KEYS)))
+        expired = sum(work.maintain(shard, list(group)) for shard, group in itertools.groupby(few, _shard))
+    else:
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="lance-keys") as pool:
+            expired = sum(pool.map(work.maintain, manifests.folders(KEYS)))
+    work.mark_settled()
+    return expired
 
 
 def _all_if_few(manifests: Manifests) -> list[StoredFile] | None:
@@ -77,7 +80,7 @@ def _all_if_few(manifests: Manifests) -> list[StoredFile] | None:
 @dataclass(frozen=True, slots=True)
 class _Shards:
     manifests: Manifests
-    latest: LanceDataset
+    history: TableHistory
     index: KeyIndex
     before: datetime | None
 
@@ -103,25 +106,41 @@ class _Shards:
             retract(self.manifests, expired)
         return len(digests)
 
+    def mark_settled(self) -> None:
+        """Record that all attempts up to this version are settled: the confirmed ones were committed."""
+        segments, newest = self.history.segments, self.history.newest
+        if newest is None or newest in segments.settled:
+            return
+        segments.store(replace(self.history.lineage, segments=()), settled=True)
+        outdated = [path for point, path in segments.listed.items() if point.version <= newest.version]
+        if outdated:
+            self.manifests.remove_outdated(*outdated)
+
     def _settled(self, records: Iterable[KeyRecord]) -> list[KeyRecord]:
         """Confirm the committed attempts and remove the failed ones; return all that remain."""
-        return [record for record in records if record.confirmed or self._settle(record)]
+        return [record for record in records if self._settle(record)]
 
     def _settle(self, record: KeyRecord) -> bool:
-        if record.version > self.latest.version:
+        history = self.history
+        if record.version > history.lineage.version:
             return True  # in progress, or its driver ended: a later clean-up settles it
-        outcome = determine_outcome(self.manifests, self.latest.checkout_version(self.latest.version), record)
-        if not outcome.is_known:
-            return True
-        if outcome.commit is None:
+        made = history.is_made(record)
+        if made is False:
             retract(self.manifests, [record])
             return False
-        confirm(self.manifests, record)
+        is_shown = history.lineage.keeps(record.version) is not None
+        has_rows = None if made and is_shown else history.has_rows(record)
+        if has_rows and not is_shown and history.newest is not None:
+            vouch(self.manifests, record, history.newest)
+        if (made or has_rows) and not record.confirmed:
+            confirm(self.manifests, record)
+        elif record.confirmed and not (made or has_rows):
+            unconfirm(self.manifests, record)
         return True
 
     def _is_old(self, files: Iterable[StoredFile], records: Iterable[KeyRecord]) -> bool:
         remaining = list(records)
-        in_progress = any(record.version > self.latest.version for record in remaining)
+        in_progress = any(record.version > self.history.lineage.version for record in remaining)
         if self.before is None or not remaining or in_progress:
             return False
         return max(file.modified for file in files) < self.before

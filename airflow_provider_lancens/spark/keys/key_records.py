@@ -6,8 +6,9 @@ the transaction that it is about to commit as exactly that version. So
 - a key without records was never committed, which one listing shows, whatever the age of the table;
 - a record whose version has another transaction belongs to an attempt that failed.
 
-After the commit a second, empty object confirms it, for the time after the version is cleaned up. Only
-the names are decisive; the content is informational.
+After the commit a second, empty object confirms it. Whether the version is part of the table's history once
+it is cleaned up, its lineage says, see `lineage`. Only the names are decisive; the content has the result of
+the commit, for a rerun.
 """
 
 from __future__ import annotations
@@ -19,12 +20,16 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Self
+from typing import TYPE_CHECKING
 
 from airflow_provider_lancens.namespace.storage.json_records import record_fields
 from airflow_provider_lancens.namespace.storage.object_store import RECORDED
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
-from airflow_provider_lancens.spark.keys.keyed_commit import Counts, KeyedCommit
+from airflow_provider_lancens.spark.keys.keyed_commit import IDEMPOTENCY_KEY, Counts, KeyedCommit
+from airflow_provider_lancens.spark.keys.lineage import FORMER_LINEAGE, LINEAGE, Point
+
+if TYPE_CHECKING:
+    from lance import Transaction
 
 KEYS = f"{RECORDED}/keys"
 """Folder of the records. A shard's name is the first two hex digits of the digests in it."""
@@ -33,6 +38,13 @@ _DIGITS = 32
 """Hex digits of a digest: 128 bits."""
 CONFIRMED = ".committed"
 """Suffix of the object that confirms a record."""
+_NAME = re.compile(
+    r"(?P<record>.*/[0-9]{1,20}-[^/#]+?)(?P<confirmed>\.committed)?"
+    r"(?(confirmed)(-(?P<newest>[0-9]{1,20})-(?P<id>[0-9a-f]{8}))?)"
+)
+"""Pattern of the paths of records and of what confirms them; a local object store stages one as name#1."""
+_MAX_FILES = 8
+"""Data files in a record: where one of them still is, the commit is in the table."""
 _UNIQUE = re.compile(r"once-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """Pattern of the keys of `unique_key`; no key of a user matches it."""
 
@@ -52,6 +64,13 @@ def is_unique(key: str) -> bool:
     return _UNIQUE.fullmatch(key) is not None
 
 
+def has_records(transaction: Transaction) -> bool:
+    """Return whether a transaction was committed under a key, after that got its record."""
+    properties = transaction.transaction_properties or {}
+    key = properties.get(IDEMPOTENCY_KEY, "")
+    return bool(key) and not is_unique(key) and (LINEAGE in properties or FORMER_LINEAGE in properties)
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class KeyRecord:
     """An attempt to commit a version under a key."""
@@ -62,22 +81,19 @@ class KeyRecord:
     digest: str
     """The key's digest."""
     confirmed: bool = False
-    """Whether it is known to be committed, also once the version is cleaned up."""
-
-    @classmethod
-    def parse(cls, path: str, *, confirmed: bool = False) -> Self | None:
-        """Parse the path of a record; None if it is another file's."""
-        folder, _, name = path.rpartition("/")
-        version, _, transaction = name.partition("-")
-        # A local object store stages a file as name#1.
-        if not version.isdecimal() or not transaction or "#" in transaction or path.endswith(CONFIRMED):
-            return None
-        return cls(int(version), transaction, folder.rpartition("/")[2], confirmed)
+    """Whether it was found to be committed."""
+    vouched: tuple[Point, ...] = ()
+    """The versions of which a user has said that its rows are in them."""
 
     @property
     def path(self) -> str:
         """Path of the record, relative to the table's location."""
         return f"{folder_of(self.digest)}/{self.version}-{self.uuid}"
+
+    @property
+    def confirmations(self) -> list[str]:
+        """The paths of what confirms it."""
+        return [self.path + CONFIRMED, *(_vouching(self.path, point) for point in self.vouched)]
 
 
 def write_record(files: TableFiles, record: KeyRecord, key: str, commit: KeyedCommit) -> None:
@@ -88,17 +104,32 @@ def write_record(files: TableFiles, record: KeyRecord, key: str, commit: KeyedCo
         "transaction": commit.uuid,
         "fingerprint": commit.fingerprint,
         "execution_id": commit.execution_id,
+        "kind": commit.kind,
+        "data_files": commit.files[:_MAX_FILES],
         **commit.counts.as_dict(),
         "time": datetime.now(UTC).isoformat(),
     }
     files.put(record.path, json.dumps(content).encode())
 
 
-def commit_of(files: TableFiles, record: KeyRecord) -> KeyedCommit:
-    """Return the commit that a record describes; without counts if its content is lost."""
+def commit_of(files: TableFiles, record: KeyRecord) -> KeyedCommit | None:
+    """Return the commit that a record describes; None if its content is lost.
+
+    A machine that lost power may have lost it; the name is what is decisive.
+    """
     fields = record_fields(files.read(record.path))
-    fingerprint, execution_id = str(fields.get("fingerprint", "")), str(fields.get("execution_id", ""))
-    return KeyedCommit(record.version, record.uuid, Counts.parse(fields), fingerprint, execution_id)
+    if not fields:
+        return None
+    added = fields.get("data_files")
+    return KeyedCommit(
+        record.version,
+        record.uuid,
+        Counts.parse(fields),
+        str(fields.get("fingerprint", "")),
+        str(fields.get("execution_id", "")),
+        kind=str(fields.get("kind", "")),
+        files=tuple(map(str, added)) if isinstance(added, list) else (),
+    )
 
 
 def confirm(files: TableFiles, record: KeyRecord) -> None:
@@ -106,11 +137,27 @@ def confirm(files: TableFiles, record: KeyRecord) -> None:
     files.put(record.path + CONFIRMED, b"")
 
 
+def unconfirm(files: TableFiles, record: KeyRecord) -> None:
+    """Remove the confirmation of an attempt of which isn't known any more whether it was committed."""
+    if files.stat(record.path) is None:
+        files.put(record.path, b"")  # it was lost, and the attempt known by its confirmation
+    files.remove(record.path + CONFIRMED)
+
+
+def vouch(files: TableFiles, record: KeyRecord, newest: Point) -> None:
+    """Record that the rows of an attempt are in a version, as a user says."""
+    files.put(_vouching(record.path, newest), b"")
+
+
 def retract(files: TableFiles, records: Iterable[KeyRecord]) -> None:
-    """Remove records, the confirmations first: without its record a confirmation means nothing."""
+    """Remove records, the confirmations first, which count without their record."""
     found = list(records)
-    if paths := [path for one in found for path in (one.path + CONFIRMED, one.path)]:
+    if paths := [path for one in found for path in (*one.confirmations, one.path)]:
         files.remove(*paths)
+
+
+def _vouching(path: str, point: Point) -> str:
+    return f"{path}{CONFIRMED}-{point.version}-{point.id}"
 
 
 def folder_of(key_digest: str) -> str:
@@ -119,7 +166,25 @@ def folder_of(key_digest: str) -> str:
 
 
 def records_in(found: Iterable[StoredFile]) -> list[KeyRecord]:
-    """Return the records among files, by version."""
-    paths = {file.path for file in found}
-    parsed = (KeyRecord.parse(path, confirmed=path + CONFIRMED in paths) for path in paths)
-    return sorted(record for record in parsed if record is not None)
+    """Return the records among files, by version; one that is lost is known by what confirms it."""
+    confirmed: set[str] = set()
+    vouched: dict[str, set[Point]] = {}
+    for file in found:
+        name = _NAME.fullmatch(file.path)
+        if name is None:
+            continue
+        points = vouched.setdefault(name["record"], set())
+        if name["newest"]:
+            points.add(Point(int(name["newest"]), name["id"]))
+        elif name["confirmed"]:
+            confirmed.add(name["record"])
+    return sorted(
+        _record(path, confirmed=path in confirmed, vouched=tuple(sorted(points)))
+        for path, points in vouched.items()
+    )
+
+
+def _record(path: str, *, confirmed: bool, vouched: tuple[Point, ...]) -> KeyRecord:
+    folder, _, name = path.rpartition("/")
+    version, _, transaction = name.partition("-")
+    return KeyRecord(int(version), transaction, folder.rpartition("/")[2], confirmed, vouched)

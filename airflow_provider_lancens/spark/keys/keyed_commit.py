@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from airflow_provider_lancens.namespace.storage.json_records import whole_number
-from airflow_provider_lancens.spark.keys.restored_versions import RESTORES_RECORDED
+from airflow_provider_lancens.spark.keys.lineage import LINEAGE, Lineage
 from airflow_provider_lancens.spark.options import OnExistingKey
 from airflow_provider_lancens.spark.results import WriteResult
 
@@ -23,8 +23,14 @@ if TYPE_CHECKING:
 IDEMPOTENCY_KEY = "lancens.idempotency_key"
 _FINGERPRINT = "lancens.fingerprint"
 _EXECUTION_ID = "lancens.execution_id"
+_KIND = "lancens.kind"
 _PREFIX = "lancens."
 _COUNTS = ("rows", "files", "bytes", "updated", "deleted")
+APPEND, OVERWRITE, REPLACEMENT = "append", "overwrite", "replacement"
+UPSERT, REPLACE_WHERE, DELETION, RESTORE = "upsert", "replace_where", "deletion", "restore"
+"""Kinds of commits; that of a `replace_where` is followed by a digest of its condition."""
+REPLACING_ALL = frozenset({OVERWRITE, REPLACEMENT})
+"""Kinds of commits after which nothing is left of what the key has written before."""
 REPEATING = frozenset({"replace", "write_again"})
 """The policies under which a write is made even if the same data was committed under its key."""
 
@@ -69,8 +75,12 @@ class KeyedCommit:
     """The digest of what was written; empty if none was given."""
     execution_id: str = ""
     """The execution that made it, which tells a retry from a repetition; empty if none was given."""
-    checkpoint: int | None = field(default=None, compare=False)
-    """The version of the checkpoint with the Restores of all versions below it; None if it isn't known."""
+    kind: str = ""
+    """What the commit did; empty if that isn't known."""
+    files: tuple[str, ...] = field(default=(), compare=False)
+    """Data files that it added; a record has only the first ones."""
+    lineage: Lineage | None = field(default=None, compare=False)
+    """The lineage of the version below it; None for a commit that was found."""
 
     @classmethod
     def of(cls, version: int, transaction: Transaction) -> Self:
@@ -79,12 +89,14 @@ class KeyedCommit:
         # Another client that used the key may have omitted the counts.
         counts = Counts.parse({name: properties.get(f"{_PREFIX}{name}") for name in _COUNTS})
         fingerprint, execution_id = properties.get(_FINGERPRINT, ""), properties.get(_EXECUTION_ID, "")
-        return cls(version, transaction.uuid, counts, fingerprint, execution_id)
+        kind = properties.get(_KIND, "")
+        return cls(version, transaction.uuid, counts, fingerprint, execution_id, kind)
 
     def as_properties(self, key: str) -> dict[str, str]:
         """Return the properties of its transaction, under this idempotency key."""
         given = {_FINGERPRINT: self.fingerprint, _EXECUTION_ID: self.execution_id}
-        given[RESTORES_RECORDED] = "" if self.checkpoint is None else str(self.checkpoint)
+        given[_KIND] = self.kind
+        given[LINEAGE] = "" if self.lineage is None else self.lineage.text()
         return {
             IDEMPOTENCY_KEY: key,
             **{name: text for name, text in given.items() if text},

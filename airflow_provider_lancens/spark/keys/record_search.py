@@ -1,13 +1,15 @@
-"""Find the commit of an idempotency key by its records.
+"""Find the commits of an idempotency key by its records.
 
 Two listings for a key without records, whatever the table's age: that of the key, and that of the index.
-For a key with records also the transaction of each version that they name, and the Restores since.
+For a key with records also the newest transaction, which states the lineage of its version, and the record.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 from airflow_provider_lancens import spec_errors
@@ -21,44 +23,117 @@ from airflow_provider_lancens.spark.keys.key_records import (
     confirm,
     digest,
     folder_of,
+    has_records,
     records_in,
+    vouch,
 )
 from airflow_provider_lancens.spark.keys.keyed_commit import KeyedCommit
-from airflow_provider_lancens.spark.keys.restored_versions import RestoredVersions
-from airflow_provider_lancens.spark.table.history import read_transaction
+from airflow_provider_lancens.spark.keys.lineage import (
+    MANY_READ,
+    Lineage,
+    Point,
+    Segments,
+    read_lineage,
+    transaction_id,
+)
+from airflow_provider_lancens.spark.table.history import (
+    data_files,
+    read_transaction,
+    rewritten_files,
+    transactions,
+)
 
 if TYPE_CHECKING:
-    from lance import LanceDataset
+    from lance import LanceDataset, Transaction
 
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 
+_COMPACTIONS = 8
+"""The newest transactions that are read to see whether a compaction has moved the rows of a commit."""
+
+
 @dataclass(frozen=True, slots=True)
-class AttemptOutcome:
-    """What is known of an attempt."""
+class TableHistory:
+    """What shows whether an attempt is part of a table's history."""
 
-    commit: KeyedCommit | None
-    """The commit that it made; None if it failed, or that is unknown."""
-    is_known: bool = True
-    """Whether that could be determined."""
+    manifests: Manifests
+    latest: LanceDataset
+    """The dataset, opened at its latest version."""
+    segments: Segments
+    lineage: Lineage
+    """That of the latest version, resolved if it has to be."""
+    transactions: Mapping[int, Transaction]
+    """The transactions that were read for it, by version."""
 
+    @classmethod
+    def of(cls, manifests: Manifests, latest: LanceDataset, index: KeyIndex, since: int = 1) -> Self:
+        """Read what is needed to judge attempts to commit versions from this one on."""
+        segments = index.segments
+        read, found = read_lineage(latest, has_records, since, segments=segments)
+        lineage = read if since >= read.first else segments.resolved(read)
+        if len(found) >= MANY_READ:
+            segments.store(segments.resolved(read))
+        return cls(manifests, latest, segments, lineage, found)
 
-def determine_outcome(manifests: Manifests, latest: LanceDataset, record: KeyRecord) -> AttemptOutcome:
-    """Determine whether an attempt was committed as a version up to the latest one.
+    def is_made(self, record: KeyRecord) -> bool | None:
+        """Return whether an attempt made a version of the history, also one that was undone since.
 
-    Args:
-        manifests: the manifests of the dataset.
-        latest: the dataset, opened at its latest version.
-        record: the attempt; its version is at most the latest.
-    """
-    if record.version == latest.version or manifests.find(record.version) is not None:
-        transaction = read_transaction(latest, record.version)
-        if transaction is not None:
-            made = transaction.uuid == record.uuid
-            return AttemptOutcome(KeyedCommit.of(record.version, transaction) if made else None)
-    if record.confirmed:
-        return AttemptOutcome(commit_of(manifests, record))
-    return AttemptOutcome(None, is_known=False)
+        None if that isn't known.
+        """
+        point = Point(record.version, transaction_id(record.uuid))
+        known = self.segments.id_at(self.lineage, record.version)
+        if known is not None:
+            return known == point.id
+        if record.confirmed and self.segments.is_settled(self.lineage, record.version):
+            return True
+        return self._is_at(point)
+
+    def has_rows(self, record: KeyRecord) -> bool | None:
+        """Return whether what an attempt wrote is in the table; None if that isn't known.
+
+        A change of these rows since doesn't count, a Restore of a version before them does.
+        """
+        made = self.is_made(record)
+        kept = None if made is None else made and self.lineage.keeps(record.version)
+        if kept is not None:
+            return kept
+        for point in reversed(record.vouched):
+            if self._is_at(point) and (kept := self.lineage.keeps(point.version)) is not None:
+                return kept
+        return True if self._has_files(record) else None
+
+    @property
+    def newest(self) -> Point | None:
+        """The latest version; None if it can't be told from others of this number."""
+        one = self.lineage.id_at(self.lineage.version)
+        return None if one is None else Point(self.lineage.version, one)
+
+    def _is_at(self, point: Point) -> bool | None:
+        """Return whether a transaction made a version; None if that isn't known."""
+        if point.version > self.lineage.version:
+            return False
+        known = self.segments.id_at(self.lineage, point.version)
+        if known is None and self.manifests.find(point.version) is not None:
+            # The lineage ends above it, at a version that was cleaned up.
+            newest = self.latest.checkout_version(self.lineage.version)  # not to be read by two threads
+            transaction = read_transaction(newest, point.version)
+            known = None if transaction is None else transaction_id(transaction.uuid)
+        return None if known is None else known == point.id
+
+    def _has_files(self, record: KeyRecord) -> bool:
+        described = commit_of(self.manifests, record)
+        if described is None or not described.files:
+            return False
+        if not {file.path for file in data_files(self.latest)}.isdisjoint(described.files):
+            return True
+        # A compaction by others may have moved its rows.
+        for version, transaction in itertools.islice(transactions(self.latest, record.version), _COMPACTIONS):
+            if transaction is None:
+                break
+            if not set(rewritten_files(transaction)).isdisjoint(described.files):
+                return self.lineage.keeps(version) is True
+        return False
 
 
 ListedRecords: TypeAlias = tuple[list[KeyRecord], KeyIndex]
@@ -71,7 +146,7 @@ def list_records(files: Manifests, key: str) -> ListedRecords:
     return found, KeyIndex.of(files)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RecordSearch:
     """The records of one key, as listed for one version of the table's dataset."""
 
@@ -105,6 +180,10 @@ class RecordSearch:
         attempts = [record for record in found if record.version <= latest.version]
         return cls(target, latest, key, files, attempts, index)
 
+    @cached_property
+    def _history(self) -> TableHistory:
+        return TableHistory.of(self.files, self.latest, self.index, self.attempts[0].version)
+
     def commit(self, *, disproved: Sequence[int] = (), own: str = "", above: int = 0) -> KeyedCommit | None:
         """Return the newest commit under the key whose rows are in the table, or None.
 
@@ -117,36 +196,52 @@ class RecordSearch:
             InvalidTableStateError: (19) it cannot be determined whether an attempt was committed.
         """
         unknown: list[KeyRecord] = []
-        restores: RestoredVersions | None = None
-        attempts = [
-            one
-            for one in self.attempts
-            if one.version > above and not (one.uuid == own and one.version in disproved)
-        ]
-        for record in reversed(attempts):
-            outcome = determine_outcome(self.files, self.latest, record)
-            if not outcome.is_known:
+        for record in reversed(self.attempts):
+            if record.version <= above or (record.uuid == own and record.version in disproved):
+                continue
+            has_rows = self._history.has_rows(record)
+            if has_rows is None:
                 unknown.append(record)
-            elif outcome.commit is not None:
-                restores = restores or self.index.checkpoint.known(self.latest, attempts[0].version)
-                if restores.keep(record.version, self.latest.version):
-                    if not record.confirmed and record.uuid != own:
-                        confirm(self.files, record)
-                    return outcome.commit
+            elif has_rows:
+                if not record.confirmed and record.uuid != own:
+                    confirm(self.files, record)
+                return self._described(record)
         if unknown:
             raise self._unknown(unknown[0])
         return None
 
-    def unknown(self) -> list[KeyRecord]:
-        """Return the attempts of which it cannot be determined whether they were committed."""
-        outcomes = ((one, determine_outcome(self.files, self.latest, one)) for one in self.attempts)
-        return [record for record, outcome in outcomes if not outcome.is_known]
+    def commits(self) -> Iterator[KeyedCommit]:
+        """Yield all commits under the key whose rows are in the table, newest first.
 
-    def check_not_expired(self) -> None:
-        """Check that the key didn't expire, once it was looked up and not found.
+        Raises:
+            InvalidTableStateError: (19) of the next one, that cannot be determined.
+        """
+        for record in reversed(self.attempts):
+            has_rows = self._history.has_rows(record)
+            if has_rows is None:
+                raise self._unknown(record)
+            if has_rows:
+                yield self._described(record)
+
+    def vouch(self) -> bool:
+        """Record that the rows are in the table, as a user says, if the attempts don't show it.
+
+        Returns:
+            Whether there was such an attempt.
+        """
+        unknown = [one for one in self.attempts if self._history.has_rows(one) is None]
+        if not unknown or (newest := self._history.newest) is None:
+            return False
+        for record in unknown:
+            vouch(self.files, record, newest)
+        return True
+
+    def check_not_lost(self) -> None:
+        """Check that the key, which has no commit, isn't one whose record was lost or has expired.
 
         Raises:
             InvalidInputError: (13) it was committed, and has expired.
+            InvalidTableStateError: (19) records were lost, maybe also that of this key.
         """
         if self.index.has_expired and ExpiredKeys(self.files).contain(digest(self.key)):
             raise spec_errors.InvalidInputError(
@@ -154,11 +249,30 @@ class RecordSearch:
                 "since by keep_keys of a clean-up; nothing was written. on_existing_key='write_again' writes "
                 "regardless of that"
             )
+        if self.index.has_lost and not self.attempts:
+            raise spec_errors.InvalidTableStateError(
+                f"table {self.target.id}: cannot determine whether idempotency key {self.key!r} was "
+                "committed: the records of keys beside the data, in _lancens, were removed, and so were old "
+                "versions; nothing was written. Use on_existing_key='write_again' for a key whose rows "
+                "aren't there, or call accept_lost_keys, after which a key without records counts as new"
+            )
+
+    def _described(self, record: KeyRecord) -> KeyedCommit:
+        """Return the commit of a record, without counts if they are lost."""
+        transaction = self._history.transactions.get(record.version)
+        if transaction is None:
+            if (described := commit_of(self.files, record)) is not None:
+                return described
+            transaction = read_transaction(self.latest, record.version)
+        if transaction is None or transaction.uuid != record.uuid:
+            return KeyedCommit(record.version, record.uuid)
+        return KeyedCommit.of(record.version, transaction)
 
     def _unknown(self, record: KeyRecord) -> spec_errors.InvalidTableStateError:
         return spec_errors.InvalidTableStateError(
             f"table {self.target.id}: cannot determine whether idempotency key {self.key!r} was committed: "
-            f"an earlier run was interrupted while it committed version {record.version}, which another "
-            "client has cleaned up since; nothing was written. If its rows are in the table, call "
-            "confirm_write; otherwise use on_existing_key='write_again'"
+            f"an earlier run tried to commit version {record.version}, which is gone, and no commit since "
+            "shows whether it was made, or was undone; another client has cleaned up versions, or lost "
+            "them. Nothing was written. If its rows are in the table, call confirm_write; otherwise use "
+            "on_existing_key='write_again'"
         )

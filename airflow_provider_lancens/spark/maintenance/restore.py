@@ -17,12 +17,12 @@ from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Commi
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import (
+    RESTORE,
     Counts,
     KeyedCommit,
     KeyLookup,
     key_of,
     look_up,
-    record_restores,
 )
 from airflow_provider_lancens.spark.maintenance.maintenance_results import (
     FileCheck,
@@ -144,6 +144,8 @@ def restore_version(
 class Restoration(TableChange):
     """Restore a version, unless others commit meanwhile."""
 
+    KIND = RESTORE
+
     version: int
 
     def apply_to(self, latest: LanceDataset | None) -> CommitStep:
@@ -171,7 +173,6 @@ def _restored(lookup: KeyLookup, wanted: WantedVersion) -> RestoreResult:
         made = _commit(lookup, latest, version)
     if made.made_here:
         restored = target.open(made.commit.version)
-        record_restores(target, restored)
         describe_columns(target, restored.schema)
     seconds = round(time.monotonic() - lookup.started, 3)
     return RestoreResult(str(target.id), made.commit.version, version, undone, seconds, made.made_here)

@@ -173,6 +173,11 @@ class StagedChange(TableChange):
     target: ResolvedTable
     staged: StagedVersion
 
+    @property
+    def kind(self) -> str:
+        """See `TableChange.kind`: that of its write."""
+        return self.staged.commit.kind
+
     @classmethod
     def of(cls, target: ResolvedTable, staged: StagedVersion) -> Self:
         """Return the change of a staged version."""

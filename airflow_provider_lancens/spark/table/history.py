@@ -5,9 +5,10 @@ Which version an idempotency key committed isn't searched here, but in the key's
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 
@@ -54,6 +55,24 @@ def kept_version(dataset: LanceDataset, version: int) -> LanceDataset | None:
 def data_files(dataset: LanceDataset) -> list[DataFile]:
     """Return the data files of a version."""
     return [file for fragment in dataset.get_fragments() for file in fragment.metadata.files]
+
+
+def added_fragments(operation: Any) -> list[FragmentMetadata]:
+    """Return the fragments that an operation adds."""
+    kind = "new_fragments" if hasattr(operation, "new_fragments") else "fragments"
+    return list(getattr(operation, kind, None) or ())
+
+
+def added_files(operation: Any) -> list[str]:
+    """Return the data files of the fragments that an operation adds."""
+    return [file.path for fragment in added_fragments(operation) for file in fragment.files]
+
+
+def rewritten_files(transaction: Transaction) -> Iterator[str]:
+    """Yield the data files of the fragments whose rows a compaction has moved, if that says them."""
+    for group in getattr(transaction.operation, "groups", None) or ():
+        for fragment in group.old_fragments:
+            yield from (file.path for file in fragment.files)
 
 
 class RowDifference(NamedTuple):
@@ -210,19 +229,20 @@ class _History:
         except TypeError as error:
             if _UNREADABLE not in str(error):
                 raise
-            return _compaction_at(version)
+            return self._compaction_at(version)
 
     def _at(self, version: int) -> LanceDataset:
         # The newest one is read alone. Otherwise a Lance dataset can't be read by two threads at once.
         return at_version(self._dataset, version)
 
+    def _compaction_at(self, version: int) -> Transaction:
+        # It lists the indices it rewrote, which pylance 14 fails to read; it never has an idempotency key.
+        # Its UUID is unknown, so the files that it has written identify it.
+        from lance import LanceOperation, Transaction
+
+        files = sorted(file.path for file in data_files(self._at(version)))
+        names = hashlib.sha256("\n".join(files).encode()).hexdigest()
+        return Transaction(version - 1, LanceOperation.Rewrite([], []), f"compaction-{names}")
+
     def _listed(self) -> frozenset[int]:
         return frozenset(reference["version"] for reference in self._dataset.version_refs())
-
-
-def _compaction_at(version: int) -> Transaction:
-    # It lists the indices it rewrote, which pylance 14 fails to read; it never has an idempotency key. Its
-    # UUID is unknown.
-    from lance import LanceOperation, Transaction
-
-    return Transaction(version - 1, LanceOperation.Rewrite([], []), "")

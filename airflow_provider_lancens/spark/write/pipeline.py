@@ -14,7 +14,14 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.executor_failures import storage_failures
-from airflow_provider_lancens.spark.keys import KeyAttempts, KeyedCommit, KeyLookup, confirm_unknown, look_up
+from airflow_provider_lancens.spark.keys import (
+    KeyAttempts,
+    KeyedCommit,
+    KeyLookup,
+    accept_lost,
+    confirm_unknown,
+    look_up,
+)
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteRequest
 from airflow_provider_lancens.spark.publish.staged_versions import find_staged
 from airflow_provider_lancens.spark.results import WriteResult
@@ -113,10 +120,10 @@ def find_write(
 def confirm_write(
     namespace: NamespaceSpec | LanceNamespace, table: TableId | str, idempotency_key: str
 ) -> None:
-    """Record that a write under this key was committed, where that cannot be determined any more.
+    """Record that the rows of a write under this key are in the table, where that can't be determined.
 
-    Its driver was interrupted during the commit, and another client cleaned up the version before the next
-    run. Call this if its rows are in the table; the next run then skips the write.
+    Other clients cleaned up its version and all that would show whether it was committed, or whether others
+    have undone it. Call this if its rows are in the table; the next run then skips the write.
 
     Args:
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
@@ -132,6 +139,28 @@ def confirm_write(
             raise spec_errors.InvalidInputError(
                 f"table {target.id}: no write under idempotency key {idempotency_key!r} is in doubt, so "
                 "there is nothing to confirm"
+            )
+
+
+def accept_lost_keys(namespace: NamespaceSpec | LanceNamespace, table: TableId | str) -> None:
+    """Let idempotency keys without records count as never committed, although records were lost.
+
+    The records of keys, beside the data, were removed, and so were versions that would show what was
+    committed; until this is called, writes under keys without records are refused. Call it if none of the
+    keys that will run again is one of those versions', or if their rows may be written twice.
+
+    Args:
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier, such as ``db$table``.
+
+    Raises:
+        TableNotFoundError: (4) the table isn't declared.
+        InvalidInputError: (13) no records of the table are known to be lost.
+    """
+    with resolved_table(namespace, table) as target:
+        if not accept_lost(target):
+            raise spec_errors.InvalidInputError(
+                f"table {target.id}: no records of keys are known to be lost, so there is nothing to accept"
             )
 
 

@@ -54,8 +54,8 @@ def with_merged_columns(lookup: KeyLookup, columns: Columns) -> KeyLookup:
     base, request, table = lookup.latest, lookup.request, str(lookup.target.id)
     if base is None or request.overwrites_all:
         return lookup
-    replaces_rows = lookup.replaced is not None and request.replace_where is None
-    if lookup.replaced is not None and replaces_rows:
+    replaces_rows = bool(lookup.replaced) and request.replace_where is None
+    if replaces_rows:
         replacing(request.mode, base, lookup.replaced, table)
     rows = columns.schema(lookup.target.dataset.storage_options, table=base.schema)
 

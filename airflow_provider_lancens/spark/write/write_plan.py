@@ -17,7 +17,7 @@ from airflow_provider_lancens.conditions import Condition, parse_condition
 from airflow_provider_lancens.spark.blobs.blob_columns import check_format, with_blobs
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
 from airflow_provider_lancens.spark.commit.replace_where import ReplaceWhere
-from airflow_provider_lancens.spark.commit.replacement import replacing
+from airflow_provider_lancens.spark.commit.replacement import check_same_condition, replacing
 from airflow_provider_lancens.spark.commit.table_changes import (
     KINDS,
     Append,
@@ -90,9 +90,12 @@ class WritePlan:
         kind: Callable[..., TableChange] = _KINDS[request.mode]
         task = _task(lookup, columns)
         if task.condition is not None:
-            # Also in place of an earlier commit under the key, whose rows match the condition.
+            # Also in place of earlier commits under the key, whose rows match the condition.
+            if base is not None and lookup.replaced:
+                table = str(lookup.target.id)
+                check_same_condition(task.condition.lance_sql, base, lookup.replaced, table)
             kind = partial(ReplaceWhere, condition=task.condition.lance_sql)
-        elif base is not None and (lookup.replaced is not None or request.mode == "create"):
+        elif base is not None and (lookup.replaced or request.mode == "create"):
             kind = _kind_onto(lookup, base)
         return cls(
             request=request,
@@ -191,9 +194,9 @@ class WritePlan:
 
 
 def _kind_onto(lookup: KeyLookup, base: LanceDataset) -> Callable[..., TableChange]:
-    """Return the kind of a change that replaces an earlier commit under its key, or creates the dataset."""
+    """Return the kind of a change that replaces earlier commits under its key, or creates the dataset."""
     request, table = lookup.request, str(lookup.target.id)
-    if lookup.replaced is None:
+    if not lookup.replaced:
         raise already_exists(table, base.version)
     return replacing(request.mode, base, lookup.replaced, table)
 

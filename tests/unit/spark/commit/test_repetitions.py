@@ -25,7 +25,7 @@ def finish(lookup: KeyLookup, number: int) -> CommitOutcome:
         return CommitOutcome(lookup.earlier, made_here=False)
     target, rows = lookup.target, pa.table({"n": pa.array([number], pa.int64())})
     change = prepare(target, "append", rows)
-    if lookup.replaced is not None:
+    if lookup.replaced:
         assert lookup.latest is not None
         kind = replacing("append", lookup.latest, lookup.replaced, str(target.id))
         change = kind(str(target.id), lookup.version, rows.schema, change.fragments)

@@ -32,7 +32,7 @@ def begin(
     lookup = look_up(target, WriteRequest("append", key, None, "replace"))
     base = lookup.latest
     assert base is not None
-    assert lookup.replaced is not None
+    assert lookup.replaced
     kind = replacing(mode, base, lookup.replaced, str(target.id))
     table = pa.table({"n": pa.array(numbers, pa.int64())})
     location = base if mode == "append" else target.dataset.location
@@ -157,7 +157,7 @@ def test_a_check_of_compacted_rows_writes_nothing(stable: ResolvedTable) -> None
     latest, commit = stable.open_latest(), look_up(stable, WriteRequest("append", "january")).earlier
     assert latest is not None
     assert commit is not None
-    replacing("append", latest, commit, str(stable.id))
+    replacing("append", latest, [commit], str(stable.id))
 
     assert sorted(folder.rglob("*")) == before
 
@@ -207,7 +207,7 @@ def test_a_commit_known_only_from_the_write_log_is_not_replaced(target: Resolved
     assert latest is not None
 
     with pytest.raises(InvalidInputError, match="cleaned up"):
-        replacing("append", latest, KeyedCommit(7), "db$t")
+        replacing("append", latest, [KeyedCommit(7)], "db$t")
 
 
 def test_an_overwrite_is_repeated_despite_maintenance(target: ResolvedTable, write: Write) -> None:
@@ -251,7 +251,7 @@ def test_the_refusal_of_different_data_says_what_to_do(target: ResolvedTable) ->
         assert text in str(refusal.value)
     lookup = look_up(target, WriteRequest("append", "january", "b", "replace"))
     assert lookup.earlier is None
-    assert lookup.replaced is not None
+    assert lookup.replaced
     assert look_up(target, WriteRequest("append", "january", "a")).earlier is not None
 
 

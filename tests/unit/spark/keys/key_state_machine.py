@@ -1,8 +1,10 @@
-"""Random events of a table that is written under keys, checked with a model: deaths, clean-ups, Restores.
+"""Random events of a table that is written under keys, checked with a model: deaths, clean-ups, losses.
 
-The model has the rows of each version, and which keys have expired. Each key brings one row, its name.
+The model has the rows of each version. Each key brings one row, its name. A rerun is skipped if the row is
+there, writes it if it isn't, and is refused where that can't be known.
 """
 
+import contextlib
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,13 +23,16 @@ from lance_namespace.errors import InvalidInputError, InvalidTableStateError
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.commit.replace_where import ReplaceWhere
+from airflow_provider_lancens.spark.commit.replacement import replacing
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, look_up
 from airflow_provider_lancens.spark.keys.key_records import digest, folder_of
+from airflow_provider_lancens.spark.keys.lineage import LINEAGE
 from airflow_provider_lancens.spark.maintenance import clean_up_versions, restore_version
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteRequest
+from airflow_provider_lancens.spark.table.history import read_transaction
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
-from airflow_provider_lancens.spark.write.pipeline import confirm_write
+from airflow_provider_lancens.spark.write.pipeline import accept_lost_keys, confirm_write
 from tests.unit.spark.conftest import prepare
 
 TABLE = "orders"
@@ -39,6 +44,7 @@ LAST_STEP = 8
 """More changes than a write makes, so that some deaths come after it."""
 
 keys, parts = st.sampled_from(KEYS), st.sampled_from(PARTS)
+policies = st.sampled_from(["skip", "replace", "write_again"])
 has_rows = precondition(lambda self: self.versions)
 
 
@@ -72,41 +78,93 @@ def death_at(step: int) -> Iterator[None]:
 
 
 class KeyedTableMachine(RuleBasedStateMachine):
-    """A table with writers under keys, other clients, and clean-ups."""
+    """A table with writers under keys, other clients, clean-ups, and losses."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
-        self.namespace: LanceNamespace = connect("dir", {"root": str(folder)})
-        self.location = folder / f"{TABLE}.lance"
-        self.namespace.declare_table(DeclareTableRequest(id=[TABLE]))
+        self.folder = folder
+        self.namespace = self.connect()
+        self.location = self.locate()
         self.used_keys = 0
+        self.refusals: list[str] = []
+        """The keys that were refused, since it can't be known what became of them."""
         self._forget()
+
+    def connect(self) -> LanceNamespace:
+        """Connect to a namespace in which the table is declared."""
+        made: LanceNamespace = connect("dir", {"root": str(self.folder)})
+        made.declare_table(DeclareTableRequest(id=[TABLE]))
+        return made
+
+    def locate(self) -> Path:
+        """Return the table's folder."""
+        return self.folder / f"{TABLE}.lance"
 
     @rule(key=keys)
     def write(self, key: str) -> None:
         rows = self._rows()
-        if key in self.in_doubt:
-            self._write_in_doubt(key)
-        elif key in self.expired:
-            with pytest.raises(InvalidInputError, match="has expired"):
-                self._write(key)
-        else:
-            assert self._write(key) is (key not in rows)
-            self._now([*rows, key] if key not in rows else rows)
-            self.recorded.add(key)
+        try:
+            made = self._write(key)
+        except InvalidInputError as error:
+            if "has expired" not in str(error) or key not in self.ever_expired:
+                raise
+            return
+        except InvalidTableStateError as error:
+            self._do_what_is_said(key, str(error))
+            return
+        assert made is (key not in rows)
+        self._now([*rows, key] if made else rows)
+        self.recorded.add(key)
+
+    @rule(key=keys)
+    def write_again(self, key: str) -> None:
+        rows = self._rows()
+        assert self._write(key, "write_again")
+        self._now([*rows, key])
+        self.recorded.add(key)
+
+    @has_rows
+    @rule(key=keys)
+    def replace(self, key: str) -> None:
+        rows = self._rows()
+        try:
+            made = self._write(key, "replace")
+        except (InvalidInputError, InvalidTableStateError):
+            assert self._rows_in_table() == sorted(rows)
+            return
+        assert made
+        self._now([*(row for row in rows if row != key), key])
+        self.recorded.add(key)
+
+    @rule(key=keys, step=st.integers(1, LAST_STEP), policy=policies)
+    def die_in_a_write_and_repeat_it(self, key: str, step: int, policy: OnExistingKey) -> None:
+        rows, execution = self._rows(), self._new_key("execution")
+        try:
+            with death_at(step):
+                self._write(key, policy, execution)
+            self._write(key, policy, execution)
+        except (InvalidInputError, InvalidTableStateError):
+            assert self._rows_in_table() == sorted(rows)
+            return
+        others = [row for row in rows if row != key] if policy == "replace" else rows
+        skips = policy == "skip" and key in rows
+        self._now(rows if skips else [*others, key])
+        self.recorded.add(key)
 
     @rule(key=keys, step=st.integers(1, LAST_STEP))
     def die_in_a_write(self, key: str, step: int) -> None:
         rows, before = self._rows(), self._version()
-        if key in self.in_doubt | self.expired | set(rows):
+        try:
+            with death_at(step):
+                self._write(key)
+        except (InvalidInputError, InvalidTableStateError):
             return
-        with death_at(step):
-            self._write(key)
         if self._version() > before:
+            assert key not in rows
             self._now([*rows, key])
             self.recorded.add(key)
         if any((self.location / folder_of(digest(key))).glob(f"{before + 1}-*")):
-            self.open_attempts.add((key, before + 1))
+            self.dead.add((key, before + 1))
 
     @has_rows
     @rule()
@@ -129,14 +187,23 @@ class KeyedTableMachine(RuleBasedStateMachine):
         self._now(self.versions[wanted])
 
     @has_rows
+    @rule(data=st.data())
+    def restore_by_another_client(self, data: st.DataObject) -> None:
+        dataset = lance.dataset(str(self.location))
+        wanted = data.draw(st.sampled_from(sorted(int(one["version"]) for one in dataset.version_refs())))
+        dataset.checkout_version(wanted).restore()
+        self._now(self.versions[wanted])
+
+    @has_rows
     @rule(data=st.data(), step=st.integers(1, LAST_STEP))
     def die_in_a_restore_and_repeat_it(self, data: st.DataObject, step: int) -> None:
         kept = sorted(int(one["version"]) for one in lance.dataset(str(self.location)).version_refs())
         wanted, before, key = data.draw(st.sampled_from(kept)), self._version(), self._new_key("restore")
         rows = self.versions[wanted]
         with death_at(step):
-            restore_version(self.namespace, TABLE, wanted, idempotency_key=key)
-        restore_version(self.namespace, TABLE, wanted, idempotency_key=key)
+            restore_version(self.namespace, TABLE, wanted, idempotency_key=key, on_existing_key="write_again")
+        if self._version() == before:
+            restore_version(self.namespace, TABLE, wanted, idempotency_key=key, on_existing_key="write_again")
         assert self._version() == before + 1
         self._now(rows)
 
@@ -144,25 +211,23 @@ class KeyedTableMachine(RuleBasedStateMachine):
     @rule(part=parts, step=st.integers(1, LAST_STEP))
     def die_in_a_replacement_of_a_part_and_repeat_it(self, part: str, step: int) -> None:
         rows, before, key = self._rows(), self._version(), self._new_key("part")
-        with death_at(step):
+        try:
+            with death_at(step):
+                self._replace_part(key, part)
             self._replace_part(key, part)
-        self._replace_part(key, part)
+        except InvalidTableStateError:  # keys without records are refused
+            assert self._version() == before
+            return
         assert self._version() == before + 1
         self._now([*(row for row in rows if row != part), part])
 
     @has_rows
     @rule(expires=st.booleans())
     def clean_up(self, expires: bool) -> None:
-        newest = self._version()
         clean_up_versions(self.namespace, TABLE, older_than=NOW, keep_keys=NOW if expires else None)
         self._now(self._rows())
-        # An attempt at a version that doesn't exist yet may be under way: its key is left alone.
-        self.open_attempts = {attempt for attempt in self.open_attempts if attempt[1] > newest}
         if expires:
-            expired = (self.recorded | self.in_doubt) - {key for key, _ in self.open_attempts}
-            self.expired |= expired
-            self.recorded -= expired
-            self.in_doubt -= expired
+            self.ever_expired |= self.recorded | {key for key, _ in self.dead}
 
     @has_rows
     @rule(step=st.integers(1, LAST_STEP), expires=st.booleans())
@@ -176,11 +241,68 @@ class KeyedTableMachine(RuleBasedStateMachine):
     @has_rows
     @rule()
     def clean_up_by_another_client(self) -> None:
-        newest = self._version()
         lance.dataset(str(self.location)).cleanup_old_versions(older_than=NOW)
-        lost = {attempt for attempt in self.open_attempts if attempt[1] < newest}
-        self.in_doubt |= {key for key, _ in lost}
-        self.open_attempts -= lost
+        self.is_unclear = True
+
+    @has_rows
+    @rule(count=st.integers(1, 3), with_keys=st.booleans())
+    def lose_the_newest_versions(self, count: int, with_keys: bool) -> None:
+        """As a rollback of the storage, with the records of keys or without them."""
+        kept = sorted(int(one["version"]) for one in lance.dataset(str(self.location)).version_refs())
+        lost = kept[max(1, len(kept) - count) :]
+        for version in lost:
+            Path(self.location, "_versions", f"{2**64 - 1 - version}.manifest").unlink()
+        Path(self.location, "_versions", "latest_version_hint.json").unlink(missing_ok=True)
+        self.versions = {one: rows for one, rows in self.versions.items() if one not in lost}
+        newest = max(self.versions)
+        if with_keys and newest in self.records_at:
+            shutil.rmtree(self.location / "_lancens", ignore_errors=True)
+            shutil.copytree(self.records_at[newest], self.location / "_lancens")
+        self.records_at = {one: path for one, path in self.records_at.items() if one <= newest}
+        self.after_a_loss()
+
+    def after_a_loss(self) -> None:
+        """Do what is to be done after the newest manifests were lost: nothing if the storage decides."""
+
+    @has_rows
+    @rule(data=st.data(), key=keys)
+    def lose_one_of_two_objects_of_a_key(self, data: st.DataObject, key: str) -> None:
+        found = sorted((self.location / folder_of(digest(key))).glob("*.committed"))
+        if found:
+            confirmation = data.draw(st.sampled_from(found))
+            record = confirmation.with_name(confirmation.name.removesuffix(".committed"))
+            if record.exists():
+                data.draw(st.sampled_from([record, confirmation])).unlink()
+                self.is_unclear = True
+
+    @has_rows
+    @rule(data=st.data())
+    def truncate_an_object(self, data: st.DataObject) -> None:
+        found = sorted(one for one in (self.location / "_lancens").rglob("*") if one.is_file())
+        if found:
+            chosen = data.draw(st.sampled_from(found))
+            content = chosen.read_bytes()
+            chosen.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+            self.is_unclear = True
+
+    @has_rows
+    @rule(key=keys)
+    def lose_all_records(self, key: str) -> None:
+        """Where a commit of this package is kept, which says that there were records, until it is read."""
+        dataset = lance.dataset(str(self.location))
+        versions = [int(one["version"]) for one in dataset.version_refs()]
+        kept = [read_transaction(dataset, version) for version in versions]
+        if any(one is not None and LINEAGE in (one.transaction_properties or {}) for one in kept):
+            shutil.rmtree(self.location / "_lancens", ignore_errors=True)
+            self.is_unclear = True
+            self.write(key)
+
+    @has_rows
+    @rule()
+    def accept_that_records_were_lost(self) -> None:
+        if not any(row in KEYS for row in self._rows()):
+            with contextlib.suppress(InvalidInputError):
+                accept_lost_keys(self.namespace, TABLE)
 
     @has_rows
     @rule(leaves_keys=st.booleans())
@@ -192,17 +314,23 @@ class KeyedTableMachine(RuleBasedStateMachine):
 
     @invariant()
     def table_has_the_rows_of_the_model(self) -> None:
-        rows: list[str] = []
-        if self._version():
-            rows = lance.dataset(str(self.location)).to_table()["key"].to_pylist()
-        assert sorted(rows) == sorted(self._rows())
+        assert self._rows_in_table() == sorted(self._rows())
 
-    def _write(self, key: str, on_existing_key: OnExistingKey = "skip") -> bool:
+    def _rows_in_table(self) -> list[str]:
+        if not self._version():
+            return []
+        return sorted(lance.dataset(str(self.location)).to_table()["key"].to_pylist())
+
+    def _write(self, key: str, on_existing_key: OnExistingKey = "skip", execution: str = "") -> bool:
         with resolved_table(self.namespace, TABLE) as target:
-            lookup = look_up(target, WriteRequest("append", key, on_existing_key=on_existing_key))
+            request = WriteRequest("append", key, None, on_existing_key, execution_id=execution or None)
+            lookup = look_up(target, request)
             if lookup.earlier is not None:
                 return False
             change = prepare(target, "append", pa.table({"key": [key]}))
+            if lookup.replaced and lookup.latest is not None:
+                kind = replacing("append", lookup.latest, lookup.replaced, TABLE)
+                change = kind(change.table, change.base, change.schema, change.fragments)
             with acquire_lease(target.dataset).kept_alive(end=True) as lease:
                 committer = Committer(target, lookup.write, Counts(1, 1, 1), lease=lease)
                 return committer.commit(change, lookup.version).made_here
@@ -223,34 +351,44 @@ class KeyedTableMachine(RuleBasedStateMachine):
         self.used_keys += 1
         return f"{of} {self.used_keys}"
 
-    def _write_in_doubt(self, key: str) -> None:
-        """Find it, write it, or be told that this is impossible and do as the message says."""
+    def _do_what_is_said(self, key: str, message: str) -> None:
+        """Look whether the rows are there, and do what the refusal says."""
+        assert self.is_unclear, message
+        self.refusals.append(key)
         rows = self._rows()
-        try:
-            made = self._write(key)
-        except InvalidTableStateError:
-            if key in rows:
-                confirm_write(self.namespace, TABLE, key)
-            made = self._write(key, "skip" if key in rows else "write_again")
-        assert made is (key not in rows)
-        self._now([*rows, key] if made else rows)
-        self.recorded.add(key)
+        if key not in rows:
+            assert self._write(key, "write_again")
+            self._now([*rows, key])
+            self.recorded.add(key)
+        elif "call confirm_write" in message:
+            confirm_write(self.namespace, TABLE, key)
+            assert not self._write(key)
 
     def _forget(self) -> None:
         self.versions: dict[int, list[str]] = {}
         """The rows of each version."""
-        self.expired: set[str] = set()
+        self.records_at: dict[int, Path] = {}
+        """Copies of the records when each version was the newest."""
+        self.ever_expired: set[str] = set()
         self.recorded: set[str] = set()
-        """The keys that have records of commits."""
-        self.open_attempts: set[tuple[str, int]] = set()
+        """The keys that may have records of commits."""
+        self.dead: set[tuple[str, int]] = set()
         """The keys and versions of drivers that died about when they committed."""
-        self.in_doubt: set[str] = set()
-        """The keys of such versions that others cleaned up."""
+        self.is_unclear = False
+        """Whether something has happened after which it may be impossible to know what a key has written."""
 
     def _now(self, rows: list[str]) -> None:
         # A compaction may make two versions.
         for version in range(max(self.versions, default=0) + 1, self._version() + 1):
             self.versions[version] = rows
+        newest = max(self.versions, default=0)
+        if newest:
+            copy = self.folder / "copies" / str(newest)
+            shutil.rmtree(copy, ignore_errors=True)
+            copy.mkdir(parents=True)
+            if (self.location / "_lancens").exists():
+                shutil.copytree(self.location / "_lancens", copy, dirs_exist_ok=True)
+            self.records_at[newest] = copy
 
     def _rows(self) -> list[str]:
         return self.versions[max(self.versions)] if self.versions else []

@@ -2,7 +2,9 @@
 
 import uuid
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -11,9 +13,12 @@ from lance.fragment import write_fragments
 
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.spark.keys import Counts, KeyedCommit
+from airflow_provider_lancens.spark.keys.key_index import lineage_below
 from airflow_provider_lancens.spark.keys.key_records import KeyRecord, confirm, digest, write_record
+from airflow_provider_lancens.spark.keys.lineage import Lineage
 from airflow_provider_lancens.spark.keys.record_search import RecordSearch
 from airflow_provider_lancens.spark.table import history
+from airflow_provider_lancens.spark.table.history import added_files
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 ROWS = pa.table({"n": [1, 2]})
@@ -34,28 +39,41 @@ class Attempt:
 
     def announce(self) -> "Attempt":
         Path(self.target.dataset.location).mkdir(exist_ok=True)
-        commit = KeyedCommit(self.version, self.uuid, Counts(2, 1, 100))
+        files = added_files(self._operation)
+        commit = KeyedCommit(self.version, self.uuid, Counts(2, 1, 100), files=tuple(files))
         self.record = KeyRecord(self.version, self.uuid, digest(self.key))
         write_record(files_of(self.target), self.record, self.key, commit)
         return self
 
     def commit(self) -> "Attempt":
-        where = self.target.dataset.location
-        is_first = self.version == 1
-        fragments = write_fragments(ROWS, where, mode="overwrite" if is_first else "append")
-        operation = (
-            lance.LanceOperation.Overwrite(ROWS.schema, fragments)
-            if is_first
-            else lance.LanceOperation.Append(fragments)
-        )
+        where, operation = self.target.dataset.location, self._operation
         transaction = lance.Transaction(
             self.version - 1,
             operation,
             self.uuid,
-            KeyedCommit(self.version, self.uuid, Counts(2, 1, 100)).as_properties(self.key),
+            KeyedCommit(self.version, self.uuid, Counts(2, 1, 100), lineage=self._lineage).as_properties(
+                self.key
+            ),
         )
         lance.LanceDataset.commit(where, transaction, read_version=self.version - 1)
         return self
+
+    @cached_property
+    def _operation(self) -> Any:
+        is_first = self.version == 1
+        where = self.target.dataset.location
+        fragments = write_fragments(ROWS, where, mode="overwrite" if is_first else "append")
+        if is_first:
+            return lance.LanceOperation.Overwrite(ROWS.schema, fragments)
+        return lance.LanceOperation.Append(fragments)
+
+    @property
+    def _lineage(self) -> Lineage | None:
+        """What the commit states; without a record it is one of an older version, which stated nothing."""
+        if self.record is None:
+            return None
+        latest = self.target.open_latest()
+        return Lineage(0, 1) if latest is None else lineage_below(files_of(self.target), latest)
 
     def confirm(self) -> "Attempt":
         assert self.record
@@ -88,7 +106,7 @@ def find(target: ResolvedTable, key: str) -> int | None:
     search = RecordSearch.of(target, latest, key)
     found = search.commit()
     if found is None:
-        search.check_not_expired()
+        search.check_not_lost()
     return None if found is None else found.version
 
 

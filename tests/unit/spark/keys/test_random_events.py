@@ -4,13 +4,21 @@ import itertools
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from airflow_provider_lancens.spark.keys import key_index
 from tests.unit.spark.keys.key_state_machine import KeyedTableMachine
 
 
-def check_in_any_order(folder: Path, examples: int, steps: int) -> None:
+@pytest.fixture(autouse=True)
+def short_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Move ids to segments after a few versions, rather than only on tables with many."""
+    monkeypatch.setattr(key_index, "LONG", 4)
+
+
+def check_in_any_order(folder: Path, examples: int, steps: int, number: int = 0) -> None:
+    """Check so many examples, which the number determines."""
     numbers = itertools.count()
 
     def machine() -> KeyedTableMachine:
@@ -19,7 +27,7 @@ def check_in_any_order(folder: Path, examples: int, steps: int) -> None:
         return KeyedTableMachine(own)
 
     run_state_machine_as_test(
-        machine,
+        seed(number)(machine),
         settings=settings(
             max_examples=examples,
             stateful_step_count=steps,
