@@ -94,7 +94,7 @@ def _check_versions(subject: str, state: TableState) -> Iterator[Finding]:
 
 
 def _check_leases(subject: str, state: TableState) -> Iterator[Finding]:
-    from airflow_provider_lancens.spark.commit.write_lease import leases_of
+    from airflow_provider_lancens.namespace.storage.write_leases import leases_of
 
     limit = datetime.now(UTC) - _DAY
     dead = [lease for lease in leases_of(state.target.dataset.manifests) if lease.refreshed < limit]

@@ -23,6 +23,7 @@ and a wait goes on; all others become an ``AirflowFailException``, which fails t
     │   ├── TableColumnNotFoundError         12   fails
     │   ├── InvalidInputError                13   fails
     │   ├── ConcurrentModificationError      14   retried: another writer was first
+    │   │   └── StaleTableError              14   retried: the table was replaced or converted
     │   ├── PermissionDeniedError            15   fails
     │   ├── UnauthenticatedError             16   fails
     │   ├── ServiceUnavailableError          17   retried: nobody answered, or the storage is full

@@ -114,6 +114,8 @@ class ParameterChange:
     """If given, the server applies the change only if this holds; otherwise a concurrent one may be lost."""
     columns: tuple[Column, ...] | None = None
     """The columns; None keeps those that are described."""
+    location: str | None = None
+    """The location; None keeps it."""
 
     def applied_to(self, parameters: Mapping[str, str]) -> dict[str, str]:
         """Return the parameters after the change; those that it doesn't name are kept."""

@@ -6,12 +6,13 @@ case-insensitively, since other writers leave the type null or MANAGED.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.locations import Location, location_fault
-from airflow_provider_lancens.namespace.metastore_protocol import Table
+from airflow_provider_lancens.namespace.metastore_protocol import Expectation, Table
 
 TABLE_TYPE = "table_type"
 LANCE = "lance"
@@ -24,12 +25,15 @@ EMPTY = "0"
 """Version of a table that is declared and has no dataset yet."""
 COMMIT = "lancens.commit"
 """Commit record of a managed table's version: see `managed.publication`."""
+STATE = "lancens.state"
+"""What a server compares before it changes a table: see `unchanged`."""
 WRITES = "lancens.writes"
 """Idempotency keys of the newest writes, from before they had records beside the data."""
-_OURS = (MANAGED_BY, COMMIT, WRITES)
+_OURS = (MANAGED_BY, COMMIT, STATE, WRITES)
 """Parameters that only Lance tables have."""
 _LONGEST_VERSION = 20
 """Digits of 2^64, the limit of Lance's versions."""
+_CONVERTING = "converting-"
 PURGE = "external.table.purge"
 EXTERNAL_TABLE = "EXTERNAL_TABLE"
 # With text formats an INSERT from Spark writes junk files into the table's folder, and succeeds. With
@@ -81,6 +85,41 @@ def check_managed(table: Table) -> None:
 def is_managed(table: Table) -> bool:
     """Whether the metastore is the table's version authority (``managed_by=impl``)."""
     return table.parameters.get(MANAGED_BY, "").strip().lower() == BY_IMPLEMENTATION
+
+
+def new_state(authority: str) -> str:
+    """Return a state that no table ever had.
+
+    Args:
+        authority: the version of a table whose version authority is the metastore, else ``storage``.
+    """
+    return f"{authority}-{uuid.uuid4().hex[:16]}"
+
+
+def converting_state(token: str) -> str:
+    """Return the state of a table whose version authority is about to become the metastore."""
+    return f"{_CONVERTING}{token}"
+
+
+def is_converting(table: Table) -> bool:
+    """Whether the version authority of a table is about to become the metastore."""
+    return not is_managed(table) and table.parameters.get(STATE, "").startswith(_CONVERTING)
+
+
+def unchanged(table: Table) -> Expectation | None:
+    """Return the expectation that this is still the same table, with the same version and authority.
+
+    A number says nothing of which table it is the version of: one that was dropped and declared again has had
+    the same versions. Its state is new at each declaration, commit, repair and conversion. The parameter
+    ``version`` is compared instead where another client has changed it alone, or before the first state.
+    """
+    state = table.parameters.get(STATE)
+    version = table.parameters.get(VERSION) if is_managed(table) else BY_STORAGE
+    if state is not None and (state.startswith(f"{version}-") or is_converting(table)):
+        return Expectation(STATE, state)
+    key = VERSION if is_managed(table) else MANAGED_BY
+    value = table.parameters.get(key)
+    return None if value is None else Expectation(key, value)
 
 
 def has_version(table: Table) -> bool:
@@ -150,9 +189,10 @@ def new_table_parameters(properties: Mapping[str, str], managed_by: str = BY_STO
             f"got {properties[MANAGED_BY]!r}"
         )
     version = {VERSION: EMPTY} if manager == BY_IMPLEMENTATION else {}
-    # Another table's commit record and keys don't apply to this one.
-    own = {key: value for key, value in properties.items() if key not in (COMMIT, WRITES)}
-    return {**own, **version, TABLE_TYPE: LANCE, EXTERNAL: "TRUE", MANAGED_BY: manager}
+    state = {STATE: new_state(EMPTY if version else BY_STORAGE)}
+    # Another table's commit record, state and keys don't apply to this one.
+    own = {key: value for key, value in properties.items() if key not in (COMMIT, STATE, WRITES)}
+    return {**own, **version, **state, TABLE_TYPE: LANCE, EXTERNAL: "TRUE", MANAGED_BY: manager}
 
 
 def _check_fixed(properties: Mapping[str, str], key: str, only: str) -> None:

@@ -23,4 +23,5 @@ def change_applied(table: Table, change: ParameterChange) -> bool:
     """Whether a change of a catalog table took effect."""
     gone = all(key not in table.parameters for key in change.remove if key not in change.set)
     described = change.columns is None or change.columns == table.columns
-    return gone and described and contains(table.parameters, change.set)
+    moved = change.location is None or normalize(table.location or "") == normalize(change.location)
+    return gone and described and moved and contains(table.parameters, change.set)

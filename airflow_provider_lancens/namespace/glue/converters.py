@@ -84,6 +84,8 @@ def updated_input(shape: Any, raw: Raw, change: ParameterChange) -> dict[str, An
     if change.columns is not None:
         columns = [{"Name": column.name, "Type": column.type} for column in change.columns]
         changed["StorageDescriptor"] = {**kept.get("StorageDescriptor", {}), "Columns": columns}
+    if change.location is not None:
+        changed["StorageDescriptor"] = {**changed.get("StorageDescriptor", {}), "Location": change.location}
     return changed
 
 

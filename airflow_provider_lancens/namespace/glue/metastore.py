@@ -141,7 +141,8 @@ class GlueMetastore(GlueDatabases):
             else:
                 columns = catalog_table.columns if change.columns is None else change.columns
                 parameters = change.applied_to(catalog_table.parameters)
-                after = replace(catalog_table, parameters=parameters, columns=columns)
+                location = change.location or catalog_table.location
+                after = replace(catalog_table, location=location, parameters=parameters, columns=columns)
                 return TableUpdate(after, changed=True)
             time.sleep(pause)
         raise ConcurrentModificationError(

@@ -154,10 +154,15 @@ class HiveMetastore(HiveDatabases):
             return TableUpdate(catalog_table, changed=False)
         limits.check_parameters(table, change.set)
         raw.parameters = change.applied_to(catalog_table.parameters)
-        expect = change.expect or _same_version(catalog_table)
+        if change.location is not None:
+            raw.sd.location = change.location
+        expect = change.expect or table_properties.unchanged(catalog_table)
+        # An alter writes the whole catalog table: one that was read before a commit would revert that commit,
+        # or a declaration under the same name. A server that can't compare holds no managed tables.
+        must_compare = change.expect or table_properties.is_managed(catalog_table)
 
         def alter(connection: Connection) -> None:
-            if expect:
+            if must_compare:
                 self._cas_probe.require(connection, table.namespace)
             if change.columns is not None:
                 _remove_columns(connection, table, raw, expect)
@@ -169,7 +174,9 @@ class HiveMetastore(HiveDatabases):
 
         self._api.change(ALTER_ERRORS, f"change table {table}", alter, took_effect)
         columns = catalog_table.columns if change.columns is None else change.columns
-        return TableUpdate(replace(catalog_table, parameters=raw.parameters, columns=columns), changed=True)
+        location = change.location or catalog_table.location
+        after = replace(catalog_table, location=location, parameters=raw.parameters, columns=columns)
+        return TableUpdate(after, changed=True)
 
     def require_compare_and_set(self, namespace: NamespaceId) -> None:
         """Refuse a server that ignores an alter's expectation."""
@@ -186,7 +193,7 @@ class HiveMetastore(HiveDatabases):
     def rename_table(self, table: TableId, to: TableId) -> None:
         """Rename a catalog table; an external table's files stay where they are."""
         raw = self._raw_table(table)
-        expect = _same_version(converters.to_table(table, raw))
+        expect = table_properties.unchanged(converters.to_table(table, raw))
         self.get_namespace(to.namespace)
         if self._find_table(to):
             raise TableAlreadyExistsError(f"cannot rename {table} to {to}: a table of that name exists")
@@ -297,10 +304,3 @@ def _alter(connection: Connection, table: TableId, raw: Any, expect: Expectation
     database = connection.dialect.database(table.namespace)
     context = converters.context(connection.dialect, expect)
     connection.client.alter_table_with_environment_context(database, table.name, raw, context)
-
-
-def _same_version(catalog_table: Table) -> Expectation | None:
-    # An alter writes the whole catalog table: one that was read before a commit would revert that commit.
-    if table_properties.is_managed(catalog_table) and table_properties.VERSION in catalog_table.parameters:
-        return Expectation(table_properties.VERSION, catalog_table.parameters[table_properties.VERSION])
-    return None

@@ -31,8 +31,10 @@ class NamespaceCore(LanceNamespace):
         self._metastore = metastore
         self._config = config
         self._properties = {**properties, "root": config.root}
-        self._namespaces = NamespaceOperations(metastore, config.root, config.allowed)
         self._tables = TableOperations(metastore, config, OwnStores(metastore, config))
+        self._namespaces = NamespaceOperations(
+            metastore, config.root, config.allowed, self._tables.check_not_written
+        )
         self._versions = VersionOperations(self._tables)
         self._reads = VersionOperations(self._tables, finishes=False)
         self._branches = BranchOperations(self._tables)

@@ -127,7 +127,9 @@ class SchemaRequests(NamespaceCore):
             dataset.restore()  # type: ignore[no-untyped-call]
             return models.RestoreTableResponse(transaction_id=last_transaction(dataset))
 
-    def describe_columns(self, table: Sequence[str], schema: pa.Schema | None = None) -> bool:
+    def describe_columns(
+        self, table: Sequence[str], schema: pa.Schema | None = None, location: str | None = None
+    ) -> bool:
         """Describe a dataset's columns in its catalog table, where DESCRIBE of other clients shows them.
 
         An extension of the specification. The writes of this package call it if they change the columns; call
@@ -136,18 +138,20 @@ class SchemaRequests(NamespaceCore):
         Args:
             table: its identifier.
             schema: the columns of the newest version, if the caller knows them.
+            location: where the caller wrote that version, if it must be the location of the table.
 
         Returns:
             False if the catalog table described them already.
 
         Raises:
             InvalidInputError: (13) two names differ only in case, which a metastore can't describe.
+            StaleTableError: (14) the table is at another location.
             LanceNamespaceError: see `opened_to_commit`.
         """
         data = TableData.of(self, table)
         with data.specified_errors():
             columns = data.open().schema if schema is None else schema
-        return describe_columns(self._metastore, data.id, columns)
+        return describe_columns(self._metastore, data.id, columns, location)
 
 
 def _alteration(entry: models.AlterColumnsEntry) -> dict[str, Any]:

@@ -139,7 +139,8 @@ class VersionRequests(NamespaceCore):
             TableNotFoundError: (4) there is no such table.
             InvalidInputError: (13) the table isn't implementation-managed.
             ConcurrentModificationError: (14) the table was changed meanwhile.
-            InvalidTableStateError: (19) metastore and storage diverged, and `abandon` is false.
+            InvalidTableStateError: (19) metastore and storage diverged, and `abandon` is false; or files of
+                the storage's newest version are missing.
         """
         return self._repair.adopt(table_id(table, self._metastore), abandon=abandon)
 
@@ -153,10 +154,22 @@ class VersionRequests(NamespaceCore):
             UnsupportedOperationError: (0) the metastore can't compare-and-set.
             TableNotFoundError: (4) there is no such table.
             InvalidInputError: (13) it is not a Lance table, or `managed_by` is neither.
-            ConcurrentModificationError: (14) the table was changed concurrently.
+            ConcurrentModificationError: (14) a write is running, or the table was changed concurrently.
             InvalidTableStateError: (19) metastore and storage disagree.
         """
         return self._repair.convert(table_id(table, self._metastore), managed_by)
+
+    def settle_conversion(self, table: Sequence[str]) -> bool:
+        """End a conversion to the metastore that died more than ten minutes ago; writes call it if need be.
+
+        Returns:
+            Whether the storage is the version authority, and no conversion is in progress.
+
+        Raises:
+            TableNotFoundError: (4) there is no such table.
+            ConcurrentModificationError: (14) the table was changed concurrently.
+        """
+        return self._repair.settle(table_id(table, self._metastore))
 
 
 def _table_version(manifest: Manifest) -> models.TableVersion:

@@ -21,7 +21,7 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.managed.high_water_mark import HighWaterMark
 from airflow_provider_lancens.namespace.managed.publication import CommitRecord, Publication
-from airflow_provider_lancens.namespace.metastore_protocol import Expectation, ParameterChange, Table
+from airflow_provider_lancens.namespace.metastore_protocol import ParameterChange, Table
 from airflow_provider_lancens.namespace.storage.manifests import Manifest, Manifests
 
 log = logging.getLogger(__name__)
@@ -137,10 +137,16 @@ class ManagedVersions:
                 f"table {self.catalog_table.id}: its catalog table has no parameter "
                 f"{table_properties.VERSION!r} to compare; adopt the storage's newest version"
             )
-        expected = Expectation(
-            table_properties.VERSION, self.catalog_table.parameters[table_properties.VERSION]
+        authority = (
+            table_properties.BY_STORAGE
+            if parameters.get(table_properties.MANAGED_BY) == table_properties.BY_STORAGE
+            else parameters[table_properties.VERSION]
         )
-        return ParameterChange(parameters, remove=(table_properties.COMMIT,), expect=expected)
+        return ParameterChange(
+            {**parameters, table_properties.STATE: table_properties.new_state(authority)},
+            remove=(table_properties.COMMIT,),
+            expect=table_properties.unchanged(self.catalog_table),
+        )
 
     def finish(self) -> None:
         """Publish the newest commit if that is still to be done.
@@ -191,8 +197,9 @@ class ManagedVersions:
         if found is None:
             raise spec_errors.InvalidTableStateError(
                 f"table {self.catalog_table.id}: the metastore is at version {self.version}, but its "
-                f"manifest is missing at {self.manifests.location}: it was removed, or the storage "
-                "was restored; compare and repair"
+                f"manifest is missing at {self.manifests.location}: it was removed, the storage was "
+                "restored, or a drop of the table is running or was interrupted; compare and repair, or "
+                "drop it"
             )
         return found
 

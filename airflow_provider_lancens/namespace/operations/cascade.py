@@ -9,7 +9,7 @@ what is left.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 
@@ -101,6 +101,8 @@ class Cascade:
     """Planner and executor of cascading drops."""
 
     metastore: Metastore
+    check_tables: Callable[[Sequence[PlannedTable]], object] = len
+    """Called with the Lance tables before any is dropped: refuses those that others write to."""
 
     def plan(self, namespace: NamespaceId) -> CascadePlan:
         """Plan the drop of a namespace with its contents, at every depth; nothing is changed.
@@ -121,6 +123,7 @@ class Cascade:
             NamespaceNotFoundError: (1) the requested namespace doesn't exist any more.
             NamespaceNotEmptyError: (3) the plan has foreign tables that aren't allowed, or the namespace has
                 changed since: it contains tables that the plan doesn't, or other ones of the same names.
+            ConcurrentModificationError: (14) a table is being written to; nothing was dropped.
             LanceNamespaceError: a drop failed, with its own code; the message names what remains.
         """
         forbidden = [table for table in plan.foreign_tables if table not in allowed]
@@ -130,6 +133,7 @@ class Cascade:
                 f"dropped: {_named(forbidden)}; allow them by name, or move them elsewhere"
             )
         self._check_unchanged(plan)
+        self.check_tables([table for table in plan.tables if table.is_lance])
         self._drop_tables(plan)
         for namespace in plan.namespaces:
             self._drop_namespace(namespace, plan)

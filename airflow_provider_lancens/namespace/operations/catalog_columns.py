@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.locations import normalize
 from airflow_provider_lancens.namespace.metastore_protocol import Column, Metastore, ParameterChange, Table
+from airflow_provider_lancens.namespace.stale_table import StaleTableError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,24 +45,30 @@ _BLOB = "lance.blob.v2"
 _BYTES = "binary"
 
 
-def describe_columns(metastore: Metastore, table: TableId, schema: pa.Schema) -> bool:
+def describe_columns(
+    metastore: Metastore, table: TableId, schema: pa.Schema, location: str | None = None
+) -> bool:
     """Describe the columns of a dataset in its catalog table.
 
     Args:
         metastore: the table's metastore.
         table: the table.
         schema: the columns of its newest version.
+        location: where that version is stored; None for a table at any location.
 
     Returns:
         False if the catalog table described them already.
 
     Raises:
+        StaleTableError: (14) the table of that name is at another location.
         TableNotFoundError: (4) there is no such table.
         InvalidInputError: (13) two names differ only in case, so the metastore can't describe both.
     """
     columns = catalog_columns(schema)
 
     def decide(found: Table) -> ParameterChange | None:
+        if location is not None and normalize(found.location or "") != normalize(location):
+            raise StaleTableError(f"table {table}: it was declared again while it was written to")
         return None if found.columns == columns else ParameterChange(set={}, columns=columns)
 
     return metastore.update_table(table, decide).changed

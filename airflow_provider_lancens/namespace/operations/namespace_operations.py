@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from airflow_provider_lancens import spec_errors
@@ -12,7 +12,12 @@ from airflow_provider_lancens.namespace import namespace_properties
 from airflow_provider_lancens.namespace.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.locations import as_uri, required_root
 from airflow_provider_lancens.namespace.metastore_protocol import Metastore, Namespace
-from airflow_provider_lancens.namespace.operations.cascade import Cascade, CascadePlan, ForeignTables
+from airflow_provider_lancens.namespace.operations.cascade import (
+    Cascade,
+    CascadePlan,
+    ForeignTables,
+    PlannedTable,
+)
 from airflow_provider_lancens.namespace.operations.recent_listings import ListingKey, RecentListings
 from airflow_provider_lancens.namespace.paging import Page, PageRequest
 from airflow_provider_lancens.namespace.storage.location_overlap import ResolvedLocation
@@ -31,6 +36,8 @@ class NamespaceOperations:
     metastore: Metastore
     root: str
     allowed: AllowedLocations = field(default_factory=AllowedLocations)
+    check_tables: Callable[[Sequence[PlannedTable]], object] = len
+    """See `Cascade`."""
     listings: RecentListings = field(default_factory=RecentListings, repr=False, compare=False)
 
     def create(self, namespace: NamespaceId, mode: str, properties: Mapping[str, str]) -> dict[str, str]:
@@ -109,10 +116,11 @@ class NamespaceOperations:
         Raises:
             NamespaceNotFoundError: (1) the namespace doesn't exist any more.
             NamespaceNotEmptyError: (3) foreign tables aren't allowed, or the namespace has changed since.
+            ConcurrentModificationError: (14) a table is being written to; nothing was dropped.
         """
         self.metastore.check_droppable(plan.target)
         found = self.metastore.get_namespace(plan.target)
-        Cascade(self.metastore).execute(plan, foreign)
+        Cascade(self.metastore, self.check_tables).execute(plan, foreign)
         return namespace_properties.to_properties(found)
 
     def drop(

@@ -12,8 +12,10 @@ from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.managed.high_water_mark import HighWaterMark
 from airflow_provider_lancens.namespace.managed.managed_versions import ManagedVersions
 from airflow_provider_lancens.namespace.metastore_protocol import Expectation, ParameterChange, Table
+from airflow_provider_lancens.namespace.operations.authority_change import AuthorityChange
 from airflow_provider_lancens.namespace.operations.version_operations import VersionOperations
 from airflow_provider_lancens.namespace.storage.missing_files import StoredVersions, example_of
+from airflow_provider_lancens.namespace.storage.write_leases import gates_of, open_gates
 
 Verdict = Literal[
     "consistent",
@@ -119,7 +121,8 @@ class RepairOperations:
             The comparison before; nothing was changed if that was consistent.
 
         Raises:
-            InvalidTableStateError: (19) metastore and storage diverged, and `abandon` is false.
+            InvalidTableStateError: (19) metastore and storage diverged, and `abandon` is false; or files of
+                the storage's newest version are missing.
             ConcurrentModificationError: (14) the table was changed meanwhile.
         """
         catalog_table, before = self._adopt(table, abandon=abandon)
@@ -135,7 +138,7 @@ class RepairOperations:
             InvalidInputError: (13) `managed_by` is neither.
             UnsupportedOperationError: (0) the metastore can't compare-and-set.
             InvalidTableStateError: (19) the storage's versions differ from the metastore's.
-            ConcurrentModificationError: (14) the table was changed concurrently.
+            ConcurrentModificationError: (14) a write is running, or the table was changed concurrently.
         """
         if managed_by == table_properties.BY_STORAGE:
             return self._to_storage(table)
@@ -151,18 +154,43 @@ class RepairOperations:
         if before.verdict == DIVERGED and not abandon:
             raise spec_errors.InvalidTableStateError(before.explanation)
         if before.verdict != CONSISTENT:
+            self._check_whole(catalog_table, before)
             self._move(catalog_table, before)
         return catalog_table, before
+
+    def _check_whole(self, catalog_table: Table, before: Comparison) -> None:
+        """Refuse to adopt a version whose files are missing."""
+        newest = before.storage_version
+        if not newest:
+            return
+        versions = self._stored_versions(catalog_table)
+        try:
+            missing = versions.missing_files(newest)
+        except spec_errors.TableVersionNotFoundError as error:
+            raise _changed(catalog_table) from error
+        if not missing:
+            return
+        whole = versions.newest_complete(below=newest)
+        advice = (
+            "no older version is whole: drop the table, and write it again"
+            if whole is None
+            else f"version {whole} is the newest whole one: remove the manifests above it, then adopt it"
+        )
+        raise spec_errors.InvalidTableStateError(
+            f"table {catalog_table.id}: version {newest} of the storage was not adopted, since it refers to "
+            f"files that are missing, such as {example_of(missing)}; {advice}"
+        )
+
+    def _stored_versions(self, catalog_table: Table) -> StoredVersions:
+        location = self.versions.tables.location_of(catalog_table)
+        config = self.versions.tables.config
+        return StoredVersions(location, config.storage_options, config.allowed)
 
     def _check_files(self, catalog_table: Table, comparison: Comparison) -> Comparison:
         newest = comparison.storage_version
         if comparison.verdict != CONSISTENT or not newest:
             return comparison
-        versions = StoredVersions(
-            self.versions.tables.location_of(catalog_table),
-            self.versions.tables.config.storage_options,
-            self.versions.tables.config.allowed,
-        )
+        versions = self._stored_versions(catalog_table)
         try:
             missing = versions.missing_files(newest)
         except spec_errors.TableVersionNotFoundError:  # others have committed and cleaned up
@@ -200,12 +228,14 @@ class RepairOperations:
     def _move(self, catalog_table: Table, before: Comparison) -> None:
         if before.verdict != DIVERGED and table_properties.has_version(catalog_table):
             self.versions.managed(catalog_table).finish()  # its commit record is removed below
+        adopted = str(before.storage_version)
+        parameters = catalog_table.parameters
         change = ParameterChange(
-            {table_properties.VERSION: str(before.storage_version)},
+            {table_properties.VERSION: adopted, table_properties.STATE: table_properties.new_state(adopted)},
             remove=(table_properties.COMMIT,),
             # No server compares a missing parameter; the other one is the next best.
-            expect=_expect_unchanged(catalog_table, table_properties.VERSION)
-            or _expect_unchanged(catalog_table, table_properties.MANAGED_BY),
+            expect=table_properties.unchanged(catalog_table)
+            or Expectation(table_properties.MANAGED_BY, parameters[table_properties.MANAGED_BY]),
         )
         self.versions.tables.metastore.update_table(
             catalog_table.id, lambda now: self._if_unmoved(catalog_table, now, change)
@@ -213,43 +243,26 @@ class RepairOperations:
         HighWaterMark(self.versions.manifests(catalog_table)).move_to(before.storage_version)
 
     def _if_unmoved(self, catalog_table: Table, now: Table, change: ParameterChange) -> ParameterChange:
-        keys = (table_properties.MANAGED_BY, table_properties.VERSION, table_properties.COMMIT)
+        keys = (
+            *(table_properties.MANAGED_BY, table_properties.VERSION),
+            *(table_properties.COMMIT, table_properties.STATE),
+        )
         if any(catalog_table.parameters.get(key) != now.parameters.get(key) for key in keys):
-            raise spec_errors.ConcurrentModificationError(
-                f"table {catalog_table.id}: it changed during the comparison; compare again"
-            )
+            raise _changed(catalog_table)
         return change
 
+    def settle(self, table: TableId) -> bool:
+        """End a conversion that died; see `AuthorityChange.settle`."""
+        return AuthorityChange(self.versions.tables).settle(table)
+
     def _to_implementation(self, table: TableId) -> bool:
-        metastore = self.versions.tables.metastore
-        metastore.require_compare_and_set(table.namespace)
-
-        def decide(catalog_table: Table) -> ParameterChange | None:
-            table_properties.check_lance(catalog_table)
-            return (
-                None
-                if table_properties.is_managed(catalog_table)
-                else self._change_to_implementation(catalog_table)
-            )
-
-        update = metastore.update_table(table, decide)
-        if update.changed:
-            # A direct writer may have committed between our read and the change; if the table has changed
-            # again, that was through the metastore.
-            with contextlib.suppress(spec_errors.ConcurrentModificationError):
-                self._adopt(table)
-        return update.changed
-
-    def _change_to_implementation(self, catalog_table: Table) -> ParameterChange:
-        newest = self.versions.manifests(catalog_table).newest() or 0
-        return ParameterChange(
-            {
-                table_properties.MANAGED_BY: table_properties.BY_IMPLEMENTATION,
-                table_properties.VERSION: str(newest),
-            },
-            remove=(table_properties.COMMIT,),
-            expect=_expect_unchanged(catalog_table, table_properties.MANAGED_BY),
-        )
+        if not AuthorityChange(self.versions.tables).give_to_metastore(table):
+            return False
+        # A direct writer, who has no lease, may have committed in between; if the table has changed again,
+        # that was through the metastore.
+        with contextlib.suppress(spec_errors.ConcurrentModificationError):
+            self._adopt(table)
+        return True
 
     def _to_storage(self, table: TableId) -> bool:
         def decide(catalog_table: Table) -> ParameterChange | None:
@@ -258,7 +271,13 @@ class RepairOperations:
                 self._change_to_storage(catalog_table) if table_properties.is_managed(catalog_table) else None
             )
 
-        return self.versions.tables.metastore.update_table(table, decide).changed
+        gates = gates_of(self.versions.manifests(self.versions.tables.get(table)))
+        update = self.versions.tables.metastore.update_table(table, decide)
+        if update.changed:
+            open_gates(self.versions.manifests(update.table), gates)
+        else:
+            self.settle(table)  # if an earlier conversion was interrupted here
+        return update.changed
 
     def _change_to_storage(self, catalog_table: Table) -> ParameterChange:
         comparison = self.compare_catalog_table(catalog_table)
@@ -284,6 +303,7 @@ def _verdict_of_commit(managed: ManagedVersions) -> Verdict:
     return DIVERGED if managed.is_diverged() else CONSISTENT
 
 
-def _expect_unchanged(catalog_table: Table, key: str) -> Expectation | None:
-    value = catalog_table.parameters.get(key)
-    return None if value is None else Expectation(key, value)
+def _changed(catalog_table: Table) -> spec_errors.ConcurrentModificationError:
+    return spec_errors.ConcurrentModificationError(
+        f"table {catalog_table.id}: it changed during the comparison; compare again"
+    )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from airflow_provider_lancens import spec_errors
@@ -14,12 +17,16 @@ from airflow_provider_lancens.namespace.locations import (
     Location,
     as_uri,
     check_location,
+    is_local,
     location_fault,
+    normalize,
     required_root,
     shown_location,
 )
 from airflow_provider_lancens.namespace.managed.managed_versions import ManagedVersions
-from airflow_provider_lancens.namespace.metastore_protocol import Metastore, Table
+from airflow_provider_lancens.namespace.metastore_protocol import Metastore, ParameterChange, Table
+from airflow_provider_lancens.namespace.operations.authority_change import AuthorityChange, closed_to_writes
+from airflow_provider_lancens.namespace.operations.cascade import PlannedTable
 from airflow_provider_lancens.namespace.operations.own_stores import OwnStores
 from airflow_provider_lancens.namespace.operations.recent_listings import RecentListings
 from airflow_provider_lancens.namespace.operations.table_listing import TableListing
@@ -27,9 +34,26 @@ from airflow_provider_lancens.namespace.paging import Page, PageRequest
 from airflow_provider_lancens.namespace.storage import object_store, purge
 from airflow_provider_lancens.namespace.storage.location_overlap import ResolvedLocation
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
+from airflow_provider_lancens.namespace.storage.object_store import StoreId
+from airflow_provider_lancens.namespace.storage.write_leases import (
+    gates_of,
+    leases_of,
+    open_gates,
+    wait_for_writes,
+)
 from airflow_provider_lancens.redaction import redact
 
 log = logging.getLogger(__name__)
+
+_TRIES, _THREADS = 5, 32
+_OF_THE_STORAGE = (
+    spec_errors.PermissionDeniedError,
+    spec_errors.UnauthenticatedError,
+    spec_errors.ServiceUnavailableError,
+)
+"""The storage can't be asked."""
+_OF_THE_SERVER = ("transient_lastDdlTime", "last_modified_by", "last_modified_time")
+"""Parameters that Hive's metastore sets by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +80,11 @@ class TableOperations:
             InvalidInputError: (13) the location or a property is invalid.
             UnsupportedOperationError: (0) it is to be managed by a metastore that can't compare-and-set.
             InternalError: (18) the server failed, such as on creating the folder.
+            ConcurrentModificationError: (14) a write to a former table at the given location is running.
         """
         catalog_table = self._new_catalog_table(table, location, properties)
+        if location is not None:
+            self._check_no_former_writes(catalog_table)
         try:
             self.metastore.create_table(catalog_table)
         except spec_errors.InternalError as error:
@@ -85,6 +112,8 @@ class TableOperations:
             InvalidInputError: (13) no location, or the catalog table to replace isn't Lance.
             NamespaceNotFoundError: (1) as for `declare`.
             TableAlreadyExistsError: (5) as for `declare`.
+            ConcurrentModificationError: (14) a write is running that would be lost, or the table was changed
+                concurrently.
         """
         if not location:
             raise spec_errors.InvalidInputError(
@@ -93,16 +122,13 @@ class TableOperations:
         replaced = self._replaceable(table, location) if overwrite else None
         kept = _managed_by(replaced) if replaced else {}
         catalog_table = self._new_catalog_table(table, location, {**kept, **properties})
+        if replaced and table_properties.is_lance(replaced) and table_properties.STATE in replaced.parameters:
+            return self._replace(replaced, catalog_table)
         if replaced:
             self._drop_catalog_table(replaced)
-        if table_properties.is_managed(catalog_table):
-            newest = (
-                object_store.latest_version(self.location_of(catalog_table), self.config.storage_options) or 0
-            )
-            catalog_table = replace(
-                catalog_table, parameters={**catalog_table.parameters, table_properties.VERSION: str(newest)}
-            )
-        self.metastore.create_table(catalog_table)
+        with self._closed_if_managed(catalog_table):
+            catalog_table = self._at_newest(catalog_table)
+            self.metastore.create_table(catalog_table)
         return catalog_table
 
     def get(self, table: TableId) -> Table:
@@ -178,15 +204,45 @@ class TableOperations:
         The catalog table is dropped last, so that an interrupted drop can be rerun.
 
         Raises:
+            ConcurrentModificationError: (14) a write is running; the message names it.
             InvalidInputError: (13) another catalog table, in any catalog, has the same location or an
                 overlapping one, or the location is a symbolic link; nothing is dropped.
         """
         catalog_table = self.get(table)
         self._check_sole_owner(catalog_table)
+        wait_for_writes(self._files(catalog_table), f"table {table} can't be dropped")
         self._finish_last_commit(catalog_table)
         purge.remove(self.location_of(catalog_table), self.config.storage_options)
-        self.metastore.drop_table(table)
+        self._drop_unless_declared_again(catalog_table)
         return catalog_table
+
+    def check_not_written(self, tables: Sequence[PlannedTable]) -> None:
+        """Check that nobody writes to the tables of a cascade; one request for each.
+
+        A cascade deletes no data, so a storage that doesn't answer doesn't stop it.
+
+        Raises:
+            ConcurrentModificationError: (14) somebody does.
+        """
+        unavailable: set[StoreId] = set()
+
+        def check(table: PlannedTable) -> None:
+            location, options = table.location or "", self.config.storage_options
+            if location_fault(location) or (not is_local(location) and not options):
+                return
+            files = Manifests(location, options)
+            if files.store_id in unavailable:
+                return
+            try:
+                self.location_of(Table(table.id, location))
+                wait_for_writes(files, f"table {table.id} can't be dropped")
+            except _OF_THE_STORAGE as error:
+                unavailable.add(files.store_id)
+                log.warning("Table %s: whether others write to it is unknown: %s", table.id, error)
+
+        if tables:
+            with ThreadPoolExecutor(min(_THREADS, len(tables)), thread_name_prefix="lance-cascade") as pool:
+                list(pool.map(check, tables))
 
     @property
     def _listing(self) -> TableListing:
@@ -257,6 +313,97 @@ class TableOperations:
                     f"table {catalog_table.id}: table {other.table} points to the same data: {its}, and this "
                     f"one to {catalog_table.location}; deregister one of them instead"
                 )
+
+    def _drop_unless_declared_again(self, catalog_table: Table) -> None:
+        """Drop a catalog table after the removal of its data, which takes time."""
+        try:
+            now = self.metastore.get_table(catalog_table.id)
+            if normalize(now.location or "") == normalize(catalog_table.location or ""):
+                self.metastore.drop_table(catalog_table.id)
+        except spec_errors.TableNotFoundError:
+            log.info("Table %s: another client has dropped it meanwhile", catalog_table.id)
+
+    def _check_no_former_writes(self, catalog_table: Table) -> None:
+        """Refuse a location at which others write to a table that was dropped, where the storage tells."""
+        location = self.location_of(catalog_table)
+        if not is_local(location) and not self.config.storage_options:
+            return  # a declaration needs no access to the storage
+        files = self._files(catalog_table)
+        try:
+            if leases_of(files) and files.newest() is None:
+                wait_for_writes(files, f"table {catalog_table.id} can't be declared at {location}")
+        except _OF_THE_STORAGE as error:
+            log.debug("Table %s is declared without a look at its location: %s", catalog_table.id, error)
+
+    def _replace(self, replaced: Table, new: Table) -> Table:
+        """Replace a catalog table in place: a name without a table in between would fail its writers."""
+        same = normalize(replaced.location or "") == normalize(new.location or "")
+        to_metastore = table_properties.is_managed(new)
+        if not same:
+            wait_for_writes(self._files(replaced), f"table {new.id} can't be registered at another location")
+        elif to_metastore and not table_properties.is_managed(replaced):
+            AuthorityChange(self).give_to_metastore(new.id)
+            replaced = self.metastore.get_table(new.id)
+        gates = [] if to_metastore else gates_of(self._files(new))
+        with self._closed_if_managed(new) if not same else contextlib.nullcontext():
+            after = self._replaced_in_place(replaced, new)
+        open_gates(self._files(new), gates)
+        return after
+
+    def _replaced_in_place(self, replaced: Table, new: Table) -> Table:
+        def decide(found: Table) -> ParameterChange:
+            authority = table_properties.MANAGED_BY
+            if (found.location, found.parameters.get(authority)) != (
+                replaced.location,
+                replaced.parameters.get(authority),
+            ):
+                raise spec_errors.ConcurrentModificationError(
+                    f"table {new.id}: another client changed it while it was registered; run it again"
+                )
+            self._finish_last_commit(found)
+            parameters = self._at_newest(new).parameters
+            conditional = table_properties.is_managed(found) or table_properties.is_managed(new)
+            return ParameterChange(
+                parameters,
+                remove=[key for key in found.parameters if key not in (*parameters, *_OF_THE_SERVER)],
+                expect=table_properties.unchanged(found) if conditional else None,
+                columns=None if found.location == new.location or not found.columns else (),
+                location=new.location,
+            )
+
+        for _ in range(_TRIES - 1):
+            with contextlib.suppress(spec_errors.ConcurrentModificationError):
+                return self.metastore.update_table(new.id, decide).table
+        return self.metastore.update_table(new.id, decide).table
+
+    @contextlib.contextmanager
+    def _closed_if_managed(self, catalog_table: Table) -> Iterator[None]:
+        """Keep the storage from deciding while the metastore becomes the authority of an existing dataset."""
+        if not table_properties.is_managed(catalog_table):
+            yield
+            return
+        files, token = self._files(catalog_table), uuid.uuid4().hex
+        if files.newest() is None and not leases_of(files):
+            yield  # nobody has written there
+            return
+        try:
+            with closed_to_writes(files, token, f"table {catalog_table.id} can't be registered"):
+                yield
+        except spec_errors.LanceNamespaceError:
+            open_gates(files, [gate for gate in gates_of(files) if gate.token == token])
+            raise
+
+    def _at_newest(self, catalog_table: Table) -> Table:
+        """Return a catalog table with the storage's newest version if it is managed."""
+        if not table_properties.is_managed(catalog_table):
+            return catalog_table
+        newest = str(self._files(catalog_table).newest() or 0)
+        state = table_properties.new_state(newest)
+        added = {table_properties.VERSION: newest, table_properties.STATE: state}
+        return replace(catalog_table, parameters={**catalog_table.parameters, **added})
+
+    def _files(self, catalog_table: Table) -> Manifests:
+        return Manifests(self.location_of(catalog_table), self.config.storage_options)
 
     def _drop_catalog_table(self, catalog_table: Table) -> None:
         self._finish_last_commit(catalog_table)

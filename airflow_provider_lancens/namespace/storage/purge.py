@@ -21,6 +21,7 @@ from airflow_provider_lancens.namespace.default_layout import is_own_place
 from airflow_provider_lancens.namespace.locations import Location, is_local
 from airflow_provider_lancens.namespace.storage import local_folder, object_store
 from airflow_provider_lancens.namespace.storage.object_store import BRANCHES, RECORDED, VERSIONS, version_of
+from airflow_provider_lancens.namespace.storage.write_leases import LEASES
 from airflow_provider_lancens.redaction import on_one_line
 
 log = logging.getLogger(__name__)
@@ -126,7 +127,8 @@ def _remove_remote(location: str, storage_options: Mapping[str, str]) -> int:
 
 
 def _remove_all(remove_below: _RemoveBelow) -> int:
-    removed = sum(remove_below(folder, _is_removed_first) for folder in LANCE_ENTRIES)
+    removed = remove_below(RECORDED, _is_lease)  # first: a write without its lease commits nothing
+    removed += sum(remove_below(folder, _is_removed_first) for folder in LANCE_ENTRIES)
     return removed + remove_below(VERSIONS, _is_own)
 
 
@@ -145,6 +147,10 @@ def _remove_objects(
 
 def _is_own(path: str) -> bool:
     return _OWN.fullmatch(path) is not None
+
+
+def _is_lease(path: str) -> bool:
+    return _is_own(path) and path.startswith(f"{LEASES}/")
 
 
 def _is_removed_first(path: str) -> bool:

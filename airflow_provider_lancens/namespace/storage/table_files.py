@@ -73,6 +73,11 @@ class TableFiles:
         self._storage_options = storage_options
 
     @property
+    def storage_options(self) -> Mapping[str, str]:
+        """Lance's storage options for the location."""
+        return self._storage_options
+
+    @property
     def store_id(self) -> object_store.StoreId:
         """What identifies the store of the location."""
         return object_store.store_id(self.location, self._storage_options)

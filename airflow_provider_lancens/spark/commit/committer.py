@@ -60,9 +60,11 @@ class Committer:
 
         Raises:
             ConcurrentModificationError: (14) it conflicts with another commit, or every attempt lost to one.
+            StaleTableError: (14) the table was dropped, declared again or converted since it was resolved.
             TableAlreadyExistsError: (5) `change` creates the dataset, which already exists.
             ServiceUnavailableError: (17) the storage or the metastore failed, and nothing was committed.
         """
+        from airflow_provider_lancens.namespace.stale_table import StaleTableError
         from airflow_provider_lancens.spark.commit.single_version_commit import SingleVersionCommit
 
         attempts = self.attempts or KeyAttempts(self.target, self.write)
@@ -71,7 +73,7 @@ class Committer:
             latest = self.target.open_latest(attempts.opened())
             found = attempts.find(latest, after=looked_up_to)
             if found is not None:
-                return self._found(found, made_here=found.uuid == attempts.uuid)
+                return self._committed(found) if found.uuid == attempts.uuid else self._found(found)
             newest = 0 if latest is None else latest.version
             if attempt:
                 self._check_retry(failure, newest, is_unchanged=newest == looked_up_to)
@@ -87,8 +89,10 @@ class Committer:
             announcement.result()  # raises if the commit was refused since it couldn't be announced
             if is_made:
                 attempts.conclude(commit)
-                return CommitOutcome(commit, made_here=True)
+                return self._committed(commit)
             failure = fence.failure
+            if isinstance(failure, StaleTableError):
+                raise failure
             pause(attempt)
         raise spec_errors.ConcurrentModificationError(
             f"table {self.target.id}: conflicted with other writers' commits in all {_ATTEMPTS} "
@@ -117,20 +121,26 @@ class Committer:
 
     def _check_retry(self, failure: Exception | None, newest: int, *, is_unchanged: bool) -> None:
         if self.lease is not None:
-            self.lease.check()  # a clean-up may be the cause of the failure
+            # A clean-up may be the cause of the failure.
+            self.lease.check(by_storage=self.target.dataset.decider is None)
         if failure is not None:
             raise failure
         if is_unchanged:
             self.target.check_not_bypassed(newest)  # no new version, so why the conflict?
 
-    def _found(self, found: KeyedCommit, *, made_here: bool) -> CommitOutcome:
-        if not made_here and not self.write.is_done_by(found):
+    def _committed(self, commit: KeyedCommit) -> CommitOutcome:
+        if self.lease is not None:
+            self.lease.unanswered.clear()  # a late one finds its version made
+        return CommitOutcome(commit, made_here=True)
+
+    def _found(self, found: KeyedCommit) -> CommitOutcome:
+        if not self.write.is_done_by(found):
             raise spec_errors.ConcurrentModificationError(
                 f"table {self.target.id}: meanwhile another driver committed different data under "
                 f"idempotency key {self.write.key!r} as version {found.version}; nothing was committed, "
                 "run it again"
             )
-        return CommitOutcome(found, made_here)
+        return CommitOutcome(found, made_here=False)
 
     def _refusal(self, error: Exception) -> Exception:
         from lance.commit import CommitConflictError

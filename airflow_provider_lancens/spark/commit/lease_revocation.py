@@ -21,8 +21,9 @@ from collections.abc import Sequence
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
+from airflow_provider_lancens.namespace.storage.write_leases import LeaseRecord
 from airflow_provider_lancens.spark.commit.committer import pause
-from airflow_provider_lancens.spark.commit.write_lease import REVOKED, LeaseRecord
+from airflow_provider_lancens.spark.commit.write_lease import REVOKED
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 _log = logging.getLogger(__name__)

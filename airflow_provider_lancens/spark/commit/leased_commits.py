@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from lance_namespace import LanceNamespace
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.storage.write_leases import check_open
 from airflow_provider_lancens.redaction import redact
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease
+from airflow_provider_lancens.spark.table.storage_versions import StorageVersions
 
 if TYPE_CHECKING:
     from lance_namespace_urllib3_client import models
@@ -69,6 +71,9 @@ class LeasedCommits(NamespaceProxy):
             made = self._create(request)
         except spec_errors.LanceNamespaceError as error:
             self._error = error
+            no_answer = isinstance(error, spec_errors.ServiceUnavailableError)
+            if self.lease is not None and self.by_storage and no_answer:
+                self.lease.unanswered.append(str(request["version"]))
             raise
         self._error = None
         return made
@@ -78,9 +83,17 @@ class LeasedCommits(NamespaceProxy):
 
         Raises:
             ConcurrentModificationError: (14) the lease was revoked.
+            StaleTableError: (14) the metastore is to decide, and not the storage as when this was prepared.
         """
         if self.lease is not None:
-            self.lease.check()
+            self.lease.check(by_storage=self.by_storage)
+        elif isinstance(self.wrapped, StorageVersions):
+            check_open(self.wrapped.dataset.manifests)
+
+    @property
+    def by_storage(self) -> bool:
+        """Whether the storage is the version authority."""
+        return isinstance(self.wrapped, StorageVersions)
 
     def _create(self, request: Any) -> models.CreateTableVersionResponse:
         self.check_allowed()

@@ -110,6 +110,10 @@ class SchemaCommits:
         return True
 
     def _check_retry(self, step: SchemaStep, fence: SingleVersionCommit, base: int, error: Exception) -> None:
+        from airflow_provider_lancens.namespace.stale_table import StaleTableError
+
+        if isinstance(fence.failure, StaleTableError):
+            raise fence.failure from error
         if fence.has_failed:
             refusal = fence.error_of(error)
             if not isinstance(refusal, spec_errors.ConcurrentModificationError):

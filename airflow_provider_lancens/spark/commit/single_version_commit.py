@@ -15,6 +15,7 @@ from lance_namespace_urllib3_client import models
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.lance_errors import panics_as_errors
+from airflow_provider_lancens.namespace.stale_table import StaleTableError
 from airflow_provider_lancens.namespace.storage.manifests import staged_name
 from airflow_provider_lancens.namespace.storage.object_store import VERSIONS
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
@@ -108,8 +109,18 @@ class SingleVersionCommit(LeasedCommits):
             )
         try:
             return super().create_table_version(request)
+        except StaleTableError as error:
+            self.failure = None if self.target.is_settled() else error
+            raise
         except spec_errors.ConcurrentModificationError:
             raise
+        except (spec_errors.TableNotFoundError, spec_errors.InvalidInputError) as error:
+            self.failure = change = self.target.change_since_resolved()
+            if change is None:
+                self.failure = error
+                raise
+            self._error = change
+            raise change from error
         except Exception as error:  # of any type: the driver must know that the outcome is unknown
             self.failure = error
             raise

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
+import socket
 import threading
 import uuid
 from collections.abc import Iterator
@@ -22,18 +24,14 @@ from typing import Self
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import Location, is_local
 from airflow_provider_lancens.namespace.storage.object_store import RECORDED, storage_errors
-from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
+from airflow_provider_lancens.namespace.storage.table_files import TableFiles
+from airflow_provider_lancens.namespace.storage.write_leases import HEARTBEAT, LEASES, REFRESH, check_open
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 
 _log = logging.getLogger(__name__)
 
-LEASES = f"{RECORDED}/writes"
 REVOKED = f"{RECORDED}/revoked"
 """Records of leases that were revoked, see `lease_revocation`."""
-REFRESH = 60.0
-"""Seconds between two heartbeats of a running write."""
-HEARTBEAT = ".alive"
-"""Suffix of the heartbeat, and of the files by which running tasks report their progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +43,8 @@ class WriteLease:
     """Path of the lease's first file."""
     leftovers: list[str] = field(default_factory=list, compare=False)
     """Paths of files that the holder's commit leaves, to be removed with the lease."""
+    unanswered: list[str] = field(default_factory=list, compare=False)
+    """Requests to create a version that got no answer, and may still take effect."""
 
     def began(self) -> datetime:
         """Return the start of the write, by the storage's clock.
@@ -52,24 +52,32 @@ class WriteLease:
         Raises:
             ConcurrentModificationError: (14) a clean-up revoked the lease.
         """
-        return self._held().modified
+        held = self.files.stat(self.path)
+        if held is None:
+            raise self._revoked()
+        return held.modified
 
-    def check(self) -> None:
+    def check(self, *, by_storage: bool = False) -> None:
         """Check that the lease is held; called right before a version is created whose number is determined.
+
+        Args:
+            by_storage: whether the storage decides which writer creates the version.
 
         Raises:
             ConcurrentModificationError: (14) a clean-up revoked it, and the write's files may be gone.
+            StaleTableError: (14) `by_storage`, and the metastore is to decide, see `check_open`.
         """
-        self._held()
+        found = {file.path for file in self.files.below(LEASES)}
+        if by_storage:
+            check_open(self.files, found)
+        if self.path not in found:
+            raise self._revoked()
 
-    def _held(self) -> StoredFile:
-        held = self.files.stat(self.path)
-        if held is None:
-            raise spec_errors.ConcurrentModificationError(
-                f"{self.files.location}: a clean-up presumed this write dead, since its lease had "
-                "expired, and may have removed its files; nothing was committed, run it again"
-            )
-        return held
+    def _revoked(self) -> spec_errors.ConcurrentModificationError:
+        return spec_errors.ConcurrentModificationError(
+            f"{self.files.location}: a clean-up presumed this write dead, since its lease had "
+            "expired, and may have removed its files; nothing was committed, run it again"
+        )
 
     @contextlib.contextmanager
     def explaining_missing_files(self) -> Iterator[None]:
@@ -117,22 +125,13 @@ class WriteLease:
                 _log.warning("The lease of a running write could not be renewed: %s", error)
 
     def end(self) -> None:
-        """Release the lease, which may have been revoked."""
-        self.files.remove_outdated(self.path, self.path + HEARTBEAT, *self.leftovers)
+        """Release the lease, which may have been revoked.
 
-
-@dataclass(frozen=True, slots=True)
-class LeaseRecord:
-    """A lease as a clean-up lists it."""
-
-    path: str
-    began: datetime
-    refreshed: datetime
-
-    @property
-    def paths(self) -> tuple[str, str]:
-        """Its two files."""
-        return self.path, self.path + HEARTBEAT
+        If a request to create a version got no answer, the lease remains until it has expired: the request
+        may take effect until then.
+        """
+        ended = [] if self.unanswered else [self.path]
+        self.files.remove_outdated(*ended, self.path + HEARTBEAT, *self.leftovers)
 
 
 def acquire_lease(dataset: DatasetRef) -> WriteLease:
@@ -146,18 +145,8 @@ def acquire_lease(dataset: DatasetRef) -> WriteLease:
             Path(Location.of(dataset.location)).mkdir(parents=True, exist_ok=True)
     files = dataset.manifests
     lease = WriteLease(files, f"{LEASES}/{uuid.uuid4()}")
-    files.put(lease.path, b"")
+    files.put(lease.path, f"process {os.getpid()} on {socket.gethostname()}".encode())
     return lease
-
-
-def leases_of(files: TableFiles) -> list[LeaseRecord]:
-    """Return the leases stored beside a dataset, of running writes and of those presumed dead."""
-    found = {file.path: file.modified for file in files.below(LEASES)}
-    return [
-        LeaseRecord(path, began, max(began, found.get(path + HEARTBEAT, began)))
-        for path, began in found.items()
-        if not path.endswith(HEARTBEAT)
-    ]
 
 
 def stray_heartbeats(files: TableFiles, before: datetime) -> list[str]:

@@ -12,9 +12,9 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage import purge
 from airflow_provider_lancens.namespace.storage.version_tags import delete_abandoned_tags, list_tags
+from airflow_provider_lancens.namespace.storage.write_leases import leases_of
 from airflow_provider_lancens.spark.bookmarks.expire_bookmarks import expire_bookmarks
 from airflow_provider_lancens.spark.commit.lease_revocation import pending_revocations, revoke_leases
-from airflow_provider_lancens.spark.commit.write_lease import leases_of
 from airflow_provider_lancens.spark.keys import maintain_keys
 from airflow_provider_lancens.spark.maintenance.held_files import HeldFiles, held_by_tags
 from airflow_provider_lancens.spark.maintenance.maintained_table import MaintainedTable, maintained

@@ -28,17 +28,10 @@ from airflow_provider_lancens.namespace.storage.object_store import (
 )
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
 from airflow_provider_lancens.namespace.storage.version_removals import REMOVALS
+from airflow_provider_lancens.namespace.storage.write_leases import LEASES, SILENCE, LeaseRecord, leases_of
 from airflow_provider_lancens.spark.bookmarks.expiry_records import EXPIRED_BOOKMARKS
 from airflow_provider_lancens.spark.commit.lease_revocation import pending_revocations, revoke_leases
-from airflow_provider_lancens.spark.commit.write_lease import (
-    LEASES,
-    REFRESH,
-    REVOKED,
-    LeaseRecord,
-    acquire_lease,
-    leases_of,
-    stray_heartbeats,
-)
+from airflow_provider_lancens.spark.commit.write_lease import REVOKED, acquire_lease, stray_heartbeats
 from airflow_provider_lancens.spark.keys import FOLDERS as KEY_FOLDERS
 from airflow_provider_lancens.spark.publish.staged_versions import (
     TAGS,
@@ -54,7 +47,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 A_WEEK = timedelta(days=7)
-SHORTEST = timedelta(seconds=10 * REFRESH)
+SHORTEST = SILENCE
 _SLACK = timedelta(minutes=1)
 """Allowed clock skew between a storage's machines."""
 _DATA = "data"

@@ -12,6 +12,7 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.locations import shown_location
 from airflow_provider_lancens.namespace.storage.missing_files import example_of
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
+from airflow_provider_lancens.namespace.storage.write_leases import leases_of
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
 from airflow_provider_lancens.spark.commit.table_changes import (
     RUN_AGAIN,
@@ -19,7 +20,7 @@ from airflow_provider_lancens.spark.commit.table_changes import (
     CommitStep,
     TableChange,
 )
-from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease, leases_of
+from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease
 from airflow_provider_lancens.spark.keys import KeyedCommit, KeyLookup, key_of, look_up
 from airflow_provider_lancens.spark.options import WriteRequest
 from airflow_provider_lancens.spark.publish.staged_versions import StagedVersion, open_staged

@@ -21,12 +21,24 @@ def describe_columns(target: ResolvedTable, schema: pa.Schema) -> None:
     Args:
         target: the table; namespaces other than this package's have nothing to describe.
         schema: the columns.
+
+    Raises:
+        StaleTableError: (14) the table was dropped or declared again meanwhile, so that no reader finds the
+            version by its name.
     """
+    from airflow_provider_lancens.namespace.stale_table import StaleTableError
+
     describe = getattr(target.namespace, "describe_columns", None)
     if describe is None:
         return
     try:
-        describe(target.parts, schema)
+        describe(target.parts, schema, target.dataset.location)
+    except (StaleTableError, spec_errors.TableNotFoundError) as error:
+        raise StaleTableError(
+            f"table {target.id} was dropped, renamed or declared again while it was written to: the version "
+            f"that was committed at {target.dataset.location} isn't part of the table of this name; run it "
+            "again"
+        ) from error
     except spec_errors.LanceNamespaceError as error:
         _log.warning(
             "Table %s is committed, but its catalog table could not be updated with its columns, so "

@@ -12,6 +12,7 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
 from airflow_provider_lancens.namespace.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
+from airflow_provider_lancens.namespace.locations import Location
 from airflow_provider_lancens.namespace.managed.managed_versions import unknown_versions_error
 from airflow_provider_lancens.namespace.storage.missing_files import check_bases
 from airflow_provider_lancens.namespace.storage.object_store import VERSIONS, detached_name, is_detached
@@ -24,6 +25,8 @@ from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, Version
 if TYPE_CHECKING:
     from lance import LanceDataset
     from lance_namespace import LanceNamespace
+
+    from airflow_provider_lancens.namespace.stale_table import StaleTableError
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,10 @@ class ResolvedTable:
         from lance_namespace import ListTableVersionsRequest
 
         request = ListTableVersionsRequest(id=list(self.id.parts), descending=True, limit=1)
-        versions = self.versions.list_table_versions(request).versions
+        try:
+            versions = self.versions.list_table_versions(request).versions
+        except spec_errors.TableNotFoundError as error:
+            raise self._gone() from error
         return int(versions[0].version) if versions else None
 
     def check_version(self, version: int) -> None:
@@ -110,6 +116,37 @@ class ResolvedTable:
             raise spec_errors.TableVersionNotFoundError(
                 f"table {self.id} has no version {version}: it has not been written yet, or was cleaned up"
             ) from error
+
+    def change_since_resolved(self) -> StaleTableError | None:
+        """Return the error if the name means another table, or another authority decides its versions."""
+        from lance_namespace import DescribeTableRequest
+
+        if self.namespace is None:
+            return None
+        try:
+            now = self.namespace.describe_table(DescribeTableRequest(id=self.parts, vend_credentials=False))
+        except spec_errors.TableNotFoundError:
+            return self._gone()
+        if not now.location or Location.of(now.location) != self.dataset.location:
+            return self._stale(f"it was at {self.dataset.location}, and a table of its name is elsewhere now")
+        if (now.managed_versioning is True) != (self.dataset.decider is not None):
+            return self._stale("another authority decides its versions now")
+        return None
+
+    def is_settled(self) -> bool:
+        """End a conversion that died; return whether the storage decides the versions."""
+        settle = getattr(self.namespace, "settle_conversion", None)
+        return settle is not None and self.dataset.decider is None and bool(settle(self.parts))
+
+    def _gone(self) -> StaleTableError:
+        return self._stale("it was dropped, renamed, or is being registered again")
+
+    def _stale(self, what: str) -> StaleTableError:
+        from airflow_provider_lancens.namespace.stale_table import StaleTableError
+
+        return StaleTableError(
+            f"table {self.id} has changed since this began: {what}; nothing was committed, run it again"
+        )
 
     def check_not_bypassed(self, seen: int) -> None:
         """Check that no direct writer has bypassed a metastore that decides the versions.

@@ -5,7 +5,7 @@ from lance_namespace.errors import InvalidInputError, InvalidTableStateError
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace import table_properties
-from airflow_provider_lancens.namespace.metastore_protocol import Table
+from airflow_provider_lancens.namespace.metastore_protocol import Expectation, Table
 
 
 def catalog_table(**parameters: str) -> Table:
@@ -38,7 +38,9 @@ def test_an_invalid_version_is_an_error_that_names_the_table() -> None:
 
 
 def test_a_new_catalog_table_has_the_identifying_and_the_callers_properties() -> None:
-    assert table_properties.new_table_parameters({"team": "search"}) == {
+    parameters = table_properties.new_table_parameters({"team": "search"})
+    assert parameters.pop("lancens.state").startswith("storage-")
+    assert parameters == {
         "team": "search",
         "table_type": "lance",
         "EXTERNAL": "TRUE",
@@ -68,3 +70,27 @@ def test_properties_equal_to_the_identifying_ones_are_allowed(properties: dict[s
 def test_properties_that_contradict_identification_are_refused_by_name(properties: dict[str, str]) -> None:
     with pytest.raises(InvalidInputError, match=next(iter(properties))):
         table_properties.new_table_parameters(properties)
+
+
+def test_no_two_declarations_have_the_same_state() -> None:
+    first, second = (catalog_table(**table_properties.new_table_parameters({}, "impl")) for _ in range(2))
+    assert table_properties.unchanged(first) != table_properties.unchanged(second)
+
+
+def test_a_version_that_another_client_has_moved_is_compared_by_its_number() -> None:
+    table = catalog_table(managed_by="impl", version="8", **{"lancens.state": "7-0123456789abcdef"})
+    assert table_properties.unchanged(table) == Expectation("version", "8")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({"managed_by": "impl", "version": "8"}, Expectation("version", "8")),
+        ({"managed_by": "storage"}, Expectation("managed_by", "storage")),
+        ({}, None),
+    ],
+)
+def test_a_table_of_an_earlier_declaration_is_compared_by_what_it_has(
+    parameters: dict[str, str], expected: Expectation | None
+) -> None:
+    assert table_properties.unchanged(catalog_table(**parameters)) == expected

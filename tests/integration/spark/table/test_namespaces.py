@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
+from airflow_provider_lancens.namespace.storage.write_leases import LEASES
 from airflow_provider_lancens.spark import (
     NamespaceSpec,
     WriteResult,
@@ -22,7 +23,6 @@ from airflow_provider_lancens.spark import (
     remove_orphans,
     write_table,
 )
-from airflow_provider_lancens.spark.commit.write_lease import LEASES
 from airflow_provider_lancens.spark.maintenance import orphans
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from tests.unit.spark.conftest import ROWS

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from airflow_provider_lancens.namespace.storage.write_leases import LEASES
 from airflow_provider_lancens.spark import FileSource, NamespaceSpec, write_files
-from airflow_provider_lancens.spark.commit.write_lease import LEASES
 from airflow_provider_lancens.spark.write import task_progress
 from tests.servers.s3_credentials import TemporaryCredentials
 from tests.servers.s3_double import S3Double

@@ -8,11 +8,12 @@ import pytest
 from lance_namespace import LanceNamespace
 from lance_namespace.errors import ConcurrentModificationError
 
+from airflow_provider_lancens.namespace.storage.write_leases import LEASES, leases_of
 from airflow_provider_lancens.spark import remove_orphans
 from airflow_provider_lancens.spark.commit import lease_revocation
 from airflow_provider_lancens.spark.commit import write_lease as marks
 from airflow_provider_lancens.spark.commit.committer import Committer
-from airflow_provider_lancens.spark.commit.write_lease import LEASES, acquire_lease
+from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
 from airflow_provider_lancens.spark.table.history import data_changed
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
@@ -139,6 +140,6 @@ def test_a_running_write_renews_its_lease(
         while sign.stat().st_mtime == before:
             time.sleep(0.01)
 
-        [mark] = marks.leases_of(write.files)
+        [mark] = leases_of(write.files)
         assert (mark.path, mark.began) == (write.path, write.began())
         assert mark.refreshed > write.began()

@@ -7,7 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from airflow_provider_lancens.spark.commit.write_lease import LEASES, WriteLease, acquire_lease, leases_of
+from airflow_provider_lancens.namespace.storage.write_leases import LEASES, leases_of
+from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress
 from tests.counted_requests import counted_requests
