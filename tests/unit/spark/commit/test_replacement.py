@@ -1,5 +1,6 @@
 """Different data under the same key: it replaces what was committed, in one commit, or is refused."""
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -11,9 +12,14 @@ from lance.fragment import write_fragments
 from lance_namespace.errors import ConcurrentModificationError, InvalidInputError
 
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
-from airflow_provider_lancens.spark.commit.replacement import replacing
+from airflow_provider_lancens.spark.commit.delete import Deletion
+from airflow_provider_lancens.spark.commit.replace_where import ReplaceWhere
+from airflow_provider_lancens.spark.commit.replacement import check_same_condition, replacing
+from airflow_provider_lancens.spark.commit.table_changes import TableChange
+from airflow_provider_lancens.spark.commit.upsert import Upsert
 from airflow_provider_lancens.spark.keys import Counts, KeyedCommit, KeyedWrite, look_up
 from airflow_provider_lancens.spark.keys.key_records import digest
+from airflow_provider_lancens.spark.maintenance.restore import Restoration
 from airflow_provider_lancens.spark.options import WriteRequest
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from tests.unit.spark.conftest import prepare
@@ -277,3 +283,73 @@ def test_two_drivers_with_one_key_and_different_data_write_only_one(
 def test_an_invalid_argument_is_named(arguments: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         WriteRequest(**arguments)  # type: ignore[arg-type]
+
+
+def of_kind(target: ResolvedTable, kind: str) -> None:
+    """Commit a change of this kind under the key january, on a table with two rows."""
+    Committer(target, KeyedWrite("december"), Counts()).commit(prepare(target, "append", of(0, 1)))
+    rows = prepare(target, "append", of(1, 2))
+    base = (rows.table, rows.base, rows.schema)
+    changes: dict[str, TableChange] = {
+        "upsert": Upsert(*base, rows.fragments, keys=of(1, 2)),
+        "replace_where": ReplaceWhere(*base, rows.fragments, condition="n > 0"),
+        "deletion": Deletion(*base, [], where="n = 1"),
+        "restore": Restoration(*base, [], version=1),
+        "overwrite": prepare(target, "overwrite", of(7)),
+    }
+    Committer(target, KeyedWrite("january"), Counts(2)).commit(changes[kind], looked_up_to=1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (
+            "upsert",
+            "was an upsert; an append can't replace it, since the rows that it replaced",
+        ),
+        ("replace_where", "replaced the rows that match a condition; an append can't"),
+        ("deletion", "deleted rows; an append can't"),
+        ("restore", "restored an older version; an append can't"),
+        ("overwrite", "overwrote the table; an append can't"),
+    ],
+)
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_an_append_replaces_nothing_that_cannot_be_undone(
+    target: ResolvedTable, kind: str, said: str, is_kept: bool
+) -> None:
+    of_kind(target, kind)
+    if not is_kept:
+        Committer(target, KeyedWrite("february"), Counts()).commit(prepare(target, "append", of(9)))
+        lance.dataset(target.dataset.location).cleanup_old_versions(timedelta(0))
+    before = rows(target)
+
+    with pytest.raises(InvalidInputError, match=re.escape(said)):
+        begin(target, "january", 10)
+    assert rows(target) == before
+
+
+@pytest.mark.parametrize("again", [1, 2])
+def test_all_that_the_key_wrote_is_replaced(target: ResolvedTable, write: Write, again: int) -> None:
+    write("append", "december", of(0))
+    write("append", "january", of(1))
+    for number in range(again):
+        lookup = look_up(target, WriteRequest("append", "january", None, "write_again"))
+        Committer(target, lookup.write, Counts(1)).commit(
+            prepare(target, "append", of(2 + number)), lookup.version
+        )
+
+    begin(target, "january", 10)()
+    assert rows(target) == [0, 10]
+    begin(target, "january", 20)()
+    assert rows(target) == [0, 20]
+
+
+def test_rows_of_another_condition_are_not_left_behind(target: ResolvedTable) -> None:
+    of_kind(target, "replace_where")
+    latest = target.open_latest()
+    replaced = look_up(target, WriteRequest("append", "january", None, "replace")).replaced
+    assert latest is not None
+
+    check_same_condition("n > 0", latest, replaced, "db$t")
+    with pytest.raises(InvalidInputError, match="replace_where with this condition can't replace it"):
+        check_same_condition("n > 1", latest, replaced, "db$t")

@@ -80,6 +80,8 @@ def death_at(step: int) -> Iterator[None]:
 class KeyedTableMachine(RuleBasedStateMachine):
     """A table with writers under keys, other clients, clean-ups, and losses."""
 
+    table = TABLE
+
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self.folder = folder
@@ -99,6 +101,14 @@ class KeyedTableMachine(RuleBasedStateMachine):
     def locate(self) -> Path:
         """Return the table's folder."""
         return self.folder / f"{TABLE}.lance"
+
+    def dataset(self) -> lance.LanceDataset:
+        """Open the table as other clients do."""
+        return lance.dataset(str(self.location))
+
+    def append_elsewhere(self, rows: pa.Table) -> None:
+        """Append rows as other clients do."""
+        lance.write_dataset(rows, str(self.location), mode="append")
 
     @rule(key=keys)
     def write(self, key: str) -> None:
@@ -169,27 +179,27 @@ class KeyedTableMachine(RuleBasedStateMachine):
     @has_rows
     @rule()
     def append_by_another_client(self) -> None:
-        lance.write_dataset(pa.table({"key": [OTHERS_ROW]}), str(self.location), mode="append")
+        self.append_elsewhere(pa.table({"key": [OTHERS_ROW]}))
         self._now([*self._rows(), OTHERS_ROW])
 
     @has_rows
     @rule()
     def compact(self) -> None:
-        lance.dataset(str(self.location)).optimize.compact_files()
+        self.dataset().optimize.compact_files()
         self._now(self._rows())
 
     @has_rows
     @rule(data=st.data())
     def restore(self, data: st.DataObject) -> None:
-        kept = sorted(int(one["version"]) for one in lance.dataset(str(self.location)).version_refs())
+        kept = sorted(int(one["version"]) for one in self.dataset().version_refs())
         wanted = data.draw(st.sampled_from(kept))
-        restore_version(self.namespace, TABLE, wanted)
+        restore_version(self.namespace, self.table, wanted)
         self._now(self.versions[wanted])
 
     @has_rows
     @rule(data=st.data())
     def restore_by_another_client(self, data: st.DataObject) -> None:
-        dataset = lance.dataset(str(self.location))
+        dataset = self.dataset()
         wanted = data.draw(st.sampled_from(sorted(int(one["version"]) for one in dataset.version_refs())))
         dataset.checkout_version(wanted).restore()
         self._now(self.versions[wanted])
@@ -197,13 +207,16 @@ class KeyedTableMachine(RuleBasedStateMachine):
     @has_rows
     @rule(data=st.data(), step=st.integers(1, LAST_STEP))
     def die_in_a_restore_and_repeat_it(self, data: st.DataObject, step: int) -> None:
-        kept = sorted(int(one["version"]) for one in lance.dataset(str(self.location)).version_refs())
+        kept = sorted(int(one["version"]) for one in self.dataset().version_refs())
         wanted, before, key = data.draw(st.sampled_from(kept)), self._version(), self._new_key("restore")
         rows = self.versions[wanted]
-        with death_at(step):
-            restore_version(self.namespace, TABLE, wanted, idempotency_key=key, on_existing_key="write_again")
-        if self._version() == before:
-            restore_version(self.namespace, TABLE, wanted, idempotency_key=key, on_existing_key="write_again")
+        try:
+            with death_at(step):
+                restore_version(self.namespace, self.table, wanted, idempotency_key=key)
+            restore_version(self.namespace, self.table, wanted, idempotency_key=key)
+        except InvalidTableStateError:  # keys without records are refused
+            assert self._version() == before
+            return
         assert self._version() == before + 1
         self._now(rows)
 
@@ -224,7 +237,7 @@ class KeyedTableMachine(RuleBasedStateMachine):
     @has_rows
     @rule(expires=st.booleans())
     def clean_up(self, expires: bool) -> None:
-        clean_up_versions(self.namespace, TABLE, older_than=NOW, keep_keys=NOW if expires else None)
+        clean_up_versions(self.namespace, self.table, older_than=NOW, keep_keys=NOW if expires else None)
         self._now(self._rows())
         if expires:
             self.ever_expired |= self.recorded | {key for key, _ in self.dead}
@@ -234,21 +247,21 @@ class KeyedTableMachine(RuleBasedStateMachine):
     def die_in_a_clean_up_and_repeat_it(self, step: int, expires: bool) -> None:
         keep_keys = NOW if expires else None
         with death_at(step):
-            clean_up_versions(self.namespace, TABLE, older_than=NOW, keep_keys=keep_keys)
+            clean_up_versions(self.namespace, self.table, older_than=NOW, keep_keys=keep_keys)
         self._now(self._rows())
         self.clean_up(expires=expires)
 
     @has_rows
     @rule()
     def clean_up_by_another_client(self) -> None:
-        lance.dataset(str(self.location)).cleanup_old_versions(older_than=NOW)
+        self.dataset().cleanup_old_versions(older_than=NOW)
         self.is_unclear = True
 
     @has_rows
     @rule(count=st.integers(1, 3), with_keys=st.booleans())
     def lose_the_newest_versions(self, count: int, with_keys: bool) -> None:
         """As a rollback of the storage, with the records of keys or without them."""
-        kept = sorted(int(one["version"]) for one in lance.dataset(str(self.location)).version_refs())
+        kept = sorted(int(one["version"]) for one in self.dataset().version_refs())
         lost = kept[max(1, len(kept) - count) :]
         for version in lost:
             Path(self.location, "_versions", f"{2**64 - 1 - version}.manifest").unlink()
@@ -289,7 +302,7 @@ class KeyedTableMachine(RuleBasedStateMachine):
     @rule(key=keys)
     def lose_all_records(self, key: str) -> None:
         """Where a commit of this package is kept, which says that there were records, until it is read."""
-        dataset = lance.dataset(str(self.location))
+        dataset = self.dataset()
         versions = [int(one["version"]) for one in dataset.version_refs()]
         kept = [read_transaction(dataset, version) for version in versions]
         if any(one is not None and LINEAGE in (one.transaction_properties or {}) for one in kept):
@@ -302,7 +315,7 @@ class KeyedTableMachine(RuleBasedStateMachine):
     def accept_that_records_were_lost(self) -> None:
         if not any(row in KEYS for row in self._rows()):
             with contextlib.suppress(InvalidInputError):
-                accept_lost_keys(self.namespace, TABLE)
+                accept_lost_keys(self.namespace, self.table)
 
     @has_rows
     @rule(leaves_keys=st.booleans())
@@ -319,17 +332,17 @@ class KeyedTableMachine(RuleBasedStateMachine):
     def _rows_in_table(self) -> list[str]:
         if not self._version():
             return []
-        return sorted(lance.dataset(str(self.location)).to_table()["key"].to_pylist())
+        return sorted(self.dataset().to_table()["key"].to_pylist())
 
     def _write(self, key: str, on_existing_key: OnExistingKey = "skip", execution: str = "") -> bool:
-        with resolved_table(self.namespace, TABLE) as target:
+        with resolved_table(self.namespace, self.table) as target:
             request = WriteRequest("append", key, None, on_existing_key, execution_id=execution or None)
             lookup = look_up(target, request)
             if lookup.earlier is not None:
                 return False
             change = prepare(target, "append", pa.table({"key": [key]}))
             if lookup.replaced and lookup.latest is not None:
-                kind = replacing("append", lookup.latest, lookup.replaced, TABLE)
+                kind = replacing("append", lookup.latest, lookup.replaced, self.table)
                 change = kind(change.table, change.base, change.schema, change.fragments)
             with acquire_lease(target.dataset).kept_alive(end=True) as lease:
                 committer = Committer(target, lookup.write, Counts(1, 1, 1), lease=lease)
@@ -337,7 +350,7 @@ class KeyedTableMachine(RuleBasedStateMachine):
 
     def _replace_part(self, key: str, part: str) -> None:
         """Replace the rows of a part by one, once under a key."""
-        with resolved_table(self.namespace, TABLE) as target:
+        with resolved_table(self.namespace, self.table) as target:
             lookup = look_up(target, WriteRequest("overwrite", key, replace_where=f"key = '{part}'"))
             if lookup.earlier is not None:
                 return
@@ -361,7 +374,7 @@ class KeyedTableMachine(RuleBasedStateMachine):
             self._now([*rows, key])
             self.recorded.add(key)
         elif "call confirm_write" in message:
-            confirm_write(self.namespace, TABLE, key)
+            confirm_write(self.namespace, self.table, key)
             assert not self._write(key)
 
     def _forget(self) -> None:
@@ -395,5 +408,5 @@ class KeyedTableMachine(RuleBasedStateMachine):
 
     def _version(self) -> int:
         target: ResolvedTable
-        with resolved_table(self.namespace, TABLE) as target:
+        with resolved_table(self.namespace, self.table) as target:
             return target.latest_version() or 0
