@@ -40,7 +40,7 @@ class ValueComparison:
             after: the addresses of the same rows in the newer one.
         """
         with storage_failures(self.dataset.location, self.dataset.storage_options):
-            old, new = (_Rows(self.dataset, columns) for columns in (self.before, self.after))
+            old, new = (_RowsAt(self.dataset, columns) for columns in (self.before, self.after))
             differs = np.zeros(len(after), bool)
             order, start = np.argsort(after), 0
             while start < len(order):
@@ -53,7 +53,7 @@ class ValueComparison:
         return differs
 
 
-class _Rows:
+class _RowsAt:
     """Rows of one version by their addresses, in any order."""
 
     def __init__(self, dataset: DatasetRef, columns: ColumnsAt) -> None:

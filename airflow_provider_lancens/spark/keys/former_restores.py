@@ -7,15 +7,15 @@ import re
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens.namespace.storage.json_records import UNREADABLE
-from airflow_provider_lancens.spark.keys.key_index import INDEX, KeyIndex
-from airflow_provider_lancens.spark.keys.key_records import has_records
-from airflow_provider_lancens.spark.keys.lineage import (
+from airflow_provider_lancens.spark.keys.commit_lineage import (
     FORMER_LINEAGE,
     Lineage,
     Restores,
     read_lineage,
     transaction_id,
 )
+from airflow_provider_lancens.spark.keys.key_index import INDEX, KeyIndex
+from airflow_provider_lancens.spark.keys.key_records import has_records
 from airflow_provider_lancens.spark.table.history import restored_version, transactions
 
 if TYPE_CHECKING:

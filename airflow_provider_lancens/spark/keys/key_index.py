@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.object_store import RECORDED
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
+from airflow_provider_lancens.spark.keys.commit_lineage import LONG, MAX_READ, Lineage, Segments, read_lineage
 from airflow_provider_lancens.spark.keys.key_records import (
     KEYS,
     KeyRecord,
@@ -21,7 +22,6 @@ from airflow_provider_lancens.spark.keys.key_records import (
     records_in,
     retract,
 )
-from airflow_provider_lancens.spark.keys.lineage import LONG, MAX_READ, Lineage, Segments, read_lineage
 
 if TYPE_CHECKING:
     from lance import LanceDataset

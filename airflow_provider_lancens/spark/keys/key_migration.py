@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.table_properties import WRITES
+from airflow_provider_lancens.spark.keys.commit_lineage import Lineage, transaction_id
 from airflow_provider_lancens.spark.keys.former_restores import migrate_lineage
 from airflow_provider_lancens.spark.keys.key_index import KeyIndex, mark_complete
 from airflow_provider_lancens.spark.keys.key_records import (
@@ -25,7 +26,6 @@ from airflow_provider_lancens.spark.keys.key_records import (
     write_record,
 )
 from airflow_provider_lancens.spark.keys.keyed_commit import Counts, KeyedCommit, key_of
-from airflow_provider_lancens.spark.keys.lineage import Lineage, transaction_id
 from airflow_provider_lancens.spark.table.history import added_files, restored_version, transactions
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def migrate_keys(target: ResolvedTable, latest: LanceDataset, index: KeyIndex) -
             target.id,
             latest.version,
         )
-    history = _History()
+    history = _KeptVersions()
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="lance-keys") as pool:
         written = [
             pool.submit(_write, index, record, key, commit)
@@ -83,7 +83,7 @@ def migrate_keys(target: ResolvedTable, latest: LanceDataset, index: KeyIndex) -
 
 
 @dataclass
-class _History:
+class _KeptVersions:
     """What a walk through the kept versions shows."""
 
     ids: list[str] = field(default_factory=list)
@@ -112,7 +112,7 @@ class _History:
         return Lineage(self.newest, 1, tuple(reversed(self.ids)), tuple(sorted(self.restores)))
 
 
-def _kept(latest: LanceDataset, history: _History) -> Iterator[tuple[KeyRecord, str, KeyedCommit]]:
+def _kept(latest: LanceDataset, history: _KeptVersions) -> Iterator[tuple[KeyRecord, str, KeyedCommit]]:
     """Yield the commits of the kept versions that have a key, and collect what else the versions show."""
     for version, transaction in transactions(latest, 0):
         history.add(version, transaction)

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 from airflow_provider_lancens.namespace.storage.json_records import record_fields
 from airflow_provider_lancens.namespace.storage.object_store import RECORDED
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
+from airflow_provider_lancens.spark.keys.commit_lineage import FORMER_LINEAGE, LINEAGE, Point
 from airflow_provider_lancens.spark.keys.keyed_commit import IDEMPOTENCY_KEY, Counts, KeyedCommit
-from airflow_provider_lancens.spark.keys.lineage import FORMER_LINEAGE, LINEAGE, Point
 
 if TYPE_CHECKING:
     from lance import Transaction

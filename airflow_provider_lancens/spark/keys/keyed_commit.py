@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from airflow_provider_lancens.namespace.storage.json_records import whole_number
-from airflow_provider_lancens.spark.keys.lineage import LINEAGE, Lineage
+from airflow_provider_lancens.spark.keys.commit_lineage import LINEAGE, Lineage
 from airflow_provider_lancens.spark.options import OnExistingKey
 from airflow_provider_lancens.spark.results import WriteResult
 

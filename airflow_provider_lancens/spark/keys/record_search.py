@@ -14,6 +14,14 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
+from airflow_provider_lancens.spark.keys.commit_lineage import (
+    MANY_READ,
+    Lineage,
+    Point,
+    Segments,
+    read_lineage,
+    transaction_id,
+)
 from airflow_provider_lancens.spark.keys.expired_keys import ExpiredKeys
 from airflow_provider_lancens.spark.keys.key_index import KeyIndex
 from airflow_provider_lancens.spark.keys.key_migration import migrate_keys
@@ -28,14 +36,6 @@ from airflow_provider_lancens.spark.keys.key_records import (
     vouch,
 )
 from airflow_provider_lancens.spark.keys.keyed_commit import KeyedCommit
-from airflow_provider_lancens.spark.keys.lineage import (
-    MANY_READ,
-    Lineage,
-    Point,
-    Segments,
-    read_lineage,
-    transaction_id,
-)
 from airflow_provider_lancens.spark.table.history import (
     data_files,
     read_transaction,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from airflow_provider_lancens.spark.keys.lineage import LONG
+from airflow_provider_lancens.spark.keys.commit_lineage import LONG
 from airflow_provider_lancens.spark.table import history
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from tests.counted_requests import counted_requests

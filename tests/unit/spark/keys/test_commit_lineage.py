@@ -11,8 +11,8 @@ from lance_namespace.errors import InvalidTableStateError
 
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome
 from airflow_provider_lancens.spark.keys import lineage
+from airflow_provider_lancens.spark.keys.commit_lineage import LINEAGE, Lineage, transaction_id
 from airflow_provider_lancens.spark.keys.key_index import INDEX
-from airflow_provider_lancens.spark.keys.lineage import LINEAGE, Lineage, transaction_id
 from airflow_provider_lancens.spark.table import history
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from tests.unit.spark.keys.keyed import find, touch, versions_read

@@ -116,7 +116,7 @@ class Lineage:
             return False
         return True if self.since <= version + 1 else None
 
-    def then(self, newer: Sequence[_Read]) -> Self:
+    def then(self, newer: Sequence[_ReadCommit]) -> Self:
         """Return the lineage of a later version, by the transactions in between, newest first."""
         if not newer:
             return self
@@ -171,7 +171,7 @@ class Lineage:
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _ReadCommit:
     """What a lineage needs of a transaction that was read."""
 
     version: int
@@ -292,7 +292,7 @@ def read_lineage(
     Returns:
         The lineage, and the transactions that were read, by version.
     """
-    read: list[_Read] = []
+    read: list[_ReadCommit] = []
     found: dict[int, Transaction] = {}
     base, above = Lineage.nothing(dataset.version), 0
     for version, transaction in transactions(dataset, 0):
@@ -302,7 +302,7 @@ def read_lineage(
         one = transaction_id(transaction.uuid)
         restored = restored_version(transaction)
         restore = None if restored is None else (version, restored)
-        read.append(_Read(version, one, restore, is_keyed(transaction)))
+        read.append(_ReadCommit(version, one, restore, is_keyed(transaction)))
         stated = Lineage.stated_by(transaction, version) or Lineage.nothing(version - 1)
         if stated.since < base.since:
             base, above = stated, len(read)
