@@ -10,7 +10,7 @@ import pytest
 from lance_namespace.errors import InvalidTableStateError
 
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome
-from airflow_provider_lancens.spark.keys import lineage
+from airflow_provider_lancens.spark.keys import commit_lineage
 from airflow_provider_lancens.spark.keys.commit_lineage import LINEAGE, Lineage, transaction_id
 from airflow_provider_lancens.spark.keys.key_index import INDEX
 from airflow_provider_lancens.spark.table import history
@@ -136,7 +136,7 @@ def test_what_another_client_has_stated_is_ignored(target: ResolvedTable, write:
     ],
 )
 def test_a_restore_undoes_what_is_between_it_and_what_it_restored(
-    restores: lineage.Restores, version: int, kept: bool
+    restores: commit_lineage.Restores, version: int, kept: bool
 ) -> None:
     assert Lineage(9, 1, restores=restores).keeps(version) is kept
 
