@@ -11,6 +11,7 @@ from typing import Any
 import lance
 import lance_namespace
 import pytest
+from airflow_provider_lancens.spark.keys.lineage import Lineage
 from lance_namespace import (
     CreateNamespaceRequest,
     DeclareTableRequest,
@@ -24,7 +25,6 @@ from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedWrite
 from airflow_provider_lancens.spark.keys.key_index import INDEX
 from airflow_provider_lancens.spark.keys.key_records import digest
-from airflow_provider_lancens.spark.keys.lineage import Lineage
 from airflow_provider_lancens.spark.maintenance import clean_up_versions
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
 from tests.unit.spark.conftest import prepare

@@ -277,25 +277,26 @@ class KeyedTableMachine(RuleBasedStateMachine):
     def after_a_loss(self) -> None:
         """Do what is to be done after the newest manifests were lost: nothing if the storage decides."""
 
+    # Names have UUIDs, so which file is chosen isn't drawn of them.
     @has_rows
-    @rule(data=st.data(), key=keys)
-    def lose_one_of_two_objects_of_a_key(self, data: st.DataObject, key: str) -> None:
+    @rule(number=st.integers(0, 9), key=keys, confirmed=st.booleans())
+    def lose_one_of_two_objects_of_a_key(self, number: int, key: str, confirmed: bool) -> None:
         found = sorted((self.location / folder_of(digest(key))).glob("*.committed"))
         if found:
-            confirmation = data.draw(st.sampled_from(found))
+            confirmation = found[number % len(found)]
             record = confirmation.with_name(confirmation.name.removesuffix(".committed"))
             if record.exists():
-                data.draw(st.sampled_from([record, confirmation])).unlink()
+                (confirmation if confirmed else record).unlink()
                 self.is_unclear = True
 
     @has_rows
-    @rule(data=st.data())
-    def truncate_an_object(self, data: st.DataObject) -> None:
+    @rule(number=st.integers(0, 99), tenths=st.integers(0, 9))
+    def truncate_an_object(self, number: int, tenths: int) -> None:
         found = sorted(one for one in (self.location / "_lancens").rglob("*") if one.is_file())
         if found:
-            chosen = data.draw(st.sampled_from(found))
+            chosen = found[number % len(found)]
             content = chosen.read_bytes()
-            chosen.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+            chosen.write_bytes(content[: len(content) * tenths // 10])
             self.is_unclear = True
 
     @has_rows
