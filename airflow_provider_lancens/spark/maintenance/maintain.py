@@ -7,12 +7,11 @@ those on indices are made again after a compaction. A run that is repeated does 
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
@@ -38,6 +37,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_FAILED = "it failed"
+_Result = TypeVar("_Result")
+
 
 def maintain_table(
     spark: Spark,
@@ -47,8 +49,9 @@ def maintain_table(
 ) -> MaintenanceResult:
     """Compact a table, build and extend its indices, and remove its old versions, if that is due.
 
-    What is due is decided by the metadata of one version. If a step fails, what the earlier ones committed
-    stays, and the error names the step; run again, it does what is left.
+    What is due is decided by the metadata of one version. If a step fails, the others are still made: an
+    index that can't be built must not keep old versions for ever. Then the first error is raised, with the
+    name of its step and what the others committed; run again, it does what is left.
 
     Args:
         spark: the session, or a function that starts one, called only if a compaction or an index is due; it
@@ -58,8 +61,8 @@ def maintain_table(
         plan: the steps, and when they pay.
 
     Raises:
-        LanceNamespaceError: that of the step that failed, with its name; see `compact_table`, `build_index`,
-            `clean_up_versions` and `remove_orphans`.
+        LanceNamespaceError: that of the first step that failed, with its name; see `compact_table`,
+            `build_index`, `clean_up_versions` and `remove_orphans`.
     """
     return _Maintenance(spark, namespace, table, plan or MaintenancePlan()).run()
 
@@ -71,7 +74,9 @@ class _Maintenance:
     table: TableId | str
     plan: MaintenancePlan
     done: list[str] = field(default_factory=list)
-    """What was committed, for the message of a later step's error."""
+    """What was committed, for the message of an error."""
+    failed: list[tuple[str, Exception]] = field(default_factory=list)
+    """The steps that failed, with their errors."""
 
     def run(self) -> MaintenanceResult:
         started, plan = time.monotonic(), self.plan
@@ -81,10 +86,12 @@ class _Maintenance:
             clean_up = state.decide_clean_up(plan.older_than, plan.keep_versions, plan.thresholds)
         compacted = self._compact(state, compaction)
         if compacted.committed and plan.indices:
-            with self._step("index"), table_state(self.namespace, self.table) as newer:
+            with table_state(self.namespace, self.table) as newer:
                 coverages = self._coverages(newer, compacted=True)
         indexed = [self._index(state, *found) for found in coverages]
         cleaned = self._clean_up(state, clean_up)
+        orphans = self._remove_orphans() if cleaned.cleaned_up else None
+        self._raise_first()
         return MaintenanceResult(
             table=state.table,
             version=max(compacted.version, cleaned.version, *(index.version for index in indexed)),
@@ -95,7 +102,7 @@ class _Maintenance:
             compaction=compacted,
             indices=indexed,
             clean_up=cleaned,
-            orphans=self._remove_orphans() if cleaned.cleaned_up else None,
+            orphans=orphans,
             seconds=round(time.monotonic() - started, 3),
         )
 
@@ -108,8 +115,12 @@ class _Maintenance:
     def _compact(self, state: TableState, decision: Decision) -> CompactionResult:
         if not decision.is_due:
             return not_compacted(state, decision.reason)
-        with self._step("compaction"):
-            result = compact_table(self.spark, self.namespace, self.table, options=self.plan.compaction)
+        options = self.plan.compaction
+        result = self._try(
+            "compaction", lambda: compact_table(self.spark, self.namespace, self.table, options=options)
+        )
+        if result is None:
+            return not_compacted(state, _FAILED)
         if not result.committed:
             return result
         self.done.append(f"compaction committed version {result.version}")
@@ -119,8 +130,10 @@ class _Maintenance:
         if not decision.is_due:
             return not_indexed(state, coverage, decision.reason)
         spec = coverage.spec
-        with self._step(f"index {spec.name!r}"):
-            result = self._build(spec, rebuild=coverage.present is not None and not coverage.is_of_type)
+        rebuild = coverage.present is not None and not coverage.is_of_type
+        result = self._try(f"index {spec.name!r}", lambda: self._build(spec, rebuild=rebuild))
+        if result is None:
+            return not_indexed(state, coverage, _FAILED)
         if result.created:
             self.done.append(f"index {spec.name!r} committed version {result.version}")
         return replace(result, reason=decision.reason)
@@ -137,32 +150,44 @@ class _Maintenance:
     def _clean_up(self, state: TableState, decision: Decision) -> CleanUpResult:
         if not decision.is_due:
             return not_cleaned_up(state, decision.reason)
-        with self._step("clean-up"):
-            result = clean_up_versions(
+        result = self._try(
+            "clean-up",
+            lambda: clean_up_versions(
                 self.namespace,
                 self.table,
                 older_than=self.plan.older_than,
                 keep_versions=self.plan.keep_versions,
                 keep_keys=self.plan.keep_keys,
-            )
+            ),
+        )
+        if result is None:
+            return not_cleaned_up(state, _FAILED)
         self.done.append(f"clean-up removed {result.versions} versions")
         return replace(result, reason=decision.reason)
 
     def _remove_orphans(self) -> dict[str, int] | None:
-        if self.plan.orphans_older_than is None:
+        age = self.plan.orphans_older_than
+        if age is None:
             return None
-        with self._step("orphans"):
-            found = remove_orphans(self.namespace, self.table, older_than=self.plan.orphans_older_than)
-        return {"files": len(found.paths), "bytes": found.bytes}
+        found = self._try("orphans", lambda: remove_orphans(self.namespace, self.table, older_than=age))
+        return None if found is None else {"files": len(found.paths), "bytes": found.bytes}
 
-    @contextlib.contextmanager
-    def _step(self, name: str) -> Iterator[None]:
-        """Name the step in an error; an error of another library is logged with it and raised unchanged."""
-        before = f" after {', '.join(self.done)}" if self.done else ""
+    def _try(self, name: str, step: Callable[[], _Result]) -> _Result | None:
+        """Make a step; keep its error, so that the next ones are made, and return None."""
         try:
-            yield
-        except spec_errors.LanceNamespaceError as error:
-            raise type(error)(f"{name} failed{before}: {error}") from error
-        except Exception:
-            _log.error("table %s: %s failed%s", self.table, name, before)
-            raise
+            return step()
+        except Exception as error:  # noqa: BLE001 the first one is raised when the others were made
+            _log.warning("table %s: %s failed: %s", self.table, name, error)
+            self.failed.append((name, error))
+            return None
+
+    def _raise_first(self) -> None:
+        """Raise the first error, if there is one, with its step; that of another library unchanged."""
+        if not self.failed:
+            return
+        name, error = self.failed[0]
+        if not isinstance(error, spec_errors.LanceNamespaceError):
+            raise error
+        others = [f"{other} failed too" for other, _ in self.failed[1:]] + self.done
+        beside = f" ({', '.join(others)})" if others else ""
+        raise type(error)(f"{name} failed{beside}: {error}") from error

@@ -182,17 +182,23 @@ def test_a_task_that_was_killed_before_a_step_does_what_is_left(
     assert hive.ids() == sorted([*range(50), *range(50)])
 
 
-def test_an_error_names_the_step_and_what_was_committed_stays(hive: Maintained, run: Run) -> None:
-    write(hive, 0, 100, 10)
+def test_an_error_names_its_step_and_the_other_steps_are_made(hive: Maintained, run: Run) -> None:
+    write(hive, 0, 50, 5)
+    write(hive, 50, 100, 5)
 
     with pytest.raises(
         AirflowFailException,
-        match=r"maintaining table 'db_\w+\$t' .*: index 'nope_idx' failed after compaction committed "
-        r"version 3: table .*column='nope' does not exist.*code 12",
+        match=r"maintaining table 'db_\w+\$t' .*: index 'nope_idx' failed \(compaction committed version 4, "
+        r"clean-up removed 3 versions\): table .*column='nope' does not exist.*code 12",
     ):
-        run(LanceMaintainTableOperator, indices=[{"column": "nope", "index_type": "BTREE"}])
+        run(
+            LanceMaintainTableOperator,
+            indices=[{"column": "nope", "index_type": "BTREE"}],
+            older_than=NOW,
+            min_removable_versions=1,
+        )
 
-    assert (hive.newest.version, len(hive.newest.get_fragments())) == (3, 1)
+    assert (hive.newest.version, len(hive.newest.get_fragments())) == (4, 1)
     assert run(LanceMaintainTableOperator)[0]["compacted"] is False
 
 
