@@ -256,13 +256,15 @@ class Segments:
         """Return a lineage with what the newest segment below has; what is below a lost one is unknown."""
         proven = [point for point in self.listed if lineage.id_at(point.version) == point.id]
         stated = [] if lineage.segment is None else [lineage.segment]
+        found: list[tuple[Lineage, Point]] = []
         for point in sorted({*proven, *stated}, reverse=True):
             below = self.read(point)
-            if below is None:
-                continue
-            if point != lineage.segment and below.since >= lineage.since:
-                continue  # such as one that was stored after a gap
-            return lineage.onto(below, point)
+            if below is not None:
+                found.append((below, point))
+                if below.since <= lineage.since:
+                    break  # not one that was stored after a gap
+        if found:
+            return lineage.onto(*min(found, key=lambda one: one[0].since))
         if lineage.segment is None:
             return lineage
         return replace(lineage, since=max(lineage.since, lineage.segment.version + 1), segment=None)

@@ -152,3 +152,18 @@ def test_a_damaged_list_of_expired_keys_refuses_the_keys_that_may_have_been_in_i
 
     with pytest.raises(InvalidTableStateError, match="has lost content"):
         find(target, "january")
+
+
+def test_keys_are_known_after_a_clean_up_has_removed_the_segment_that_a_commit_refers_to(
+    target: ResolvedTable, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("airflow_provider_lancens.spark.keys.key_index.LONG", 4)
+    for number in range(6):
+        write("append", f"day-{number}")
+    lance.dataset(target.dataset.location).optimize.compact_files()
+    write("append", "last")
+    clean_up(target)
+    write("append", "next")
+    clean_up_by_others(target)
+
+    assert [find(target, key) for key in ("day-0", "day-5", "new")] == [1, 6, None]
