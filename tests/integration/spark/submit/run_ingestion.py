@@ -18,7 +18,7 @@ class Submitted(LanceSparkIngestOperator):
 
     def _written(self, source: Any, namespace: Any, lookup: Any, context: Any) -> Any:
         job = make_job(self.hook, source, lookup.target.id, lookup.request)
-        return self.submit(self.spark_deployment(), job, context)
+        return self.submit(self.spark_deployment(), job, context), {}
 
 
 def main() -> None:
