@@ -78,7 +78,7 @@ def test_a_recreated_table_is_another_table_even_at_the_same_location(
     other.deregister_table({"id": [*db, "a"]})
     while int(time.time()) <= planned.created:  # servers count in seconds
         time.sleep(0.05)
-    declared(other, db, "a")
+    other.declare_table({"id": [*db, "a"], "location": planned.location})
     [again] = namespace.plan_drop_namespace({"id": db}).tables
     assert (again.location, planned.difference(again)) == (planned.location, "recreated")
 
