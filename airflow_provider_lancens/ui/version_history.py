@@ -106,7 +106,7 @@ class _VersionPages:
         version = dataset.version
         return {
             "version": version,
-            **_described(self._summary(dataset)),
+            **_described(dataset.get_version()),
             **_origin(read_transaction(dataset, version)),
             "tags": self._tags.get(version, []),
             "bookmarks": self._expiries(version),
@@ -119,16 +119,6 @@ class _VersionPages:
             for one in self._bookmarks
             if one.version == version and not one.is_expired
         }
-
-    def _summary(self, dataset: LanceDataset) -> Any:
-        if hasattr(dataset, "get_version"):
-            return dataset.get_version()
-        return self._summaries[dataset.version]
-
-    @cached_property
-    def _summaries(self) -> dict[int, Any]:
-        # pylance 13 summarizes all versions or none.
-        return {version["version"]: version for version in self._stored.versions()}
 
 
 def _by_version(tags: Mapping[str, Any]) -> dict[int, list[str]]:

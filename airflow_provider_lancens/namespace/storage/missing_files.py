@@ -106,8 +106,7 @@ def _files_of(dataset: LanceDataset) -> Iterator[tuple[int | None, str]]:
     """Yield the files of a version: the id of their base, None for its own location, and their path there."""
     for fragment in dataset.get_fragments():
         metadata = fragment.metadata
-        # Older versions of Lance have no overlays, and no files at other locations.
-        overlays = [overlay.data_file for overlay in getattr(metadata, "overlays", ())]
+        overlays = [overlay.data_file for overlay in metadata.overlays]
         for file in (*metadata.files, *overlays):
             yield getattr(file, "base_id", None), f"{_DATA}/{file.path}"
         if (deletions := metadata.deletion_file) is not None:
@@ -127,8 +126,7 @@ def check_bases(dataset: LanceDataset, location: str, allowed: AllowedLocations)
     Raises:
         PermissionDeniedError: (15) it may not be there.
     """
-    # Older versions of Lance have no files at other locations.
-    bases: Any = getattr(dataset._ds, "base_paths", dict)()
+    bases: Any = dataset._ds.base_paths()
     for base in bases.values():
         allowed.check_reference(base.path, location, f"version {dataset.version} of the table at {location}")
     return dataset

@@ -144,7 +144,7 @@ class _Sweep:
 
     def _removed_by_lance(self, limits: Mapping[str, Any]) -> Removed:
         stats = self.dataset.cleanup_old_versions(**limits, error_if_tagged_old_versions=False)
-        if refused := getattr(stats, "failed_deletes", 0):  # an older Lance raises an error instead
+        if refused := stats.failed_deletes:
             raise spec_errors.ServiceUnavailableError(
                 f"{self.files.location}: the storage refused to delete {refused} files; run it again"
             )
