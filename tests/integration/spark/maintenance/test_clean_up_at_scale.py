@@ -119,7 +119,7 @@ def test_a_clean_up_that_was_killed_is_continued_by_the_next(
         result = clean_up(properties)
 
     assert (result.versions, result.files) == (VERSIONS - 1, len(left) - 1)
-    assert seen[BULK_DELETE] <= 5
+    assert seen[BULK_DELETE] <= 6
     assert [ref["version"] for ref in opened(table).version_refs()] == [VERSIONS]
     assert len([key for key in s3.bucket.keys if "/data/" in key]) == 1
     assert opened(table).to_table().num_rows == 1
