@@ -29,6 +29,10 @@ class TroubledTask:
     def write(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from self._troubled(self.task.write(batches))
 
+    @property
+    def targets(self) -> dict[str, pa.Field]:
+        return self.task.targets
+
     def _troubled(self, results: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         answers = list(results)
         if self._is_first():
