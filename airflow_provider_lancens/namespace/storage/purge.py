@@ -105,29 +105,38 @@ def _remove_local(root: Path) -> int:
         return 0
     with local_folder.open_folder(root) as open_folder:
         names = local_folder.files_in(open_folder, VERSIONS)
-        if not any(version_of(name) is not None for name in names):
-            return 0
-        removed = _remove_all(lambda folder, is_own: local_folder.remove_below(open_folder, folder, is_own))
+        has_data = any(version_of(name) is not None for name in names)
+        removed = _remove_all(
+            lambda folder, is_own: local_folder.remove_below(open_folder, folder, is_own), has_data=has_data
+        )
     local_folder.remove_if_empty(root)
     if is_own_place(str(root)):
         local_folder.remove_if_empty(root.parent)
-    if root.is_dir():
+    if has_data and root.is_dir():
         _log_left(str(root), sorted(path.name for path in root.iterdir()))
     return removed
 
 
 def _remove_remote(location: str, storage_options: Mapping[str, str]) -> int:
     store = object_store.open_store(location, storage_options)
-    if store is None or object_store.latest_version(location, storage_options) is None:
+    if store is None:
         return 0
-    removed = _remove_all(lambda folder, is_own: _remove_objects(location, storage_options, folder, is_own))
+    has_data = object_store.latest_version(location, storage_options) is not None
+    removed = _remove_all(
+        lambda folder, is_own: _remove_objects(location, storage_options, folder, is_own), has_data=has_data
+    )
+    if not has_data:
+        return removed
     left = obstore.list_with_delimiter(store)
     _log_left(location, sorted([*left["common_prefixes"], *(entry["path"] for entry in left["objects"])]))
     return removed
 
 
-def _remove_all(remove_below: _RemoveBelow) -> int:
+def _remove_all(remove_below: _RemoveBelow, *, has_data: bool) -> int:
+    """Remove the files of a table; without data, it may have leases, and the gate of a conversion."""
     removed = remove_below(RECORDED, _is_lease)  # first: a write without its lease commits nothing
+    if not has_data:
+        return removed
     removed += sum(remove_below(folder, _is_removed_first) for folder in LANCE_ENTRIES)
     return removed + remove_below(VERSIONS, _is_own)
 

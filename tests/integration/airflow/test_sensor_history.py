@@ -49,9 +49,9 @@ def test_a_recreated_table_ends_the_wait(wait: Wait, table: Table) -> None:
     table.advance()
     earlier = wait()
     table.drop()
-    table.declare()
+    location = table.declare()
     table.advance()
-    assert wait(earlier) == {**earlier, "version": 1, "previous_version": 2}
+    assert wait(earlier) == {**earlier, "location": location, "version": 1, "previous_version": 2}
 
 
 def test_a_dropped_table_is_waited_for_until_it_is_recreated(
