@@ -192,9 +192,12 @@ def check_nobody_is_stuck(lake: Lake, pair: Pair, done: dict[Callable[[Lake], No
     assert rows == [OLD, WRITTEN, OTHERS] or pair.other is replace
 
 
-FEW, ALL = 9, 1
-"""Each change stops at every ninth request, the slow tests at each."""
-STEPS = [FEW, pytest.param(ALL, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])]
+FEW, ALL = 19, 1
+"""Each change stops at every 19th request, the long tests at each."""
+STEPS = [
+    pytest.param(FEW, marks=[pytest.mark.slow, pytest.mark.timeout(300)]),
+    pytest.param(ALL, marks=[pytest.mark.long, pytest.mark.timeout(3600)]),
+]
 
 
 @pytest.mark.parametrize("step", STEPS)
