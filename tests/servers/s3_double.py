@@ -49,6 +49,10 @@ class S3Double:
         self.lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), type("Handler", (Handler,), {"s3": self}))
 
+    def set_gate(self, gate: Callable[[Request], object]) -> None:
+        """Let something be called with each request, see `gate`."""
+        self.gate = gate
+
     @property
     def endpoint(self) -> dict[str, str]:
         """Lance's storage options for it, without credentials."""

@@ -1,4 +1,4 @@
-"""A run that is stopped before one of its requests to the S3 double, while other runs begin and end."""
+"""A run that is stopped before one of its requests to a double, while other runs begin and end."""
 
 import threading
 from collections.abc import Callable
@@ -6,12 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tests.servers.s3_double import S3Double
-from tests.servers.s3_requests import Request
-
 SECONDS = 30
 
 Result = TypeVar("Result")
+SetGate = Callable[[Callable[[object], object]], object]
+"""Makes doubles call something with each request, before it takes effect."""
 
 
 @dataclass
@@ -19,12 +18,14 @@ class Stop:
     """Stops the first client that makes the n-th request; later requests pass."""
 
     at: int
+    seconds: float = SECONDS
+    """The longest stop."""
     seen: int = 0
     reached: threading.Event = field(default_factory=threading.Event)
     resumed: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def __call__(self, request: Request) -> None:
+    def __call__(self, request: object) -> None:
         with self.lock:
             if self.reached.is_set():
                 return
@@ -32,29 +33,38 @@ class Stop:
             if self.seen <= self.at:
                 return
             self.reached.set()
-        assert self.resumed.wait(SECONDS)
+        assert self.resumed.wait(self.seconds)
 
 
-def stops_of(s3: S3Double, run: Callable[[], object]) -> int:
+def stops_of(set_gate: SetGate, run: Callable[[], object]) -> int:
     """Count the requests of a run without others: the places where it can be stopped."""
-    s3.gate = stop = Stop(at=2**31)
+    stop = Stop(at=2**31)
+    set_gate(stop)
     run()
     return stop.seen
 
 
-def run_stopped(s3: S3Double, at: int, run: Callable[[], Result], others: Callable[[], object]) -> Result:
+def run_stopped(
+    set_gate: SetGate,
+    at: int,
+    run: Callable[[], Result],
+    others: Callable[[], object],
+    seconds: float = SECONDS,
+) -> Result:
     """Stop a run before one of its requests, run others meanwhile, then let it go on.
 
     Args:
-        s3: the double that both speak to.
+        set_gate: of the doubles that both speak to.
         at: the number of requests that the run makes before it is stopped; a run that makes fewer ends first.
         run: called in a thread of its own.
         others: called while the run is stopped.
+        seconds: for which it may be stopped, and may then take.
 
     Returns:
         What the run returned.
     """
-    s3.gate = stop = Stop(at)
+    stop = Stop(at, seconds)
+    set_gate(stop)
     with ThreadPoolExecutor(1) as process:
         running = process.submit(run)
         while not stop.reached.wait(0.005):
@@ -64,4 +74,4 @@ def run_stopped(s3: S3Double, at: int, run: Callable[[], Result], others: Callab
             others()
         finally:
             stop.resumed.set()
-        return running.result(SECONDS)
+        return running.result(seconds)

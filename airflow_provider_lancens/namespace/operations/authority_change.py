@@ -45,6 +45,7 @@ from airflow_provider_lancens.namespace.storage.write_leases import (
     SILENCE,
     close_gate,
     gates_of,
+    open_gate,
     open_gates,
     wait_for_writes,
 )
@@ -129,7 +130,7 @@ class AuthorityChange:
         state = table_properties.converting_state(token)
         try:
             if self._metastore.update_table(table, lambda found: _undone(found, state)).changed:
-                open_gates(files, [gate for gate in gates_of(files) if gate.token == token])
+                open_gate(files, token)
         except spec_errors.LanceNamespaceError as error:
             log.warning(
                 "Table %s: its conversion failed, and could not be undone; the next write does that in ten "

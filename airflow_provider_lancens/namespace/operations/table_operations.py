@@ -38,6 +38,7 @@ from airflow_provider_lancens.namespace.storage.object_store import StoreId
 from airflow_provider_lancens.namespace.storage.write_leases import (
     gates_of,
     leases_of,
+    open_gate,
     open_gates,
     wait_for_writes,
 )
@@ -390,7 +391,7 @@ class TableOperations:
             with closed_to_writes(files, token, f"table {catalog_table.id} can't be registered"):
                 yield
         except spec_errors.LanceNamespaceError:
-            open_gates(files, [gate for gate in gates_of(files) if gate.token == token])
+            open_gate(files, token)
             raise
 
     def _at_newest(self, catalog_table: Table) -> Table:

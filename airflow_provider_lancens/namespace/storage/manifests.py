@@ -7,12 +7,15 @@ store that Lance supports.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
 from airflow_provider_lancens.namespace.locations import is_local
 from airflow_provider_lancens.namespace.storage import object_store
 from airflow_provider_lancens.namespace.storage.object_store import VERSIONS, manifest_names, version_of
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,11 @@ class Manifest:
     e_tag: str | None = None
     modified_millis: int | None = None
     """Milliseconds since 1970."""
+
+    @property
+    def modified(self) -> datetime | None:
+        """The time at which the storage got it, by its clock; None if that wasn't asked for."""
+        return None if self.modified_millis is None else _EPOCH + timedelta(milliseconds=self.modified_millis)
 
 
 class Manifests(TableFiles):

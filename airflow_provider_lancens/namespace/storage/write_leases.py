@@ -80,6 +80,11 @@ def gates_of(files: TableFiles) -> list[Gate]:
     return [Gate(file.path, file.modified) for file in files.below(LEASES) if file.path.startswith(_GATE)]
 
 
+def open_gate(files: TableFiles, token: str) -> None:
+    """Open the gate that a conversion has closed, if it is closed."""
+    open_gates(files, [gate for gate in gates_of(files) if gate.token == token])
+
+
 def open_gates(files: TableFiles, gates: Collection[Gate]) -> None:
     """Open gates that were closed."""
     if gates:
@@ -122,7 +127,8 @@ def wait_for_writes(files: TableFiles, what: str) -> list[LeaseRecord]:
     """
     end = time.monotonic() + _WAIT
     while leases := leases_of(files):
-        alive = [lease for lease in leases if lease.refreshed >= _now(files) - SILENCE]
+        limit = _now(files) - SILENCE
+        alive = [lease for lease in leases if lease.refreshed >= limit]
         if not alive:
             return leases
         if time.monotonic() >= end:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens import spec_errors
@@ -112,6 +112,4 @@ def _is_listed(tag: Any) -> bool:
 def _committed_at(files: Manifests, version: int) -> datetime | None:
     """Return when a version was committed, by the storage's clock; None if it was cleaned up."""
     manifest = files.find(version)
-    if manifest is None or manifest.modified_millis is None:
-        return None
-    return datetime.fromtimestamp(manifest.modified_millis / 1000, UTC)
+    return None if manifest is None else manifest.modified

@@ -121,16 +121,15 @@ def _tagged(target: ResolvedTable, tag: str) -> int:
 
 
 def _at_time(target: ResolvedTable, as_of: datetime) -> int:
-    newest = target.latest_version()
+    stored = target.dataset.manifests.all()
+    # The listing has the newest version, unless the metastore decides.
+    newest = target.latest_version() if target.dataset.decider is not None else max(stored, default=None)
     if newest is None:
         raise spec_errors.TableVersionNotFoundError(
             f"table {target.id} is declared, but nothing has been written to it yet"
         )
     # The newest version of a managed table may not have its final name yet: it will have a later time.
-    stored = sorted(
-        (version, one) for version, one in target.dataset.manifests.all().items() if version <= newest
-    )
-    times = [(version, _EPOCH + timedelta(milliseconds=one.modified_millis or 0)) for version, one in stored]
+    times = [(version, stored[version].modified or _EPOCH) for version in sorted(stored) if version <= newest]
     precision = _TICK if is_local(target.dataset.location) else _SECOND
     # A commit that is made from now on isn't before the precision's last step.
     limit = as_of - (as_of - _EPOCH) % precision

@@ -1,18 +1,18 @@
 """Random events of a managed table that is written under keys: what is lost is adopted."""
 
-import itertools
 from pathlib import Path
 
 import lance
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, seed, settings
-from hypothesis.stateful import run_state_machine_as_test
 from lance_namespace import LanceNamespace, connect
 
-from airflow_provider_lancens.spark.keys import key_index
 from tests.servers.glue_double import GlueDouble
 from tests.unit.spark.keys.key_state_machine import TABLE, KeyedTableMachine
+from tests.unit.spark.keys.random_events import check_in_any_order, short_segments
+
+__all__ = ["short_segments"]  # a fixture
+pytestmark = pytest.mark.usefixtures("short_segments")
 
 
 class ManagedKeyedTableMachine(KeyedTableMachine):
@@ -49,48 +49,25 @@ class ManagedKeyedTableMachine(KeyedTableMachine):
     remove_by_hand = None  # type: ignore[assignment]
 
 
-def check_in_any_order(
-    glue: GlueDouble, database: str, folder: Path, examples: int, steps: int, number: int = 0
-) -> None:
-    numbers = itertools.count()
-    with connect(
-        "airflow_provider_lancens.namespace.GlueNamespace", {**glue.properties, "root": str(folder)}
-    ) as namespace:
+@pytest.fixture
+def machine(glue: GlueDouble, database: str, tmp_path: Path) -> type[ManagedKeyedTableMachine]:
+    properties = {**glue.properties, "root": str(tmp_path)}
+    with connect("airflow_provider_lancens.namespace.GlueNamespace", properties) as namespace:
         namespace.create_namespace({"id": [database]})
-
-    def machine() -> ManagedKeyedTableMachine:
-        own = folder / str(next(numbers))
-        own.mkdir()
-        return ManagedKeyedTableMachine(own)
-
     ManagedKeyedTableMachine.glue, ManagedKeyedTableMachine.database = glue, database
-    run_state_machine_as_test(
-        seed(number)(machine),
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=steps,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-            database=None,
-        ),
-    )
-
-
-@pytest.fixture(autouse=True)
-def short_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_index, "LONG", 4)
+    return ManagedKeyedTableMachine
 
 
 @pytest.mark.slow
 def test_each_key_of_a_managed_table_writes_its_row_once(
-    glue: GlueDouble, database: str, tmp_path: Path
+    machine: type[ManagedKeyedTableMachine], tmp_path: Path
 ) -> None:
-    check_in_any_order(glue, database, tmp_path, examples=4, steps=12)
+    check_in_any_order(machine, tmp_path, examples=4, steps=12)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_each_key_of_a_managed_table_writes_its_row_once_after_many_events(
-    glue: GlueDouble, database: str, tmp_path: Path
+    machine: type[ManagedKeyedTableMachine], tmp_path: Path
 ) -> None:
-    check_in_any_order(glue, database, tmp_path, examples=200, steps=30)
+    check_in_any_order(machine, tmp_path, examples=200, steps=30)

@@ -216,7 +216,7 @@ def is_acknowledged(run: Callable[[], object]) -> bool:
 def stops(lakes: Lakes, first: Action) -> int:
     """Count the requests of a run without others."""
     lake = lakes()
-    return stops_of(lake.s3, lambda: first(lake))
+    return stops_of(lake.s3.set_gate, lambda: first(lake))
 
 
 def play(lake: Lake, first: Action, second: Action, at: int) -> None:
@@ -231,7 +231,7 @@ def play(lake: Lake, first: Action, second: Action, at: int) -> None:
         is_acknowledged(lambda: clean_up(lake))
         lake.check(restored=restored)
 
-    acknowledged = run_stopped(lake.s3, at, lambda: is_acknowledged(lambda: first(lake)), others)
+    acknowledged = run_stopped(lake.s3.set_gate, at, lambda: is_acknowledged(lambda: first(lake)), others)
     restored = acknowledged if first is restore else restored
     lake.check(restored=restored)
     clean_up(lake)

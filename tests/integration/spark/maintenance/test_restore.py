@@ -45,8 +45,8 @@ def committed_at(orders: Orders, version: int) -> datetime:
     with resolved_table(orders.spec, orders.table) as target:
         manifest = target.dataset.manifests.find(version)
     assert manifest is not None
-    assert manifest.modified_millis is not None
-    return datetime.fromtimestamp(manifest.modified_millis / 1000, UTC) + PRECISION
+    assert manifest.modified is not None
+    return manifest.modified + PRECISION
 
 
 def tag(orders: Orders, name: str, version: int) -> None:

@@ -186,27 +186,6 @@ class Lake:
         return sorted(dataset.to_table()["row"].to_pylist())
 
 
-@dataclass
-class Stop:
-    """Stops a run before one of its requests, to the storage or to the metastore; others pass."""
-
-    at: int
-    seen: int = 0
-    reached: threading.Event = field(default_factory=threading.Event)
-    resumed: threading.Event = field(default_factory=threading.Event)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def __call__(self, request: object) -> None:
-        with self.lock:
-            if self.reached.is_set():
-                return
-            self.seen += 1
-            if self.seen <= self.at:
-                return
-            self.reached.set()
-        assert self.resumed.wait(60)
-
-
 def presume_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let all leases have expired, and all conversions have died long ago."""
     for module in _users_of_silence():

@@ -7,7 +7,6 @@ name, exactly once; a write that was refused succeeds when it is run again; and 
 
 import contextlib
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,7 +20,8 @@ from lance_namespace.errors import (
 )
 
 from tests.servers.s3_double import S3Double
-from tests.unit.spark.commit.memory_lake import PARTS, Lake, Stop, presume_dead, wait_for_nobody
+from tests.servers.stops import run_stopped, stops_of
+from tests.unit.spark.commit.memory_lake import PARTS, Lake, presume_dead, wait_for_nobody
 
 AGAIN, OLD, WRITTEN, OTHERS = 0, 1, 2, 3
 """The rows: of the table declared again, of the table before, of the write, and of others."""
@@ -126,10 +126,8 @@ def new_lake(s3: S3Double, pair: Pair) -> Lake:
 
 def requests_of(run: Callable[[Lake], None], pair: Pair) -> int:
     with S3Double("lake") as s3:
-        lake, stop = new_lake(s3, pair), Stop(at=10**6)
-        lake.gate(stop)
-        run(lake)
-        return stop.seen
+        lake = new_lake(s3, pair)
+        return stops_of(lake.gate, lambda: run(lake))
 
 
 def play(
@@ -143,23 +141,16 @@ def play(
 ) -> None:
     """Stop one before a request, run the other, let others write, and resume the first unless it has died."""
     stopped, runs = (write, pair.other) if write_is_stopped else (pair.other, write)
-    stop = Stop(at)
-    lake.gate(stop)
     done: dict[Callable[[Lake], None], bool] = {}
-    with ThreadPoolExecutor(1) as process:
-        running = process.submit(is_done, stopped, lake)
-        while not stop.reached.wait(0.005):
-            if running.done():
-                break
-        try:
-            done[runs] = is_done(runs, lake)
-            check_acknowledged(lake, pair, done)
-            if not resumes:
-                presume_dead()
-                check_nobody_is_stuck(lake, pair, done)
-        finally:
-            stop.resumed.set()
-        done[stopped] = running.result(SECONDS)
+
+    def others() -> None:
+        done[runs] = is_done(runs, lake)
+        check_acknowledged(lake, pair, done)
+        if not resumes:
+            presume_dead()
+            check_nobody_is_stuck(lake, pair, done)
+
+    done[stopped] = run_stopped(lake.gate, at, lambda: is_done(stopped, lake), others, SECONDS)
     if resumes:
         check_acknowledged(lake, pair, done)
         presume_dead()
