@@ -28,6 +28,7 @@ from airflow_provider_lancens.spark.commit.replace_where import ReplaceWhere
 from airflow_provider_lancens.spark.commit.table_changes import Append, Overwrite, TableChange
 from airflow_provider_lancens.spark.commit.upsert import Upsert, read_keys
 from airflow_provider_lancens.spark.keys import IDEMPOTENCY_KEY, KeyedCommit, KeyedWrite
+from airflow_provider_lancens.spark.table.history import added_fragments
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 if TYPE_CHECKING:
@@ -146,9 +147,7 @@ class StagedVersion:
     @property
     def fragments(self) -> list[FragmentMetadata]:
         """What was written for it."""
-        operation: Any = self.transaction.operation
-        added = getattr(operation, "new_fragments", None)
-        return list(operation.fragments if added is None else added)
+        return added_fragments(self.transaction.operation)
 
     @property
     def files(self) -> list[str]:
