@@ -89,7 +89,7 @@ def table_of_pins() -> str:
 
 
 def resolve(*arguments: str | Path, requirements: str = "") -> dict[str, str]:
-    """The versions that uv chooses.
+    """The versions that uv chooses, with a cache of its own: each call unpacks the source of PySpark, 0.5 GB.
 
     Args:
         arguments: further arguments of ``uv pip compile``.
@@ -100,9 +100,11 @@ def resolve(*arguments: str | Path, requirements: str = "") -> dict[str, str]:
     """
     command = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate"]
     given = ["-"] if requirements else []
-    done = subprocess.run(
-        [*command, *arguments, *given], input=requirements, capture_output=True, text=True, check=False
-    )
+    with tempfile.TemporaryDirectory() as cache:
+        command += ["--cache-dir", cache]
+        done = subprocess.run(
+            [*command, *arguments, *given], input=requirements, capture_output=True, text=True, check=False
+        )
     assert done.returncode == 0, done.stderr
     return dict(re.findall(r"^([\w.-]+)==([^\s;]+)", done.stdout, re.MULTILINE))
 
