@@ -72,7 +72,8 @@ def _check_fragments(subject: str, state: TableState) -> Iterator[Finding]:
 
 
 def _check_indices(subject: str, state: TableState) -> Iterator[Finding]:
-    from airflow_provider_lancens.spark.table.index_coverage import misses_rows
+    from airflow_provider_lancens.spark.maintenance.maintenance_options import DEFAULT_MAX_DELETED_SHARE
+    from airflow_provider_lancens.spark.table.index_coverage import deleted_share, misses_rows
 
     for index in state.dataset.describe_indices():
         if misses_rows(state.dataset, index.segments):
@@ -82,6 +83,16 @@ def _check_indices(subject: str, state: TableState) -> Iterator[Finding]:
                 f"queries by index {index.name!r} on {', '.join(index.field_names)} don't find all rows: it "
                 "claims to cover rows that were written after it was built",
                 "Rebuild it, with LanceCreateIndexOperator or LanceMaintainTableOperator.",
+            )
+        share = deleted_share(state.dataset, index)
+        if share > DEFAULT_MAX_DELETED_SHARE:
+            yield Finding(
+                "warning",
+                subject,
+                f"{share:.1%} of the rows in index {index.name!r} on {', '.join(index.field_names)} are "
+                "deleted: queries for the nearest rows can return fewer than they ask for",
+                "Rebuild it, with LanceMaintainTableOperator, or LanceCreateIndexOperator with "
+                'if_exists="replace".',
             )
 
 

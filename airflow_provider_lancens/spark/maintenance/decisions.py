@@ -17,6 +17,8 @@ class Decision:
     is_due: bool
     reason: str
     """What was found, with the thresholds."""
+    rebuild: bool = False
+    """Whether the existing index has to be replaced: it can't be extended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ class Coverage:
     bytes: int = 0
     misses_rows: bool = False
     """Whether queries by the index don't find rows that it claims to cover."""
+    deleted_share: float = 0.0
+    """The share of its rows that the table no longer has, see `index_coverage.deleted_share`."""
 
     @property
     def is_of_type(self) -> bool:
@@ -74,9 +78,13 @@ class Coverage:
         if self.present is None:
             return Decision(True, "the index does not exist")
         if not self.is_of_type:
-            return Decision(True, f"the index is {self.present}, not {self.spec.index_type}")
+            return Decision(True, f"the index is {self.present}, not {self.spec.index_type}", rebuild=True)
         if self.misses_rows:
-            return Decision(True, "the index doesn't find rows that it claims to cover")
+            return Decision(True, "the index doesn't find rows that it claims to cover", rebuild=True)
+        most = thresholds.max_deleted_share
+        if _exceeds(self.deleted_share, most or 0):
+            deleted = f"{self.deleted_share:.1%} of the rows in the index are deleted"
+            return Decision(True, f"{deleted}{_set('max_deleted_share', most)}", rebuild=True)
         most = thresholds.max_unindexed_share
         share = _share(max(self.rows - self.indexed, 0), self.rows)
         reason = f"{share:.1%} of {self.rows:,} rows are not indexed{_set('max_unindexed_share', most)}"

@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.spark.maintenance.index_training import trained_before
-from airflow_provider_lancens.spark.maintenance.maintenance_options import IndexSpec
+from airflow_provider_lancens.spark.maintenance.maintenance_options import (
+    DEFAULT_MAX_DELETED_SHARE,
+    IndexSpec,
+)
 from airflow_provider_lancens.spark.maintenance.rewritten_columns import may_have_old_values
-from airflow_provider_lancens.spark.table.index_coverage import misses_rows
+from airflow_provider_lancens.spark.table.index_coverage import deleted_share, misses_rows
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -48,9 +51,11 @@ def plan_extension(
     Returns:
         An extension, which covers nothing if the index covers all rows; None if the index must be built
         anew: its segments miss rows or have old values of the column, or it is a vector index that is trained
-        with other options or on too few rows.
+        with other options or on too few rows, or has many rows that are deleted.
     """
     if misses_rows(dataset, present.segments):
+        return None
+    if deleted_share(dataset, present) > DEFAULT_MAX_DELETED_SHARE:
         return None
     covered = {fragment for segment in present.segments for fragment in segment.fragment_ids}
     everything = dataset.get_fragments()

@@ -130,8 +130,7 @@ class _Maintenance:
         if not decision.is_due:
             return not_indexed(state, coverage, decision.reason)
         spec = coverage.spec
-        rebuild = coverage.present is not None and not coverage.is_of_type
-        result = self._try(f"index {spec.name!r}", lambda: self._build(spec, rebuild=rebuild))
+        result = self._try(f"index {spec.name!r}", lambda: self._build(spec, rebuild=decision.rebuild))
         if result is None:
             return not_indexed(state, coverage, _FAILED)
         if result.created:

@@ -22,7 +22,7 @@ from airflow_provider_lancens.spark.maintenance.decisions import (
 from airflow_provider_lancens.spark.maintenance.maintained_table import written_version
 from airflow_provider_lancens.spark.maintenance.maintenance_options import CompactionOptions, IndexSpec
 from airflow_provider_lancens.spark.maintenance.maintenance_plan import Thresholds
-from airflow_provider_lancens.spark.table.index_coverage import misses_rows
+from airflow_provider_lancens.spark.table.index_coverage import deleted_share, misses_rows
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class TableState:
         )
 
     def coverage(self, spec: IndexSpec) -> Coverage:
-        """Return how much of the table an index covers, by the manifest alone."""
+        """Return how much of the table an index covers, by metadata alone."""
         rows = self.dataset.count_rows()
         found = described_index(self.dataset, spec.name)
         if found is None:
@@ -74,6 +74,7 @@ class TableState:
             *(spec, rows, f"{found.index_type}{elsewhere}", found.num_rows_indexed),
             *(len(found.segments), found.total_size_bytes or 0),
             misses_rows=misses_rows(self.dataset, found.segments),
+            deleted_share=deleted_share(self.dataset, found),
         )
 
     def old_versions(self, older_than: timedelta, keep_versions: int) -> OldVersions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,29 @@ def misses_rows(dataset: LanceDataset, segments: Iterable[Any]) -> bool:
         if any(version > built for version in versions_of_rows(dataset, covered)):
             return True
     return False
+
+
+def deleted_share(dataset: LanceDataset, index: Any) -> float:
+    """Return the share of the rows of a vector index that its table no longer has, 0 to 1.
+
+    With stable row ids such an index keeps rows that were deleted. Lance leaves them out of a search as long
+    as a fragment of the index has a deletion file or is gone. Once a compaction has written the fragments
+    anew, they take places among the nearest rows, so that a query returns fewer than it was asked for.
+    Rows whose vector is null aren't in the index, and hide as many deleted ones.
+
+    Args:
+        dataset: the dataset.
+        index: the index, as Lance describes it.
+    """
+    if not index.index_type.startswith("IVF") or not dataset.has_stable_row_ids:
+        return 0.0
+    covered = {fragment for segment in index.segments for fragment in segment.fragment_ids}
+    rows = sum(one.metadata.physical_rows for one in dataset.get_fragments() if one.fragment_id in covered)
+    # Lance would return the vectors in the middle of all partitions too, and warn that it won't any more.
+    os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")
+    segments = dataset.stats.index_stats(index.name)["indices"]
+    indexed = sum(partition["size"] for segment in segments for partition in segment["partitions"])
+    return max(indexed - rows, 0) / indexed if indexed else 0.0
 
 
 def versions_of_rows(dataset: LanceDataset, fragments: Iterable[LanceFragment]) -> Iterator[int]:

@@ -20,8 +20,10 @@ def maintained(table: Maintained, **plan: Any) -> MaintenanceResult:
     return maintain_table(table.spark, table.spec, table.id, MaintenancePlan(**plan))
 
 
-def write(table: Maintained, first: int, end: int, files: int = 1, mode: Any = "append") -> None:
-    """One commit by pylance, which takes less time than Spark."""
+def write(
+    table: Maintained, first: int, end: int, files: int = 1, mode: Any = "append", **options: Any
+) -> None:
+    """One commit by pylance, which takes less time than Spark; with other options of it."""
     ids = range(first, end)
     new = pa.table(
         {"id": ids, "word": [f"word {one}" for one in ids], "v": pa.array([[one, 0] for one in ids], VECTOR)}
@@ -33,6 +35,7 @@ def write(table: Maintained, first: int, end: int, files: int = 1, mode: Any = "
         storage_options=dict(table.described.storage_options or {}),
         mode=mode,
         max_rows_per_file=(end - first) // files,
+        **options,
     )
 
 

@@ -66,6 +66,24 @@ def test_a_task_does_what_is_due_in_one_session_and_nothing_when_run_again(
     assert hive.ids() == list(range(100))
 
 
+def test_a_vector_index_is_built_anew_by_the_run_whose_compaction_left_deleted_rows_in_it(
+    hive: Maintained, run: Run
+) -> None:
+    indices = [{"column": "v", "index_type": "IVF_FLAT", "options": {"num_partitions": 1}}]
+    write(hive, 0, 600, 2, enable_stable_row_ids=True)
+    run(LanceMaintainTableOperator, indices=indices, min_small_fragments=9)
+    hive.newest.delete("id % 3 = 0")
+
+    did, _ = run(LanceMaintainTableOperator, indices=indices, min_small_fragments=9)
+    again, _ = run(LanceMaintainTableOperator, indices=indices, min_small_fragments=9)
+
+    assert (did["compacted"], did["indexed"]) == (True, ["v_idx"])
+    assert did["indices"][0]["reason"] == "33.3% of the rows in the index are deleted (max_deleted_share=0.1)"
+    query = {"column": "v", "q": [0.0, 0.0], "k": 50}
+    assert hive.newest.to_table(["id", "_distance"], nearest=query).num_rows == 50
+    assert (again["compacted"], again["indexed"]) == (False, [])
+
+
 def test_below_the_thresholds_no_spark_is_started_and_nothing_is_committed(
     hive: Maintained, run: Run, sessions: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
