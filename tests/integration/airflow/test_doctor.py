@@ -19,6 +19,7 @@ from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 from tests.integration.airflow.tables import Table
 from tests.servers.glue_double import REGION, GlueDouble
 from tests.servers.glue_faults import DENIED
+from tests.unit.spark.indexed_rows import write_indexed_deleted_compacted
 
 Connect = Callable[..., str]
 HALF_A_MONTH = 15 * 24 * 3600
@@ -131,6 +132,16 @@ def test_a_table_needs_what_its_state_says(lake: str, table: Table) -> None:
     assert fragments[1].startswith("25 of 25 fragments are small and can be merged")
     assert versions[0] == "ok"
     assert writes == ("warning", "1 writes have sent no heartbeat for a day, and left files")
+
+
+def test_a_vector_index_of_deleted_rows_is_found(lake: str, table: Table) -> None:
+    write_indexed_deleted_compacted(table.declare(), "IVF_FLAT", stable_row_ids=True)
+
+    found = of(f"table {table}", list(diagnose(lake, [str(table)], read_only=True)))
+
+    [(level, text)] = [one for one in found if "vector_idx" in one[1]]
+    assert level == "warning"
+    assert text.startswith("33.3% of the rows in index 'vector_idx' on vector are deleted")
 
 
 def test_all_tables_of_a_namespace_are_checked(lake: str, table: Table, namespace: Any) -> None:

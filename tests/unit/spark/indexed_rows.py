@@ -60,3 +60,15 @@ def write_indexed(location: str, index_type: str, *, stable_row_ids: bool) -> No
     make(column_of(index_type), index_type, **INDICES[index_type])
     lance.write_dataset(rows_of(range(OLD // 2, OLD), "alpha", 0), location, mode="append")
     lance.dataset(location).optimize.optimize_indices(num_indices_to_merge=0)
+
+
+def write_indexed_deleted_compacted(
+    location: str, index_type: str, *, stable_row_ids: bool
+) -> lance.LanceDataset:
+    """Write a table with a vector index of one segment, delete a third of its rows, and compact it."""
+    rows = rows_of(range(OLD), "alpha", 0)
+    lance.write_dataset(rows, location, max_rows_per_file=OLD // 4, enable_stable_row_ids=stable_row_ids)
+    lance.dataset(location).create_index("vector", index_type, **INDICES[index_type])
+    lance.dataset(location).delete("id % 3 = 0")
+    lance.dataset(location).optimize.compact_files()
+    return lance.dataset(location)

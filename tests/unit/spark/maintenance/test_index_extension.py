@@ -17,7 +17,16 @@ from airflow_provider_lancens.spark.maintenance.maintenance_options import Index
 from airflow_provider_lancens.spark.maintenance.maintenance_plan import Thresholds
 from airflow_provider_lancens.spark.maintenance.table_state import described_index
 from airflow_provider_lancens.spark.table.index_coverage import deleted_share, misses_rows
-from tests.unit.spark.indexed_rows import INDICES, NEW, OLD, column_of, found, rows_of, write_indexed
+from tests.unit.spark.indexed_rows import (
+    INDICES,
+    NEW,
+    OLD,
+    column_of,
+    found,
+    rows_of,
+    write_indexed,
+    write_indexed_deleted_compacted,
+)
 
 _TOLD = {"s": "'omega'", "tags": "['omega']", "vector": "[9.0, 9.0]"}
 
@@ -120,18 +129,6 @@ def test_an_index_that_misses_rows_is_due_whatever_the_thresholds() -> None:
     assert coverage.decide(Thresholds()).is_due
 
 
-def deleted_and_compacted(location: str, index_type: str, *, stable_row_ids: bool) -> lance.LanceDataset:
-    """A table with a vector index of one segment, from which a third of the rows was deleted."""
-    rows = rows_of(range(OLD), "alpha", 0)
-    lance.write_dataset(rows, location, max_rows_per_file=OLD // 4, enable_stable_row_ids=stable_row_ids)
-    lance.dataset(location).create_index("vector", index_type, **INDICES[index_type])
-    lance.dataset(location).delete("id % 3 = 0")
-    marked = lance.dataset(location)
-    assert deleted_share(marked, described_index(marked, "vector_idx")) == 0
-    marked.optimize.compact_files()
-    return lance.dataset(location)
-
-
 def nearest(dataset: lance.LanceDataset) -> int:
     """How many rows a query for fifty finds."""
     query = {"column": "vector", "q": [0.0, 0.0], "k": 50}
@@ -143,7 +140,7 @@ def test_a_vector_index_that_keeps_deleted_rows_after_a_compaction_is_found_and_
     tmp_path: Path, index_type: str
 ) -> None:
     spec = IndexSpec("vector", index_type, "", INDICES[index_type])
-    short = deleted_and_compacted(str(tmp_path / "t.lance"), index_type, stable_row_ids=True)
+    short = write_indexed_deleted_compacted(str(tmp_path / "t.lance"), index_type, stable_row_ids=True)
     present = described_index(short, spec.name)
     assert nearest(short) < 50
 
@@ -163,7 +160,7 @@ def test_a_vector_index_that_keeps_deleted_rows_after_a_compaction_is_found_and_
 
 
 def test_a_vector_index_without_stable_row_ids_loses_deleted_rows_by_a_compaction(tmp_path: Path) -> None:
-    compacted = deleted_and_compacted(str(tmp_path / "t.lance"), "IVF_FLAT", stable_row_ids=False)
+    compacted = write_indexed_deleted_compacted(str(tmp_path / "t.lance"), "IVF_FLAT", stable_row_ids=False)
 
     assert deleted_share(compacted, described_index(compacted, "vector_idx")) == 0
     assert nearest(compacted) == 50
