@@ -48,10 +48,15 @@ def check_table(hook: LanceHook, table: TableId) -> Iterator[Finding]:
     if not compared.storage_version:
         return
     with table_state(namespace, table) as state:
-        yield from _check_fragments(subject, state)
-        yield from _check_indices(subject, state)
-        yield from _check_versions(subject, state)
-        yield from _check_leases(subject, state)
+        yield from check_state(subject, state)
+
+
+def check_state(subject: str, state: TableState) -> Iterator[Finding]:
+    """Check what the storage has of a table's newest version: fragments, indices, versions, leases."""
+    yield from _check_fragments(subject, state)
+    yield from _check_indices(subject, state)
+    yield from _check_versions(subject, state)
+    yield from _check_leases(subject, state)
 
 
 def _tables_of(hook: LanceHook, name: str) -> list[TableId]:

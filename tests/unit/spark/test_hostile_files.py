@@ -21,6 +21,7 @@ from lance.fragment import write_fragments
 from lance_namespace import DeclareTableRequest
 from lance_namespace.errors import LanceNamespaceError
 
+from airflow_provider_lancens.doctor.table_checks import check_state
 from airflow_provider_lancens.namespace.storage import purge
 from airflow_provider_lancens.namespace.storage.missing_files import StoredVersions
 from airflow_provider_lancens.spark import (
@@ -40,6 +41,7 @@ from airflow_provider_lancens.spark import (
 from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.commit.table_changes import Append
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite, key_records
+from airflow_provider_lancens.spark.maintenance import MaintenancePlan, Thresholds, maintain_table
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 from airflow_provider_lancens.spark.maintenance.restore import check_files, restore_version
 from airflow_provider_lancens.spark.maintenance.table_state import table_state
@@ -125,9 +127,23 @@ def of_target(verb: Callable[[ResolvedTable], object]) -> Verb:
     return call
 
 
-def decide(spec: NamespaceSpec, table: str) -> object:
+def check_as_the_doctor(spec: NamespaceSpec, table: str) -> object:
     with table_state(spec, table) as state:
-        return state.old_versions(timedelta(0), 1)
+        return list(check_state(table, state))
+
+
+def no_spark() -> Any:
+    pytest.fail("Spark was started")
+
+
+def maintain(spec: NamespaceSpec, table: str) -> object:
+    plan = MaintenancePlan(
+        older_than=timedelta(0),
+        keep_keys=timedelta(days=1),
+        orphans_older_than=timedelta(minutes=20),
+        thresholds=Thresholds(min_small_fragments=1_000),
+    )
+    return maintain_table(no_spark, spec, table, plan)
 
 
 def on_page(view: Callable[..., object], *arguments: object) -> Verb:
@@ -137,7 +153,7 @@ def on_page(view: Callable[..., object], *arguments: object) -> Verb:
 VERBS: Mapping[str, Verb] = {
     "page: table": on_page(describe),
     "page: versions": on_page(list_versions, None, 10),
-    "what the doctor reads": decide,
+    "doctor": check_as_the_doctor,
     "list bookmarks": list_bookmarks,
     "find bookmark": lambda spec, table: find_bookmark(spec, table, "consumer"),
     "find version": lambda spec, table: find_version(spec, table, tag="of-a-branch"),
@@ -166,6 +182,7 @@ VERBS: Mapping[str, Verb] = {
     "clean-up": lambda spec, table: clean_up_versions(
         spec, table, older_than=timedelta(0), keep_keys=timedelta(days=1)
     ),
+    "maintain": maintain,
     "drop": of_target(lambda target: purge.remove(target.dataset.location, target.dataset.storage_options)),
 }
 """Reads first, then what writes, then what deletes."""
