@@ -19,6 +19,7 @@ from airflow_provider_lancens.namespace.interface.open_dataset import TableData,
 from airflow_provider_lancens.namespace.paging import page_of
 from airflow_provider_lancens.namespace.requests import as_model
 from airflow_provider_lancens.namespace.storage.version_tags import (
+    create_branch,
     create_tag,
     delete_tag,
     list_branches,
@@ -124,16 +125,17 @@ class ReferenceRequests(NamespaceCore):
         Raises:
             TableBranchAlreadyExistsError: (23) there is a branch of that name.
             TableVersionNotFoundError: (11) there is no such version.
+            ConcurrentModificationError: (14) a clean-up may be removing it.
             LanceNamespaceError: see `opened`.
         """
         model = as_model(models.CreateTableBranchRequest, request)
         data = TableData.of(self, model.id)
         with data.specified_errors():
-            dataset = data.open()
-            if model.name in list_branches(dataset):
-                raise TableBranchAlreadyExistsError(f"table {data.id} has a branch {model.name!r}")
             parent = data.open(model.from_version, model.from_branch)
-            parent.create_branch(model.name, (model.from_branch, parent.version))
+            version = (model.from_branch, parent.version) if model.from_branch else parent.version
+            is_new = create_branch(parent, data.files, model.name, version)
+        if not is_new:
+            raise TableBranchAlreadyExistsError(f"table {data.id} has a branch {model.name!r}")
         return models.CreateTableBranchResponse()
 
     def delete_table_branch(self, request: AnyRequest) -> models.DeleteTableBranchResponse:

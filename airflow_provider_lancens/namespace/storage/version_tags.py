@@ -130,6 +130,43 @@ def create_tag(dataset: LanceDataset, files: Manifests, tag: str, version: Refer
     return True
 
 
+def create_branch(dataset: LanceDataset, files: Manifests, name: str, parent: Reference) -> bool:
+    """Create a branch of a version; of several clients, one creates it.
+
+    A temporary tag keeps the version while Lance copies it. A clean-up lists the branches before the tags, so
+    one that began meanwhile may have seen neither: then the branch is deleted again.
+
+    Args:
+        dataset: the table's dataset, at any version.
+        files: the files at its location.
+        name: name of the branch.
+        parent: an existing version, or another branch with one of its versions.
+
+    Returns:
+        False if there is a branch of that name already.
+
+    Raises:
+        TableVersionNotFoundError: (11) there is no such version; the branch wasn't created.
+        ConcurrentModificationError: (14) a clean-up may be removing it; the branch wasn't created.
+    """
+    if name in list_branches(dataset):
+        return False
+    with temporary_tag(dataset, files, parent):
+        try:
+            dataset.create_branch(name, parent if isinstance(parent, tuple) else (None, parent))
+        except OSError:
+            if name not in list_branches(dataset):
+                raise
+            return False  # another client has just created it
+        if isinstance(parent, int):
+            try:
+                check_not_removed(dataset, files, parent)
+            except spec_errors.LanceNamespaceError:
+                dataset.branches.delete(name)
+                raise
+    return True
+
+
 def move_tag(dataset: LanceDataset, files: Manifests, tag: str, version: Reference) -> bool:
     """Move a tag to another version; see `create_tag`.
 
@@ -150,12 +187,15 @@ def set_tag(dataset: LanceDataset, files: Manifests, tag: str, version: Referenc
     """Tag a version; an existing tag of that name is moved; see `create_tag`.
 
     Raises:
-        LanceNamespaceError: see `create_tag`.
+        LanceNamespaceError: see `create_tag`; (14) also if others keep creating and deleting the tag.
     """
-    for _ in range(_TRIES - 1):
+    for _ in range(_TRIES):
         if create_tag(dataset, files, tag, version) or move_tag(dataset, files, tag, version):
             return
-    dataset.tags.update(tag, version)
+    raise spec_errors.ConcurrentModificationError(
+        f"{files.location}: tag {tag!r} couldn't be set to version {version}: other clients created and "
+        f"deleted it during {_TRIES} attempts; nothing was changed, run this again"
+    )
 
 
 @contextlib.contextmanager

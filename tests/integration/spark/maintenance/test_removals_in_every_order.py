@@ -2,10 +2,12 @@
 
 While one is stopped, the other runs from its beginning to its end, and then the next clean-up does: as if the
 first one had died. Then the first one resumes. After each of these steps the newest version must be readable,
-and so must be each version whose tag, bookmark, release, restore or staged write was acknowledged.
+and so must be each version whose tag, branch, bookmark, release, restore or staged write was acknowledged.
 """
 
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -18,7 +20,12 @@ from lance_namespace.errors import ConcurrentModificationError, TableVersionNotF
 
 from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
 from airflow_provider_lancens.namespace.storage.version_removals import REMOVALS
-from airflow_provider_lancens.namespace.storage.version_tags import create_tag, list_tags
+from airflow_provider_lancens.namespace.storage.version_tags import (
+    create_branch,
+    create_tag,
+    list_branches,
+    list_tags,
+)
 from airflow_provider_lancens.spark import NamespaceSpec, move_bookmark, move_release_set
 from airflow_provider_lancens.spark.commit.table_changes import Append
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
@@ -29,7 +36,8 @@ from airflow_provider_lancens.spark.publish.staged_versions import ChangeSpec
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
 from tests.servers.glue_double import GlueDouble
 from tests.servers.s3_double import S3Double
-from tests.servers.stops import run_stopped, stops_of
+from tests.servers.s3_requests import Request
+from tests.servers.stops import SECONDS, run_stopped, stops_of
 
 OLD, NEWEST = 2, 4
 NAME = "consumer"
@@ -94,6 +102,8 @@ class Lake:
                 assert rows_of(table, tag["version"])
             for version in self.staged:
                 assert rows_of(table, version) == [OLD, 100]
+            for branch in list_branches(latest):
+                assert rows_of(table, None, branch) == [OLD]
 
     def leftovers(self) -> list[str]:
         with self.opened() as (table, _):
@@ -116,7 +126,7 @@ class OpenedTable:
         self._resolved.__exit__(None, None, None)
 
 
-def rows_of(table: ResolvedTable, version: int) -> list[int]:
+def rows_of(table: ResolvedTable, version: int | None, branch: str | None = None) -> list[int]:
     """Read a version with nothing in memory that another one has read."""
     dataset = table.dataset
     location, storage = dataset.location, dict(dataset.storage_options)
@@ -124,6 +134,8 @@ def rows_of(table: ResolvedTable, version: int) -> list[int]:
         opened = lance.dataset(location, version, storage_options=storage, session=lance.Session())
     except ValueError:  # the newest one of a managed table may not have its final name yet
         opened = table.open(version)
+    if branch is not None:
+        opened = opened.checkout_version((branch, None))
     return opened.to_table()["id"].to_pylist()
 
 
@@ -171,6 +183,14 @@ def tag(lake: Lake) -> object:
         return create_tag(latest, table.dataset.manifests, "kept", OLD)
 
 
+def branch(lake: Lake) -> object:
+    if lake.managed:
+        request = {"id": lake.table.split("$"), "name": "trial", "from_version": OLD}
+        return lake.spec.connect().create_table_branch(request)
+    with lake.opened() as (table, latest):
+        return create_branch(latest, table.dataset.manifests, "trial", OLD)
+
+
 def bookmark(lake: Lake) -> object:
     return move_bookmark(lake.spec, lake.table, NAME, OLD)
 
@@ -197,6 +217,7 @@ def write_staged(lake: Lake) -> object:
 
 USES = {
     "tag": tag,
+    "branch": branch,
     "bookmark": bookmark,
     "release": release,
     "restore": restore,
@@ -268,3 +289,30 @@ def test_nothing_is_removed_that_a_client_needs_which_is_stopped_anywhere(
     ends = stops(lakes, USES[name])
     for at in range(0, ends, step):
         play(lakes(), USES[name], clean_up, at)
+
+
+@on_both_authorities
+def test_a_branch_that_is_created_between_both_listings_of_a_clean_up_is_refused(lakes: Lakes) -> None:
+    lake = lakes()
+    copies, recorded, resumed, done = (threading.Event() for _ in range(4))
+
+    def gate(request: Request) -> None:
+        if request.kind == "put" and REMOVALS in request.key:
+            recorded.set()
+        elif request.kind == "put" and "/tree/trial/_versions/" in request.key:
+            copies.set()
+            assert resumed.wait(SECONDS)
+        elif recorded.is_set() and not resumed.is_set() and request.key.endswith("/_refs/tags/"):
+            resumed.set()  # Lance has listed the branches before
+            assert done.wait(SECONDS)
+
+    lake.s3.set_gate(gate)
+    with ThreadPoolExecutor(1) as client:
+        creation = client.submit(is_acknowledged, lambda: branch(lake))
+        creation.add_done_callback(lambda _: done.set())
+        assert copies.wait(SECONDS)
+        clean_up(lake)
+        assert not creation.result(SECONDS)
+    lake.check(restored=False)
+    with lake.opened() as (_, latest):
+        assert list_branches(latest) == {}

@@ -9,9 +9,11 @@ from random import Random
 import lance
 import pyarrow as pa
 import pytest
-from lance_namespace.errors import TableVersionNotFoundError
+from lance_namespace.errors import ConcurrentModificationError, TableVersionNotFoundError
 
+from airflow_provider_lancens.namespace.storage import version_tags
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
+from airflow_provider_lancens.namespace.storage.version_removals import recorded_removal
 from airflow_provider_lancens.namespace.storage.version_tags import (
     create_tag,
     delete_tag,
@@ -77,3 +79,15 @@ def test_a_missing_version_is_not_tagged(dataset: lance.LanceDataset) -> None:
     with pytest.raises(TableVersionNotFoundError, match="there is no version 9"):
         create_tag(dataset, files_of(dataset), "late", 9)
     assert not list_tags(dataset)
+
+
+def test_a_tag_that_others_keep_creating_and_deleting_is_not_set_to_a_version_that_is_being_removed(
+    dataset: lance.LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = files_of(dataset)
+    dataset.tags.create("shared", 3)
+    for change in ("create_tag", "move_tag"):
+        monkeypatch.setattr(version_tags, change, lambda *_: False)
+    with recorded_removal(files, [1]), pytest.raises(ConcurrentModificationError, match="'shared'"):
+        set_tag(dataset, files, "shared", 1)
+    assert list_tags(dataset)["shared"]["version"] == 3
