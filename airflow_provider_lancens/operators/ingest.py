@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_lancens.hooks.template_args import check_mapping, parse_table, parse_text
+from airflow_provider_lancens.hooks.template_args import check_mapping, is_template, parse_table, parse_text
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators._spark.spark_operator import LanceSparkOperator
 from airflow_provider_lancens.operators._spark.write_arguments import write_request
@@ -172,7 +172,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             mode=mode,
             on=on,
             schema_mode=schema_mode,
-            replace_where=replace_where,
+            replace_where="rendered later" if is_template(replace_where) else replace_where,
             when_matched=when_matched,
             sequence_by=sequence_by,
             delete_when=delete_when,

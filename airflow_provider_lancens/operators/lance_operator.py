@@ -11,6 +11,7 @@ from airflow.sdk import BaseOperator
 
 from airflow_provider_lancens.assets.table import LanceTable, emit_no_event, note_version
 from airflow_provider_lancens.hooks.airflow_errors import airflow_errors
+from airflow_provider_lancens.hooks.given_arguments import GivenArguments
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ SKIP_OR_FAIL = ("skip", "fail")
 DEFAULT_CONNECTION = "lance_hive2_default"
 
 
-class LanceOperator(BaseOperator):
+class LanceOperator(GivenArguments, BaseOperator):
     """Base class of operators on a Lance namespace; their XCom is a small dictionary of plain values.
 
     Each key is also pushed as a separate XCom: ``declare.output["location"]``.

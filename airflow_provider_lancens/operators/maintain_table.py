@@ -82,6 +82,7 @@ class LanceMaintainTableOperator(LanceSparkOperator):
     """
 
     template_fields: Sequence[str] = ("table", *_THRESHOLDS, *LanceSparkOperator.template_fields)
+    may_be_empty = _THRESHOLDS
     operator_extra_links = (LancePageLink(), LanceGlueTableLink())
 
     def __init__(

@@ -57,6 +57,7 @@ class LanceCompactTableOperator(LanceSparkOperator):
         *("table", "min_small_fragments", "max_deleted_share"),
         *LanceSparkOperator.template_fields,
     )
+    may_be_empty = ("min_small_fragments", "max_deleted_share")
     operator_extra_links = (LancePageLink(), LanceGlueTableLink())
 
     def __init__(
@@ -132,6 +133,7 @@ class LanceCreateIndexOperator(LanceSparkOperator):
         *("table", "column", "index_name", "max_unindexed_share"),
         *LanceSparkOperator.template_fields,
     )
+    may_be_empty = ("max_unindexed_share",)
     operator_extra_links = (LancePageLink(), LanceGlueTableLink())
 
     def __init__(

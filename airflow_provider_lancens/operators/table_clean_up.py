@@ -48,6 +48,7 @@ class LanceCleanUpVersionsOperator(LanceOperator):
         *("table", "min_removable_versions", "max_removal_delay"),
         *LanceOperator.template_fields,
     )
+    may_be_empty = ("min_removable_versions", "max_removal_delay")
     operator_extra_links = (LancePageLink(), LanceGlueTableLink())
 
     def __init__(

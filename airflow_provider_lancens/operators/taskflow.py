@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.assets.table import LanceTable, emit_no_event, note_version
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, airflow_errors
+from airflow_provider_lancens.hooks.given_arguments import not_empty
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.hooks.template_args import parse_mapping, parse_table
 from airflow_provider_lancens.operators._spark.counted_writes import CountedWrites
@@ -49,6 +50,7 @@ class SparkLake:
         self._counted: dict[str, CountedWrites] = {}
         self._keys: Counter[tuple[str, str]] = Counter()
 
+    @not_empty("version", "as_of", "tag", "filter")
     def read(
         self,
         table: str | Mapping[str, Any],
@@ -65,7 +67,9 @@ class SparkLake:
         Args:
             table: its identifier, ``database$table``, or a mapping with table and version: the XCom of a
                 sensor or of an ingestion.
-            version: the version; by default the one given by `table`, else the current newest one.
+            version: the version; by default the one given by `table`, else the current newest one. None is
+                refused if it is passed, since it is what a task has returned that was marked as success; so
+                it is for the arguments below.
             as_of: reads the version that was the newest at this time, such as the end of the data interval.
             tag: reads the version with this tag.
             columns: the columns to read; by default all.
@@ -99,6 +103,7 @@ class SparkLake:
                 blobs=blobs,
             )
 
+    @not_empty("filter")
     def read_changes(
         self,
         changes: Mapping[str, Any],
@@ -133,6 +138,7 @@ class SparkLake:
                 if_unavailable=if_unavailable,
             )
 
+    @not_empty("replace_where", "delete_when", "idempotency_key", "fingerprint")
     def write(
         self,
         df: Any,
@@ -178,8 +184,9 @@ class SparkLake:
                 lack the others, which are then null in rows that are added.
             publish: False stages the rows: `version` is then one that no reader finds but by its number,
                 until `LancePublishOperator` publishes or `LanceDiscardOperator` discards it.
-            idempotency_key: identifies this write; by default the task, its data interval or run, the table,
-                and the number of the task's write to it. In a loop, set what identifies each write: with the
+            idempotency_key: identifies this write; not None or empty if it is passed, as `replace_where`,
+                `delete_when` and `fingerprint`. By default the task, its data interval or run, the table, and
+                the number of the task's write to it. In a loop, set what identifies each write: with the
                 default, a cleared task whose loop has other items than before is refused.
             fingerprint: identifies the content written under the key; with the default key, the default is
                 the versions that were read before, and the plan of `df`, if it says which rows it yields.

@@ -19,6 +19,7 @@ from airflow_provider_lancens.hooks.airflow_errors import (
     AirflowTaskTimeout,
     LanceRetryableError,
 )
+from airflow_provider_lancens.hooks.given_arguments import GivenArguments
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.hooks.tags import data_changed, index_covers, pin, tag_name
 from airflow_provider_lancens.hooks.template_args import check_choice, parse_text
@@ -34,7 +35,6 @@ from airflow_provider_lancens.sensors.default_deferrable import default_deferrab
 from airflow_provider_lancens.sensors.version_bounds import (
     AwaitedVersion,
     Bound,
-    check_not_empty,
     is_given_later,
     read_seen,
     read_tables,
@@ -53,7 +53,7 @@ _TRIGGERER_GRACE = timedelta(minutes=2)
 """How long after a wait's end Airflow ends its deferral, if the trigger hasn't."""
 
 
-class LanceTableVersionSensor(BaseSensorOperator):
+class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
     """Wait until one or several tables reach a version.
 
     With neither `after_version` nor `min_version`, wait for a version other than the one that the same task
@@ -96,6 +96,8 @@ class LanceTableVersionSensor(BaseSensorOperator):
     """
 
     template_fields: Sequence[str] = ("table", "after_version", "min_version", "index", "lance_conn_id")
+    may_be_empty = ("after_version",)
+    checked_by_key = ("min_version",)
     operator_extra_links = (LancePageLink(), LanceGlueTableLink(), LanceS3Link())
 
     def __init__(
@@ -127,7 +129,7 @@ class LanceTableVersionSensor(BaseSensorOperator):
         self._unanswered: set[TableId] = set()
         self._upstream: dict[TableId, int] | None = None
         self._failure = ""
-        self._is_after_given, self._is_min_given = is_given_later(after_version), is_given_later(min_version)
+        self._is_after_given = is_given_later(after_version)
         self._last: dict[TableId, str] = {}
         self._missing_since: dict[TableId, float] = {}
 
@@ -234,8 +236,6 @@ class LanceTableVersionSensor(BaseSensorOperator):
     def _poll_once(
         self, context: Context, deadline: datetime, limit: datetime | None
     ) -> dict[str, Any] | None:
-        if self._is_min_given:
-            check_not_empty("min_version", self.min_version)
         wanted = read_wanted(
             read_tables(self.table),
             self.after_version,

@@ -108,21 +108,6 @@ def is_given_later(value: Bound) -> bool:
     return is_template(value)
 
 
-def check_not_empty(argument: str, value: Bound) -> None:
-    """Check a bound that was given by a template or by another task's output, and is rendered now.
-
-    Raises:
-        AirflowFailException: it is empty, so that the wait would be another one than was asked for.
-    """
-    values = value.values() if isinstance(value, Mapping) else [value]
-    if any(parse_version(argument, one) is None for one in values):
-        raise AirflowFailException(
-            f"{argument}: it is given by a template or by another task, but came out empty; the task that it "
-            "is taken from has returned no version, as if it was marked as success or skipped. Clear that "
-            "task: if it has committed before, it finds that commit and returns its version"
-        )
-
-
 def versions_made(xcoms: Any) -> dict[TableId, int]:
     """Return the greatest version by table among the XComs of tasks, if they wrote it."""
     made: dict[TableId, int] = {}

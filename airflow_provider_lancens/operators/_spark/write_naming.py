@@ -23,8 +23,19 @@ ON_EXISTING_KEY_CONF = "lance_on_existing_key"
 
 
 def idempotency_key(given: Any, context: Context) -> str:
-    """Return the rendered key that a task was given, or the default key if it is empty."""
-    return parse_text(given) or default_idempotency_key(context)
+    """Return the rendered key that a task was given, or the default key if it was given none.
+
+    Raises:
+        AirflowFailException: it is empty text, or the task is mapped over something that doesn't identify
+            its item.
+    """
+    if given is None:
+        return default_idempotency_key(context)
+    if (key := parse_text(given)) is None:
+        raise AirflowFailException(
+            f"idempotency_key={given!r}: expected text, or None for a key of the task and its interval or run"
+        )
+    return key
 
 
 def default_idempotency_key(context: Context, item: str | None = None) -> str:

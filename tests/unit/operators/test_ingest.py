@@ -117,9 +117,11 @@ def test_the_default_key_is_the_task_and_its_data_interval() -> None:
     assert first == again == "dag/ingest/2013-01-01T00:00:00+00:00/2013-02-01T00:00:00+00:00"
 
 
-@pytest.mark.parametrize("given", [None, "", "None"])
-def test_a_key_rendered_empty_is_the_default_key(given: Any) -> None:
-    assert idempotency_key(given, context()) == "dag/ingest/manual__1"
+@pytest.mark.parametrize("given", ["", " ", "None"])
+def test_an_empty_key_is_refused_rather_than_taken_for_the_default_key(given: str) -> None:
+    with pytest.raises(AirflowFailException, match=f"^idempotency_key={given!r}: expected text, or None"):
+        idempotency_key(given, context())
+    assert idempotency_key(None, context()) == "dag/ingest/manual__1"
     assert idempotency_key(201301, context()) == "201301"
 
 

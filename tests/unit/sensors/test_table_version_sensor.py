@@ -62,23 +62,6 @@ def polled_by(waiting: LanceTableVersionSensor, poll: Any) -> None:
     vars(waiting)["hook"] = SimpleNamespace(table_status=poll, close=lambda: None)
 
 
-class Output:
-    """Another task's output, as a DAG file has it."""
-
-    def resolve(self, context: Any) -> None:
-        """Return nothing: the task was marked as success."""
-
-
-@pytest.mark.parametrize("given", [Output(), "{{ none_yet }}"])
-@pytest.mark.parametrize("rendered", [None, "", "None"])
-def test_a_least_version_that_came_out_empty_fails_without_retry(given: Any, rendered: Any) -> None:
-    waiting = sensor(min_version=given)
-    waiting.min_version = rendered  # as Airflow renders it
-
-    with pytest.raises(AirflowFailException, match=r"min_version: .* marked as success .* Clear that task"):
-        waiting.execute({})
-
-
 def test_a_version_to_follow_that_came_out_empty_is_no_bound() -> None:
     waiting = sensor(after_version="{{ none_yet }}", deferrable=False)
     waiting.after_version = ""

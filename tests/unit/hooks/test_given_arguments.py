@@ -1,0 +1,159 @@
+"""Arguments that are given by templates, and come out empty."""
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG, BaseOperator
+from airflow.sdk.definitions._internal.mixins import ResolveMixin
+
+from airflow_provider_lancens import operators, sensors
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
+from airflow_provider_lancens.hooks.given_arguments import not_empty
+from airflow_provider_lancens.operators import (
+    LanceCreateIndexOperator,
+    LanceFindVersionOperator,
+    LanceReleaseSetOperator,
+    LanceRestoreTableOperator,
+    LanceSparkIngestOperator,
+)
+from airflow_provider_lancens.sensors import LanceTableVersionSensor
+
+REQUIRED: dict[str, Any] = {
+    "bookmark": "consumer",
+    "checkpoint": "/checkpoints",
+    "column": "c",
+    "columns": ["a"],
+    "expected_version": 1,
+    "function": lambda: None,
+    "index_type": "BTREE",
+    "location": "/data/t",
+    "managed_by": "impl",
+    "namespace": "db",
+    "new_version": 2,
+    "release_set": "db$releases",
+    "source": lambda: None,
+    "staged": {"table": "db$t", "version": 3},
+    "table": "db$t",
+    "tables": {"db$t": 1},
+    "tag": "gold",
+    "version": 1,
+    "where": "n = 1",
+}
+MAY_BE_EMPTY = {
+    "after_version",
+    "max_deleted_share",
+    "max_removal_delay",
+    "max_unindexed_share",
+    "min_removable_versions",
+    "min_small_fragments",
+}
+KINDS = [
+    kind
+    for package in (operators, sensors)
+    for name in package.__all__
+    if inspect.isclass(kind := getattr(package, name)) and issubclass(kind, BaseOperator)
+]
+
+
+class Nothing(ResolveMixin):
+    """Another task's output, if that was marked as success."""
+
+    def iter_references(self) -> Iterator[Any]:
+        return iter(())
+
+    def resolve(self, context: Any) -> Any:
+        return None
+
+
+def parameters(kind: type[Any]) -> dict[str, inspect.Parameter]:
+    found: dict[str, inspect.Parameter] = {}
+    for one in reversed(kind.__mro__):
+        if one.__module__.startswith("airflow_provider_lancens") and "__init__" in vars(one):
+            found |= inspect.signature(inspect.unwrap(vars(one)["__init__"])).parameters
+    return found
+
+
+def fields() -> Iterator[Any]:
+    for kind in KINDS:
+        for name in kind.template_fields:
+            if name in parameters(kind):
+                yield pytest.param(kind, name, id=f"{kind.__name__}-{name}")
+
+
+def rendered(kind: type[Any], given: dict[str, Any], *, native: bool = False, **context: Any) -> BaseOperator:
+    required = {
+        name: REQUIRED[name]
+        for name, one in parameters(kind).items()
+        if one.default is inspect.Parameter.empty and one.kind is one.KEYWORD_ONLY
+    }
+    if kind is LanceRestoreTableOperator and not {"as_of", "tag"} & given.keys():
+        required["version"] = 1
+    if kind is LanceFindVersionOperator and "as_of" not in given:
+        required["tag"] = "gold"
+    if "replace_where" in given:
+        required["mode"] = "overwrite"
+    if kind is LanceCreateIndexOperator and "max_unindexed_share" in given:
+        required["if_exists"] = "extend"
+    with DAG(dag_id="dag", render_template_as_native_obj=native):
+        task: BaseOperator = kind(task_id="task", **{**required, **given})
+    task.render_template_fields(context)  # type: ignore[arg-type]
+    return task
+
+
+@pytest.mark.parametrize("given", ["{{ none }}", "{{ empty }}", Nothing()], ids=["None", "empty", "output"])
+@pytest.mark.parametrize(("kind", "argument"), fields())
+def test_an_argument_that_came_out_empty_is_refused(kind: type[Any], argument: str, given: Any) -> None:
+    task = rendered(kind, {argument: given}, none=None, empty="")
+
+    if argument in MAY_BE_EMPTY:
+        task.pre_execute({})
+        return
+    with pytest.raises(AirflowFailException, match=rf"^{argument}: .* marked as success .* Clear that task"):
+        task.pre_execute({})
+
+
+def test_an_argument_that_was_left_out_or_has_a_value_is_accepted() -> None:
+    rendered(LanceReleaseSetOperator, {}).pre_execute({})
+    rendered(LanceReleaseSetOperator, {"expected_version": None}).pre_execute({})
+    task = rendered(LanceReleaseSetOperator, {"expected_version": "{{ zero }}"}, native=True, zero=0)
+    task.pre_execute({})
+    assert vars(task)["expected_version"] == 0
+
+
+@pytest.mark.parametrize("value", [None, ""])
+def test_a_bound_of_one_table_that_came_out_empty_is_refused(value: Any) -> None:
+    bounds = {"db$a": "{{ bound }}", "db$b": 3}
+    task = rendered(LanceTableVersionSensor, {"min_version": bounds}, bound=value)
+
+    with pytest.raises(AirflowFailException, match=r"^min_version: "):
+        task.pre_execute({})
+    rendered(LanceTableVersionSensor, {"min_version": bounds}, bound=2).pre_execute({})
+
+
+def test_an_argument_of_a_mapped_task_that_came_out_empty_is_refused() -> None:
+    with DAG(dag_id="dag"):
+        tasks = LanceSparkIngestOperator.partial(
+            task_id="task", source=lambda: None, idempotency_key="{{ empty }}"
+        ).expand(table=["db$a", "db$b"])
+    context: Any = {"ti": None, "empty": ""}
+    task = tasks.unmap({"table": "db$a"})
+    task._do_render_template_fields(task, tasks.template_fields, context, tasks.get_template_env(), set())
+
+    with pytest.raises(AirflowFailException, match=r"^idempotency_key: "):
+        task.pre_execute({})
+
+
+@not_empty("version", "tag")
+def read(table: str, version: int | None = None, tag: str | None = None) -> Any:
+    return version or tag or "newest"
+
+
+def test_a_function_refuses_what_is_passed_and_empty() -> None:
+    assert (read("t"), read("t", 3), read("t", tag="gold")) == ("newest", 3, "gold")
+    for given in ({"version": None}, {"tag": ""}, {"tag": None}):
+        with pytest.raises(AirflowFailException, match=r"it is passed, but empty, .* marked as success"):
+            read("t", **given)
+    with pytest.raises(AirflowFailException, match=r"^version=None: "):
+        read("t", None)
