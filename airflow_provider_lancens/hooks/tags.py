@@ -142,13 +142,18 @@ def _open_dataset(
         panics_as_errors,
         specified_error,
     )
+    from airflow_provider_lancens.namespace.storage.missing_files import check_bases
+    from airflow_provider_lancens.namespace.storage.table_links import check_links
     from airflow_provider_lancens.redaction import redact, secret_values, shareable_cause
 
     attempt = f"{attempt} through connection {hook.lance_conn_id!r}"
     with airflow_errors(attempt):
         try:
             with panics_as_errors():
-                yield lance.dataset(namespace_client=hook.get_reader(), table_id=list(table.parts))
+                reader = hook.get_reader()
+                dataset = lance.dataset(namespace_client=reader, table_id=list(table.parts))
+                check_links(dataset.uri)
+                yield check_bases(dataset, dataset.uri, reader.allowed_locations)
         except (OSError, ValueError, LancePanicError) as error:
             secrets = secret_values(hook.storage_options())
             specified = specified_error(error, f"the location of table {str(table)!r}", secrets)

@@ -29,6 +29,7 @@ from airflow_provider_lancens.namespace.storage.conditional_writes import requir
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.missing_files import check_bases
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
+from airflow_provider_lancens.namespace.storage.table_links import check_links
 from airflow_provider_lancens.namespace.storage.version_tags import list_branches
 from airflow_provider_lancens.redaction import redact, secret_values, shareable_cause
 
@@ -95,12 +96,14 @@ class TableData:
             return dataset
         if branch not in list_branches(dataset):
             raise TableBranchNotFoundError(f"table {self.id} has no branch {branch!r}")
+        check_links(self.location, branch)
         branched = dataset.checkout_version((branch, version))
         return check_bases(branched, self.location, self.namespace.allowed_locations)
 
     def _open_main(self, version: int | None) -> LanceDataset:
         import lance
 
+        check_links(self.location)
         try:
             dataset = lance.LanceDataset(
                 self.location, version, storage_options=self.options, **self.authority(self.namespace)

@@ -18,6 +18,7 @@ from airflow_provider_lancens.namespace.interface.core import AnyRequest, Namesp
 from airflow_provider_lancens.namespace.interface.open_dataset import TableData, opened
 from airflow_provider_lancens.namespace.paging import page_of
 from airflow_provider_lancens.namespace.requests import as_model
+from airflow_provider_lancens.namespace.storage.table_links import check_links
 from airflow_provider_lancens.namespace.storage.version_tags import (
     create_branch,
     create_tag,
@@ -131,6 +132,7 @@ class ReferenceRequests(NamespaceCore):
         model = as_model(models.CreateTableBranchRequest, request)
         data = TableData.of(self, model.id)
         with data.specified_errors():
+            check_links(data.location, model.name)
             parent = data.open(model.from_version, model.from_branch)
             version = (model.from_branch, parent.version) if model.from_branch else parent.version
             is_new = create_branch(parent, data.files, model.name, version)
@@ -151,6 +153,7 @@ class ReferenceRequests(NamespaceCore):
                 raise TableBranchNotFoundError(
                     f"table {'$'.join(model.id or ())} has no branch {model.name!r}"
                 )
+            check_links(dataset.uri, model.name)
             dataset.branches.delete(model.name)
         return models.DeleteTableBranchResponse()
 

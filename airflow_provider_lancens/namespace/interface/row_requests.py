@@ -26,6 +26,7 @@ from airflow_provider_lancens.namespace.interface.open_dataset import (
     opened_to_commit,
 )
 from airflow_provider_lancens.namespace.requests import as_model, choice, refuse, table_id
+from airflow_provider_lancens.namespace.storage.table_links import check_links
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -216,7 +217,12 @@ def read_rows(request_data: bytes) -> pa.RecordBatchReader:
 
 
 def destination(data: TableData) -> dict[str, Any]:
-    """Return the arguments by which `lance.write_dataset` writes to a declared table."""
+    """Return the arguments by which `lance.write_dataset` writes to a declared table.
+
+    Raises:
+        InvalidInputError: (13) a symbolic link leads out of its folder.
+    """
+    check_links(data.location)
     if data.authority(data.namespace):
         return {"namespace_client": _Declared(data.namespace), "table_id": list(data.id.parts)}
     return {"uri": data.location, "storage_options": data.options}

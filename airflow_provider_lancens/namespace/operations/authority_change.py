@@ -40,6 +40,7 @@ from airflow_provider_lancens.namespace.metastore_protocol import (
 )
 from airflow_provider_lancens.namespace.storage.conditional_writes import require_conditional_writes
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
+from airflow_provider_lancens.namespace.storage.table_links import check_links
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.namespace.storage.write_leases import (
     SILENCE,
@@ -191,6 +192,7 @@ def _commit_barrier(files: Manifests, what: str) -> None:
             "table, then run this again"
         )
     require_conditional_writes(files)
+    check_links(files.location)
     options = snapshot(files.storage_options)
     for _ in range(_BARRIER_ATTEMPTS):
         try:

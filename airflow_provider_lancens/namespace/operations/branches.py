@@ -20,6 +20,7 @@ from airflow_provider_lancens.namespace.operations.table_operations import Table
 from airflow_provider_lancens.namespace.storage.conditional_writes import require_conditional_writes
 from airflow_provider_lancens.namespace.storage.manifests import Manifest, Manifests
 from airflow_provider_lancens.namespace.storage.object_store import BRANCHES
+from airflow_provider_lancens.namespace.storage.table_links import check_links
 
 MAIN = "main"
 """Name of the main branch; a request may also omit it."""
@@ -72,7 +73,9 @@ class BranchOperations:
         return self._manifests(self.tables.get(table), branch).all()
 
     def _manifests(self, catalog_table: Table, branch: str) -> Manifests:
-        location = join(self.tables.location_of(catalog_table), BRANCHES, *branch.split("/"))
+        root = self.tables.location_of(catalog_table)
+        check_links(root, branch)
+        location = join(root, BRANCHES, *branch.split("/"))
         return Manifests(location, self.tables.config.storage_options)
 
 

@@ -1,7 +1,8 @@
-"""Deletion of local files without following symbolic links.
+"""Local files without symbolic links: none is deleted, read or created behind one.
 
-Every step uses the descriptor of an open directory, and no link is opened as one: if a link is put into the
-tree between the check and the deletion, at most that link is lost, and nothing behind it.
+Every step of a deletion uses the descriptor of an open directory, and no link is opened as one: if a link is
+put into the tree between the check and the deletion, at most that link is lost, and nothing behind it. What
+is read or created is only checked before.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from urllib.parse import unquote
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.file_paths import FilePath
+from airflow_provider_lancens.redaction import on_one_line
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
@@ -104,34 +106,66 @@ def remove_file(root: Path, path: FilePath) -> None:
             remove_if_empty(folder, parent)
 
 
-def check_unlinked(root: Path, path: FilePath) -> None:
-    """Check that no folder between an open folder and a file that is to be created is a symbolic link.
-
-    Raises:
-        InvalidInputError: (13) one is, so that the file would be created elsewhere.
-    """
-    between = [root.joinpath(*path.split("/")[: depth + 1]) for depth in range(path.count("/"))]
-    for folder in between:
-        if folder.is_symlink():
-            raise spec_errors.InvalidInputError(
-                f"{folder} is a symbolic link below a table's location, through which nothing is written: "
-                "move the files into the table's folder, and remove the link"
-            )
-
-
-def links_in(folder: Path, root: Path) -> frozenset[str] | None:
-    """List the symbolic links directly in a folder; None if the folder itself is behind one.
+def check_folder(root: Path, folder: str) -> None:
+    """Check that neither a folder of a table, nor one between, is a symbolic link.
 
     Args:
-        folder: `root`, or a folder below it.
-        root: the top folder; links above it don't count.
+        root: the table's location; links above it don't count.
+        folder: its path from there; it need not exist.
+
+    Raises:
+        InvalidInputError: (13) one is, so that another place would be read or written.
     """
-    between = folder.relative_to(root).parts
-    if any(root.joinpath(*between[: depth + 1]).is_symlink() for depth in range(len(between))):
-        return None
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
-        return frozenset(entry.name for entry in entries if entry.is_symlink())
-    return frozenset()
+    path = root
+    for name in folder.split("/"):
+        path /= name
+        if path.is_symlink():
+            raise _linked(path)
+
+
+def check_file(root: Path, path: Path) -> None:
+    """Check that a file of a table is not a symbolic link that leads out of it.
+
+    Args:
+        root: the table's location.
+        path: the file's path, below `root`.
+
+    Raises:
+        InvalidInputError: (13) it is.
+    """
+    if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):  # which allows loops
+        raise _linked(path)
+
+
+def check_path(root: Path, path: FilePath) -> None:
+    """Check that a file of a table is not elsewhere, by a symbolic link below the table's location.
+
+    Raises:
+        InvalidInputError: (13) it is.
+    """
+    folder, _, _name = path.rpartition("/")
+    if folder:
+        check_folder(root, folder)
+    whole = root / path
+    if whole.is_symlink():
+        check_file(root, whole)
+
+
+def _linked(path: Path) -> spec_errors.LanceNamespaceError:
+    return spec_errors.InvalidInputError(
+        f"{on_one_line(str(path))} is a symbolic link below a table's location, through which nothing is "
+        "read or written: move what it leads to into the table's folder, and remove the link"
+    )
+
+
+def links_in(folder: Path) -> frozenset[str]:
+    """List the names of the symbolic links directly in a folder."""
+    return frozenset(entry.name for entry in entries_in(folder) if entry.is_symlink())
+
+
+def links_below(folder: Path) -> frozenset[str]:
+    """List the paths of the symbolic links at any depth of a folder."""
+    return frozenset(entry.path for entry in walk_entries(folder) if entry.is_symlink())
 
 
 def has_hard_links(folder: str) -> bool:
@@ -150,13 +184,19 @@ def has_hard_links(folder: str) -> bool:
     return True
 
 
-def walk_entries(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """Iterate over all entries at any depth of a folder, without following links; empty if it is missing."""
+def entries_in(folder: str | Path) -> list[os.DirEntry[str]]:
+    """List the entries directly in a folder; empty if it is missing."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
-        for entry in entries:
-            yield entry
-            if entry.is_dir(follow_symlinks=False):
-                yield from walk_entries(Path(entry.path))
+        return list(entries)
+    return []
+
+
+def walk_entries(folder: str | Path) -> Iterator[os.DirEntry[str]]:
+    """Iterate over all entries at any depth of a folder, without following links; empty if it is missing."""
+    for entry in entries_in(folder):
+        yield entry
+        if entry.is_dir(follow_symlinks=False):
+            yield from walk_entries(entry.path)
 
 
 def remove_if_empty(name: str | Path, parent: int | None = None) -> None:

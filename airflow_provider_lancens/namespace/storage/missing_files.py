@@ -15,6 +15,7 @@ from airflow_provider_lancens.namespace.allowed_locations import AllowedLocation
 from airflow_provider_lancens.namespace.locations import Location
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
+from airflow_provider_lancens.namespace.storage.table_links import check_links, check_links_at
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class StoredVersions:
         import lance
 
         options = snapshot(self.storage_options)
+        check_links(self.location)
         try:
             dataset = lance.dataset(Location.of(self.location), version=version, storage_options=options)
         except ValueError as error:
@@ -116,7 +118,8 @@ def _files_of(dataset: LanceDataset) -> Iterator[tuple[int | None, str]]:
 def check_bases(dataset: LanceDataset, location: str, allowed: AllowedLocations) -> LanceDataset:
     """Return an opened dataset, once it is checked that the others that it refers to may be read.
 
-    Any writer of a table can refer to data elsewhere, as a shallow clone does. It costs no request.
+    Any writer of a table can refer to data elsewhere, as a shallow clone does. It costs no request. Of local
+    ones, no symbolic link may lead further, see `table_links`.
 
     Args:
         dataset: the dataset.
@@ -124,11 +127,17 @@ def check_bases(dataset: LanceDataset, location: str, allowed: AllowedLocations)
         allowed: where such data may be.
 
     Raises:
+        InvalidInputError: (13) a symbolic link leads out of one.
         PermissionDeniedError: (15) it may not be there.
     """
     bases: Any = dataset._ds.base_paths()
     for base in bases.values():
         allowed.check_reference(base.path, location, f"version {dataset.version} of the table at {location}")
+        if base.is_dataset_root:
+            check_links_at(base.path)
+    if not all(base.is_dataset_root for base in bases.values()):
+        for place, paths in files_at_bases(dataset).items():
+            check_links_at(place, paths)
     return dataset
 
 

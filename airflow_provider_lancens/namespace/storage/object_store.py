@@ -88,7 +88,8 @@ def latest_version(location: str, storage_options: Mapping[str, str]) -> int | N
         The version; None if there is no dataset yet.
 
     Raises:
-        InvalidInputError: (13) the location is invalid on every storage that Lance supports.
+        InvalidInputError: (13) the location is invalid on every storage that Lance supports, or the folder of
+            its versions is a symbolic link.
         PermissionDeniedError: (15) access is denied.
         UnauthenticatedError: (16) the storage refused the credentials.
         ServiceUnavailableError: (17) the storage can't be reached or returned an error, or the bucket does
@@ -116,6 +117,7 @@ def newest_manifest(location: str, storage_options: Mapping[str, str]) -> str | 
         return None
     with storage_errors(location, storage_options):
         if isinstance(store, LocalStore):
+            local_folder.check_folder(Path(Location.of(location)), VERSIONS)
             return _newest_of(local_folder.names_in(Path(Location.of(location), VERSIONS)))
         return _newest_listed(store, lists_by_name=not is_directory_bucket(location))
 

@@ -2,7 +2,8 @@
 
 Paths are relative to that location. Each passes through `FilePath` before anything is read, written or
 removed, and listings leave out other names. Errors are PermissionDeniedError (15), UnauthenticatedError (16)
-and ServiceUnavailableError (17) of the storage, and InvalidTableStateError (19) for such a name.
+and ServiceUnavailableError (17) of the storage, InvalidTableStateError (19) for such a name, and
+InvalidInputError (13) for a file that isn't at the location, but behind a symbolic link there.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class StoredFile:
     """In UTC, by the storage's clock."""
     e_tag: str | None = None
     linked: bool = False
-    """Whether it is a symbolic link, or behind one below the location, and so not part of the table."""
+    """Whether it is a symbolic link, and so not part of the table."""
 
 
 class TableFiles:
@@ -96,20 +97,19 @@ class TableFiles:
         files = _stored_files(self._listing(folder)["objects"])
         if not files or not is_local(self.location):
             return files
-        root = Path(self.location)
-        links = local_folder.links_in(root / folder, root)
-        return [
-            replace(file, linked=links is None or file.path.rpartition("/")[2] in links) for file in files
-        ]
+        links = local_folder.links_in(Path(self.location, folder))
+        return [replace(file, linked=file.path.rpartition("/")[2] in links) for file in files]
 
     def all_below(self, folder: str) -> Iterator[list[StoredFile]]:
-        """List the files at any depth of a folder, a page of at most a thousand at a time."""
+        """List the files at any depth of a folder, a page of at most a thousand at a time; without links."""
         prefix, store = self._folder(folder), self._store()
         if store is None:
             return
+        links = local_folder.links_below(Path(self.location, folder)) if is_local(self.location) else ()
         with self._ignoring_missing():
             for page in obstore.list(store, prefix=prefix, chunk_size=_PAGE):
-                yield _stored_files(page)
+                files = _stored_files(page)
+                yield [file for file in files if not self._is_behind(file.path, links)] if links else files
 
     def folders(self, folder: str) -> list[str]:
         """List the folders directly in a folder."""
@@ -117,7 +117,7 @@ class TableFiles:
 
     def stat(self, path: str) -> StoredFile | None:
         """Return a file's attributes; None if it doesn't exist."""
-        checked = self._path(path)
+        checked = self._unlinked(path)
         return self._found(lambda store: _stored(obstore.head(store, checked)))
 
     def stats(self, paths: Collection[str]) -> dict[str, StoredFile | None]:
@@ -137,7 +137,7 @@ class TableFiles:
         Raises:
             InvalidTableStateError: (19) it is longer than any of these needs to be.
         """
-        checked = self._path(path)
+        checked = self._unlinked(path)
 
         def content(store: ObjectStore) -> bytes:
             found = obstore.get(store, checked)
@@ -190,7 +190,7 @@ class TableFiles:
 
     def create_once(self, path: str, content: bytes) -> bool:
         """Create a file by one request; return false if the storage refused it, as one that exists."""
-        checked, store = self._created(path), self._store()
+        checked, store = self._unlinked(path), self._store()
         try:
             with object_store.storage_errors(
                 self.location, self._storage_options, passing=(exceptions.AlreadyExistsError,)
@@ -203,7 +203,7 @@ class TableFiles:
 
     def put(self, path: str, content: bytes) -> None:
         """Write a small file, overwriting an existing one."""
-        checked, store = self._created(path), self._store()
+        checked, store = self._unlinked(path), self._store()
         with object_store.storage_errors(self.location, self._storage_options):
             obstore.put(store, checked, content, use_multipart=False)  # type: ignore[arg-type]
 
@@ -253,16 +253,30 @@ class TableFiles:
             return obstore.list_with_delimiter(store, prefix=prefix)
 
     def _folder(self, folder: str) -> str:
-        return self._path(folder) if folder else folder  # without a name it is the location itself
+        if not folder:
+            return folder  # without a name it is the location itself
+        checked = self._path(folder)
+        if is_local(self.location):
+            local_folder.check_folder(Path(self.location), checked)
+        return checked
 
     def _path(self, path: str) -> FilePath:
         return FilePath.of(path, self.location)
 
-    def _created(self, path: str) -> FilePath:
+    def _unlinked(self, path: str) -> FilePath:
+        """Return the path of a file that is to be read or created.
+
+        Raises:
+            InvalidInputError: (13) it is elsewhere, by a symbolic link.
+        """
         checked = self._path(path)
         if is_local(self.location):
-            local_folder.check_unlinked(Path(self.location), checked)
+            local_folder.check_path(Path(self.location), checked)
         return checked
+
+    def _is_behind(self, path: str, links: Collection[str]) -> bool:
+        whole = Path(self.location, path)
+        return any(str(one) in links for one in (whole, *whole.parents))
 
     def _store(self) -> ObjectStore | None:
         return object_store.open_store(self.location, self._storage_options)

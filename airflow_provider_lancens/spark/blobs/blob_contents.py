@@ -28,7 +28,7 @@ _EXTERNAL = 3
 """The kind of a blob that is a file, or a range of one, outside the table."""
 
 _Numbers: TypeAlias = "NDArray[np.int64]"
-CheckBlob: TypeAlias = "Callable[[str, str], None]"
+CheckBlob: TypeAlias = "Callable[[str, int, str], None]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,8 @@ class BlobReads:
         Args:
             dataset: the opened version.
             descriptors: rows as Lance's scanner returns them, with their addresses if contents are read.
-            check: called with the URI of each file that is about to be read, and the column.
+            check: called with the URI of each file that is about to be read, the id of the base that it is
+                relative to, and the column.
 
         Raises:
             PermissionDeniedError: (15) such a file may not be read.
@@ -151,9 +152,11 @@ def check_blobs(descriptors: pa.Array, column: str, check: CheckBlob) -> None:
         PermissionDeniedError: (15) one may not be read.
     """
     uris = descriptors.field(descriptors.type.get_field_index("blob_uri")).cast(pa.string())
+    bases = pa.array(_numbers(descriptors, "blob_id"), pa.int64())
     is_external = pa.array(_numbers(descriptors, "kind") == _EXTERNAL)
-    for uri in pc.unique(uris.filter(pc.and_(is_external, descriptors.is_valid()))).to_pylist():
-        check(uri or "", column)
+    files = pa.table({"uri": uris, "base": bases}).filter(pc.and_(is_external, descriptors.is_valid()))
+    for uri, base in zip(*files.group_by(["uri", "base"]).aggregate([]).to_pydict().values(), strict=True):
+        check(uri or "", base, column)
 
 
 def references(descriptors: pa.Array) -> pa.Array:

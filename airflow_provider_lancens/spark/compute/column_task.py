@@ -105,7 +105,7 @@ class ColumnTask:
             condition = None if matching == fragment.count_rows() else condition
         values = FragmentValues(
             *(dataset, fragment, request.layout.field, self._values, request.inputs),
-            *(condition, request.batch_rows, request.dataset.check_blob),
+            *(condition, request.batch_rows, request.dataset.blob_check(dataset)),
         )
         layout = request.layout
         with request.progress.reporting(values.batches(layout.file_schema)) as batches:

@@ -48,7 +48,7 @@ class FragmentValues:
     """Which rows to compute; None computes all. The others keep their values."""
     batch_rows: int
     check_blob: CheckBlob
-    """Called with the URI of each file that a row refers to, and the column."""
+    """Called for each file that a row refers to, see `DatasetRef.blob_check`."""
     offsets: list[Offsets] = field(default_factory=list)
     """The positions of the computed rows."""
     nulls: int = 0

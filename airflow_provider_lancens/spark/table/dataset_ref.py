@@ -7,17 +7,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.namespace.allowed_locations import AllowedLocations
-from airflow_provider_lancens.namespace.locations import Location
+from airflow_provider_lancens.namespace.locations import Location, is_local, join
 from airflow_provider_lancens.namespace.storage.file_paths import is_file_path
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.missing_files import check_bases
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
+from airflow_provider_lancens.namespace.storage.table_links import check_links
 from airflow_provider_lancens.namespace.storage.vended_options import VendedOptions, snapshot
 
 if TYPE_CHECKING:
     from lance import LanceDataset
     from lance_namespace import LanceNamespace
 
+    from airflow_provider_lancens.spark.blobs.blob_contents import CheckBlob
 
 _SMALL = 256 * 1024
 """Bytes of a manifest that Spark can send with each task; it has some hundred for each fragment."""
@@ -64,9 +66,19 @@ class DatasetRef:
 
         Raises:
             ValueError: that version doesn't exist.
+            InvalidInputError: (13) a symbolic link leads out of its folder.
             PermissionDeniedError: (15) it refers to data that isn't read with this table's credentials.
         """
+        self.check_links()
         return check_bases(self._opened(version, manifest), self.location, self.allowed)
+
+    def check_links(self) -> None:
+        """Check that no symbolic link leads out of its folder, before anything is written there.
+
+        Raises:
+            InvalidInputError: (13) one does.
+        """
+        check_links(self.location)
 
     def _opened(self, version: int | None, manifest: bytes | None) -> LanceDataset:
         # Slow to import, and a driver that only finds an earlier commit should not wait for it.
@@ -89,18 +101,27 @@ class DatasetRef:
             namespace_client_managed_versioning=True,
         )
 
-    def check_blob(self, uri: str, column: str) -> None:
-        """Check that a file to which a row refers may be read with this table's credentials.
+    def blob_check(self, dataset: LanceDataset) -> CheckBlob:
+        """Return a check that a file to which a row refers may be read with this table's credentials.
 
         Args:
-            uri: of the file; a relative one is below a base of the table, which `open` checks.
-            column: the column of the reference.
+            dataset: the dataset at the version that has the row.
 
-        Raises:
-            PermissionDeniedError: (15) it may not be read.
+        Returns:
+            A function of the file's URI, the id of the base that a relative one is relative to, and the
+            column. It raises PermissionDeniedError (15) if the file may not be read.
         """
-        if not is_file_path(uri):
+        bases: Any = dataset._ds.base_paths()
+
+        def check(uri: str, base: int, column: str) -> None:
+            if is_file_path(uri):
+                place = bases[base].path if base in bases else self.location
+                if not is_local(place):
+                    return  # below a base that `open` has checked
+                uri = join(place, uri)  # a symbolic link may lead further
             self.allowed.check_reference(uri, self.location, f"column {column}: a row refers to a file")
+
+        return check
 
 
 def vendor_arguments(location: str, options: Mapping[str, str]) -> dict[str, Any]:

@@ -181,10 +181,14 @@ class ResolvedTable:
             with contextlib.suppress(ValueError):  # there is none, or it was made this moment
                 if opened is None:
                     return self.dataset.open(None)
+                self.dataset.check_links()
                 opened.checkout_latest()  # type: ignore[no-untyped-call]
                 return check_bases(opened, self.dataset.location, self.dataset.allowed)
         version = self.latest_version()
-        return None if version is None else self.dataset.open(version)
+        if version is None:
+            self.dataset.check_links()
+            return None
+        return self.dataset.open(version)
 
 
 @contextlib.contextmanager

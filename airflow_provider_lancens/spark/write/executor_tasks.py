@@ -158,6 +158,7 @@ class WriteTask:
 
     def _target(self) -> str | LanceDataset:
         if self.appends_to is None:
+            self.dataset.check_links()
             return self.dataset.location
         return self.dataset.open(self.appends_to, self.manifest)
 
@@ -237,7 +238,9 @@ class ReadTask:
             filter=self.filter,
             with_row_address=bool(self.blobs.ranges),
         )
-        return self.blobs.batches(dataset, without_empty(scanner.to_batches()), self.dataset.check_blob)
+        return self.blobs.batches(
+            dataset, without_empty(scanner.to_batches()), self.dataset.blob_check(dataset)
+        )
 
 
 def _refusing(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

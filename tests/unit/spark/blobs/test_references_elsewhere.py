@@ -39,7 +39,7 @@ def read(table: str, allowed: AllowedLocations) -> list[bytes]:
     rows: Iterator[pa.RecordBatch] = dataset.scanner(with_row_address=True).to_batches()
     return [
         value
-        for batch in reads.batches(dataset, rows, ref.check_blob)
+        for batch in reads.batches(dataset, rows, ref.blob_check(dataset))
         for value in batch["video"].to_pylist()
     ]
 
@@ -62,3 +62,21 @@ def test_a_clone_of_a_table_outside_of_the_allowed_locations_is_not_opened(tmp_p
     assert DatasetRef(clone).open(None).count_rows() == 1
     with pytest.raises(PermissionDeniedError, match=r"version 1 of the table at .*'allowed_locations'"):
         DatasetRef(clone, allowed=AllowedLocations((str(tmp_path / "lake"),))).open(None)
+
+
+def test_a_file_below_a_base_may_not_be_elsewhere_by_a_link(tmp_path: Path, secret: Path) -> None:
+    media, location = tmp_path / "lake" / "media", str(tmp_path / "lake" / "t.lance")
+    media.mkdir(parents=True)
+    (media / "own").write_bytes(b"own")
+    (media / "link").symlink_to(secret)
+    values = blob_array([Blob.from_uri((media / name).as_uri()) for name in ("own", "link")])
+    rows = pa.table({"video": values}, schema=pa.schema([blob_field("video")]))
+    base = lance.DatasetBasePath(str(media), "media", False, 1)
+    lance.write_dataset(rows, location, data_storage_version="2.2", initial_bases=[base])
+    assert read(location, AllowedLocations()) == [b"own", b"hush"]
+    allowed = AllowedLocations((str(tmp_path / "lake"),))
+    with pytest.raises(PermissionDeniedError, match=r"column video: a row refers to a file"):
+        read(location, allowed)
+    (media / "link").unlink()
+    (media / "link").write_bytes(b"own too")
+    assert read(location, allowed) == [b"own", b"own too"]
