@@ -203,17 +203,40 @@ class CountedRows:
 
 
 def read_rows(request_data: bytes) -> pa.RecordBatchReader:
-    """Read the rows of a request.
+    """Read the rows of a request, once they are checked: Lance explains no error of a stream that it reads.
 
     Raises:
-        InvalidInputError: (13) they are no Arrow IPC stream.
+        InvalidInputError: (13) they are no Arrow IPC stream, or text in them isn't UTF-8.
     """
     import pyarrow as pa
 
+    from airflow_provider_lancens.namespace.row_errors import RowError
+
     try:
-        return pa.ipc.open_stream(request_data)
-    except (pa.ArrowException, TypeError) as error:
+        content = pa.py_buffer(request_data)
+        _check_rows(pa.ipc.open_stream(content))
+        return pa.ipc.open_stream(content)
+    except (pa.ArrowException, OSError, TypeError) as error:
         raise InvalidInputError(f"request_data: expected rows as an Arrow IPC stream: {error}") from error
+    except RowError as error:
+        raise InvalidInputError(f"request_data: {error}") from error
+
+
+def _check_rows(rows: pa.RecordBatchReader) -> None:
+    """Read all rows, which are in memory already, and check their text.
+
+    Raises:
+        RowError: some isn't UTF-8: Lance would commit it, and fail to read it.
+    """
+    from airflow_provider_lancens.namespace.row_errors import check_text, contains_text, rows_from
+
+    columns = [(index, field.name) for index, field in enumerate(rows.schema) if contains_text(field.type)]
+    start = 0
+    for batch in rows:
+        with rows_from(start):
+            for index, name in columns:
+                check_text(batch.column(index), name)
+        start += batch.num_rows
 
 
 def destination(data: TableData) -> dict[str, Any]:

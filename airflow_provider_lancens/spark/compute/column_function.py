@@ -20,8 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.spark.write.record_batches import check_text, contains_text
-from airflow_provider_lancens.spark.write.value_casts import RowError
+from airflow_provider_lancens.namespace.row_errors import RowError, check_text, contains_text
 
 Function = Callable[..., Any]
 """``function(batch)``, or ``function(batch, made)`` with what `setup` has made in the same worker."""

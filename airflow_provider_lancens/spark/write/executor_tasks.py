@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS, version_cleaned_up
 from airflow_provider_lancens.namespace.locations import is_local
+from airflow_provider_lancens.namespace.row_errors import RowError
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.namespace.storage.version_removals import is_removed
@@ -37,7 +38,6 @@ from airflow_provider_lancens.spark.write.row_changes import (
 from airflow_provider_lancens.spark.write.row_condition import matching
 from airflow_provider_lancens.spark.write.row_digest import RowDigest
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress
-from airflow_provider_lancens.spark.write.value_casts import RowError
 
 if TYPE_CHECKING:
     from lance import FragmentMetadata, LanceDataset

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_lancens.namespace.row_errors import (
+    RowError,
+    check_text,
+    contains_text,
+    copied,
+    first_row,
+    rows_from,
+)
 from airflow_provider_lancens.spark.blobs.blob_columns import blob_array, is_blob
 from airflow_provider_lancens.spark.schema.merge_plan import ColumnMatch
 from airflow_provider_lancens.spark.write.schema_check import fits_column
 from airflow_provider_lancens.spark.write.value_casts import (
-    RowError,
     cast_checked,
-    first_row,
     flattened,
     is_list,
     shown,
@@ -88,36 +93,6 @@ def converted(batch: pa.RecordBatch, schema: pa.Schema, match: ColumnMatch | Non
     return pa.RecordBatch.from_arrays([column(field) for field in schema], schema=schema)
 
 
-def check_text(column: pa.Array, name: str) -> None:
-    """Check that all text in a column is UTF-8, which neither Spark nor Lance does.
-
-    Args:
-        column: the values.
-        name: the column's name, for the message.
-
-    Raises:
-        RowError: some text, also inside another value, isn't.
-    """
-
-    def fails(part: pa.Array) -> bool:
-        try:
-            _copied(part).validate(full=True)  # only these rows: a slice has all values inside its rows
-        except pa.ArrowInvalid:
-            return True
-        return False
-
-    try:
-        column.validate(full=True)
-    except pa.ArrowInvalid as error:
-        row = first_row(column, fails)
-        raise RowError(
-            row,
-            name,
-            f"text that isn't UTF-8 ({error}); decode it with its own encoding, such as decode(value, "
-            "'ISO-8859-1')",
-        ) from error
-
-
 def check_no_nulls(column: pa.Array, name: str) -> None:
     """Check that a column has no null.
 
@@ -131,15 +106,6 @@ def check_no_nulls(column: pa.Array, name: str) -> None:
 def without_empty(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Return the batches that have rows."""
     return (batch for batch in batches if batch.num_rows)
-
-
-@contextmanager
-def rows_from(start: int) -> Iterator[None]:
-    """Count the rows of a batch from its first one's number."""
-    try:
-        yield
-    except RowError as error:
-        raise error.at(start) from None
 
 
 def _column(column: pa.Array, field: pa.Field, cut_times: bool) -> pa.Array:
@@ -241,7 +207,7 @@ def _by_name(column: pa.Array, arrow: pa.DataType, match_case: bool) -> pa.Array
         kind = pa.LargeListArray if pa.types.is_large_list(column.type) else pa.ListArray
         values = _by_name(column.values, arrow.value_type, match_case)
         # Arrow takes a mask only with offsets that aren't those of a slice.
-        return kind.from_arrays(_copied(column.offsets), values, mask=column.is_null())
+        return kind.from_arrays(copied(column.offsets), values, mask=column.is_null())
     return column
 
 
@@ -253,25 +219,10 @@ def _contains_structs(arrow: pa.DataType) -> bool:
     return pa.types.is_struct(arrow) or (_is_list(arrow) and _contains_structs(arrow.value_type))
 
 
-def _copied(array: pa.Array) -> pa.Array:
-    return pa.concat_arrays([array, array.slice(0, 0)])
-
-
 def _realigned(column: pa.Array) -> pa.Array:
     # Spark's Arrow buffers are aligned to 8 bytes; Lance aborts the process unless a decimal's are aligned to
     # 16. Concatenating two arrays copies them, nested ones too, into memory that Arrow aligns.
-    return _copied(column)
-
-
-def contains_text(arrow: pa.DataType) -> bool:
-    """Return whether values of a type are text, or have some inside."""
-    if isinstance(arrow, pa.BaseExtensionType):
-        arrow = arrow.storage_type
-    if pa.types.is_dictionary(arrow):
-        arrow = arrow.value_type
-    if pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or pa.types.is_string_view(arrow):
-        return True
-    return any(contains_text(arrow.field(i).type) for i in range(arrow.num_fields))
+    return copied(column)
 
 
 def _contains_decimals(arrow: pa.DataType) -> bool:

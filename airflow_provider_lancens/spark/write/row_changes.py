@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_lancens.namespace.row_errors import rows_from
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
-from airflow_provider_lancens.spark.write.record_batches import check_no_nulls, conform, converted, rows_from
+from airflow_provider_lancens.spark.write.record_batches import check_no_nulls, conform, converted
 
 if TYPE_CHECKING:
     from lance import LanceDataset

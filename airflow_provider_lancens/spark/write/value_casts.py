@@ -7,28 +7,17 @@ nearest number, as in SQL.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_lancens.namespace.row_errors import RowError, first_row
+
 _INFINITE_TEXT = r"^\s*[+-]?(?i:inf(inity)?)\s*$"
 _ZERO_TEXT = r"^[^1-9eE]*([eE].*)?$"
 _SHOWN = 80
 """Maximum length of a value in a message."""
-
-
-class RowError(ValueError):
-    """A value of a row can't be stored."""
-
-    def __init__(self, row: int, column: str, reason: str) -> None:
-        super().__init__(f"row {row + 1}, column {column}: {reason}")
-        self.row, self.column, self.reason = row, column, reason
-
-    def at(self, start: int) -> RowError:
-        """Return the same error of rows that begin at this number."""
-        return RowError(start + self.row, self.column, self.reason)
 
 
 def irreversible(source: pa.DataType, target: pa.DataType) -> str | None:
@@ -72,18 +61,6 @@ def cast_checked(column: pa.Array, target: pa.DataType, name: str, *, widens: bo
         reason = f"cannot convert {column.type} to {target}: {error}"
     row = first_row(column, fails)
     raise RowError(row, name, f"{shown(column[row])}: {reason}")
-
-
-def first_row(column: pa.Array, fails: Callable[[pa.Array], bool]) -> int:
-    """Return the first row of a column with which a check fails, which fails for the whole column."""
-    low, high = 0, len(column)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if fails(column.slice(low, middle - low)):
-            high = middle
-        else:
-            low = middle
-    return low
 
 
 def shown(value: pa.Scalar) -> str:

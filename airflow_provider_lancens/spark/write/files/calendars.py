@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from airflow_provider_lancens.spark.write.value_casts import RowError, first_row, flattened, shown
+from airflow_provider_lancens.namespace.row_errors import RowError, first_row
+from airflow_provider_lancens.spark.write.value_casts import flattened, shown
 
 _EPOCH = dt.date(1970, 1, 1)
 _SWITCH = (dt.date(1582, 10, 15) - _EPOCH).days

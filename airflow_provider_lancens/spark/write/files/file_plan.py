@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.row_errors import RowError
 from airflow_provider_lancens.spark.file_source import FileSource
 from airflow_provider_lancens.spark.type_names import parse_type
 from airflow_provider_lancens.spark.write.files.file_system import SourceFile, find_files, open_file
@@ -26,7 +27,6 @@ from airflow_provider_lancens.spark.write.files.partition_folders import (
 )
 from airflow_provider_lancens.spark.write.files.projection import Projection, projection_of
 from airflow_provider_lancens.spark.write.files.text_formats import Csv, Json
-from airflow_provider_lancens.spark.write.value_casts import RowError
 
 _PARALLEL = 16
 """Files that are inspected in parallel: on an object store each takes a few requests."""

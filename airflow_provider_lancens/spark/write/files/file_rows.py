@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import is_local
+from airflow_provider_lancens.namespace.row_errors import RowError
 from airflow_provider_lancens.namespace.storage.storage_errors import storage_error
 from airflow_provider_lancens.redaction import secret_values
 from airflow_provider_lancens.spark.file_source import FileSource
@@ -29,7 +30,6 @@ from airflow_provider_lancens.spark.write.files.projection import Projection
 from airflow_provider_lancens.spark.write.files.stored_types import plain_type
 from airflow_provider_lancens.spark.write.read_ahead import read_ahead
 from airflow_provider_lancens.spark.write.schema_check import fits_column
-from airflow_provider_lancens.spark.write.value_casts import RowError
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

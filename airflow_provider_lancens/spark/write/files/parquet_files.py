@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from airflow_provider_lancens.namespace.row_errors import RowError, first_row
 from airflow_provider_lancens.spark.write.files.calendars import (
     NEW,
     Calendar,
@@ -27,7 +28,7 @@ from airflow_provider_lancens.spark.write.files.formats import (
     Open,
     ScanRequest,
 )
-from airflow_provider_lancens.spark.write.value_casts import RowError, first_row, flattened, shown
+from airflow_provider_lancens.spark.write.value_casts import flattened, shown
 
 _MAX_ROWS = 64 * 1024
 _MAX_BUFFERED = 64 * 1024 * 1024

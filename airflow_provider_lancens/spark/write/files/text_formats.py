@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 
+from airflow_provider_lancens.namespace.row_errors import RowError, first_row
 from airflow_provider_lancens.spark.write.files.formats import (
     WHOLE,
     FileRowsBatch,
@@ -26,13 +27,7 @@ from airflow_provider_lancens.spark.write.files.formats import (
     Open,
     ScanRequest,
 )
-from airflow_provider_lancens.spark.write.value_casts import (
-    RowError,
-    cast_checked,
-    first_row,
-    flattened,
-    irreversible,
-)
+from airflow_provider_lancens.spark.write.value_casts import cast_checked, flattened, irreversible
 
 _BLOCK = 8 * 1024 * 1024
 """Bytes that are parsed together; a row must fit in."""

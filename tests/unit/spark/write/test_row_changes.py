@@ -8,6 +8,7 @@ import lance
 import pyarrow as pa
 import pytest
 
+from airflow_provider_lancens.namespace.row_errors import RowError
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.write.row_changes import (
     DELETED,
@@ -17,7 +18,6 @@ from airflow_provider_lancens.spark.write.row_changes import (
     decoded_keys,
     with_kept_columns,
 )
-from airflow_provider_lancens.spark.write.value_casts import RowError
 
 NANOS = pa.array([1_700_000_000_123_456_789, 1, None], pa.timestamp("ns"))
 STORED = pa.table(
