@@ -6,7 +6,7 @@ Which version an idempotency key committed isn't searched here, but in the key's
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 COMPUTED_FILES = "computed-"
 """How the names of files begin that only add computed columns to a fragment, see `spark.compute`."""
 _ADDRESS = "_rowaddr"
+_FRAGMENT_BITS = 32
+"""By how many bits an address is shifted to give the id of its fragment."""
 _READ_AHEAD = 16
 _FEW = 64
 """Number of versions that are tried one by one before the kept ones are listed."""
@@ -80,10 +82,12 @@ class RowDifference(NamedTuple):
 
     before: pa.Table
     after: pa.Table
+    same_files: Collection[int]
+    """The fragments whose data files are the same in both versions: only what is deleted of them differs."""
 
     @property
     def written(self) -> pa.Table:
-        """The rows that only the newer version has: also those that a restore brought back."""
+        """Rows that others wrote, brought back by a restore, or changed in one of their columns."""
         return self._only(self.after, self.before)
 
     @property
@@ -91,11 +95,13 @@ class RowDifference(NamedTuple):
         """The rows that only the older version has."""
         return self._only(self.before, self.after)
 
-    @staticmethod
-    def _only(rows: pa.Table, others: pa.Table) -> pa.Table:
+    def _only(self, rows: pa.Table, others: pa.Table) -> pa.Table:
+        import pyarrow as pa
         import pyarrow.compute as pc
 
-        known = pc.is_in(rows[_ADDRESS], value_set=others[_ADDRESS])
+        fragments = pc.shift_right(others[_ADDRESS], pa.scalar(_FRAGMENT_BITS, pa.uint64()))
+        same = pc.is_in(fragments, value_set=pa.array(self.same_files, pa.uint64()))
+        known = pc.is_in(rows[_ADDRESS], value_set=others[_ADDRESS].filter(same))
         return rows.filter(pc.invert(known)).drop_columns([_ADDRESS])
 
 
@@ -118,7 +124,7 @@ def changed_rows(
         [fragment for known, fragment in side.items() if known not in other]
         for side, other in (sides, sides[::-1])
     )
-    # Files that both have keep their addresses; only what is deleted of them differs.
+    same_files = sorted({_files(one) for one in old} & {_files(one) for one in new})
     read = [
         version.scanner(columns=list(columns), fragments=fragments, filter=condition, with_row_address=True)
         for version, fragments in ((before, old), (latest, new))
@@ -126,16 +132,22 @@ def changed_rows(
     ]
     tables = [scanner.to_table().select([*columns, _ADDRESS]) for scanner in read]
     if not tables:
-        return RowDifference(*[_no_rows(latest, columns)] * 2)
+        none = _no_rows(latest, columns)
+        return RowDifference(none, none, same_files=())
     if len(tables) == 1:
         tables.insert(0 if new else 1, tables[0].slice(0, 0))
-    return RowDifference(*tables)
+    rows_before, rows_after = tables
+    return RowDifference(rows_before, rows_after, same_files=[fragment for fragment, _ in same_files])
 
 
 def _identity(fragment: LanceFragment) -> tuple[object, ...]:
-    metadata = fragment.metadata
-    files = tuple(sorted(file.path for file in metadata.files))
-    return fragment.fragment_id, files, deletions_of(metadata)
+    return *_files(fragment), deletions_of(fragment.metadata)
+
+
+def _files(fragment: LanceFragment) -> tuple[int, tuple[object, ...]]:
+    """Return a fragment's id, and its data files with the ids of the columns for which each is used."""
+    files = ((file.path, tuple(file.fields)) for file in fragment.metadata.files)
+    return fragment.fragment_id, tuple(sorted(files))
 
 
 def deletions_of(fragment: FragmentMetadata) -> str | None:

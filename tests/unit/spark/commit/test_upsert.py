@@ -261,6 +261,45 @@ def test_an_upsert_of_compared_rows_sees_a_row_that_a_restore_brings_back(before
     assert content(before)[0] == (1, "a")
 
 
+def rewrite_in_place(dataset: lance.LanceDataset) -> None:
+    """Write a column of the first row anew, as another client: the fragment and its addresses stay."""
+    [fragment, *_] = dataset.get_fragments()
+    updated, fields = fragment.update_columns(pa.table({"id": [1], "v": ["theirs"]}), left_on="id")
+    operation = lance.LanceOperation.Update(
+        updated_fragments=[updated], fields_modified=fields, removed_fragment_ids=[], new_fragments=[]
+    )
+    lance.LanceDataset.commit(dataset, operation, read_version=dataset.version)
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_a_column_that_others_write_in_place_conflicts_with_an_upsert_of_compared_rows(
+    before: ResolvedTable, restored: bool
+) -> None:
+    dataset = lance.dataset(before.dataset.location)
+    if restored:
+        rewrite_in_place(dataset)
+    change, other = compared(before, {1: "A"}), compared(before, {9: "z"})
+    if restored:
+        lance.dataset(before.dataset.location).checkout_version(1).restore()
+    else:
+        rewrite_in_place(dataset)
+
+    with pytest.raises(ConcurrentModificationError, match="other writers wrote rows with the same id"):
+        commit(before, change, "of the row")
+    commit(before, other, "of another row")
+
+    assert content(before)[0] == (1, "a" if restored else "theirs")
+
+
+def test_a_column_that_others_write_in_place_conflicts_with_a_replacement(before: ResolvedTable) -> None:
+    written = begin(before, table_of({2: "new"}))
+    change = ReplaceWhere(written.table, written.base, written.schema, written.fragments, "id < 3")
+    rewrite_in_place(lance.dataset(before.dataset.location))
+
+    with pytest.raises(ConcurrentModificationError, match="other writers wrote rows where id < 3"):
+        Committer(before, KeyedWrite("k"), Counts(1, 1, 1)).commit(change)
+
+
 def test_a_replacement_sees_a_row_that_a_restore_brings_back(before: ResolvedTable) -> None:
     dataset = lance.dataset(before.dataset.location)
     dataset.delete("id = 1")
