@@ -41,6 +41,9 @@ _REFUSALS = {
 _REFUSAL = re.compile(r"(?:External error: )*(?:" + "|".join(f"({one})" for one in _REFUSALS) + ")")
 
 
+_CONFLICT = re.compile(r"commit conflict|Incompatible transaction", re.IGNORECASE)
+
+
 class LancePanicError(RuntimeError):
     """A panic of Lance's native code, which by itself no ``except Exception`` catches."""
 
@@ -108,6 +111,11 @@ def specified_error(
     """
     if (raised := namespace_error(error, secrets)) is not None:
         return raised
+    if is_conflict(error):
+        return spec_errors.ConcurrentModificationError(
+            f"{redact(location, secrets)}: conflicts with a concurrent commit; nothing was committed, run it "
+            f"again ({redact(str(error), secrets)})"
+        )
     if isinstance(error, LancePanicError) or is_panic(error):
         return panic_error(error, redact(location, secrets), secrets)
     if isinstance(error, OSError | ValueError) and (found := _NO_MANIFEST.search(str(error))):
@@ -116,6 +124,16 @@ def specified_error(
     if (refused := _refusal(error, location, secrets)) is not None:
         return refused
     return storage_error(error, location, secrets) if is_storage_error(error) else None
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Return whether Lance refused a commit since another one was made meanwhile.
+
+    It has an exception class for that, but raises an OSError or a RuntimeError in places, as for much else.
+    """
+    if type(error).__name__ == "CommitConflictError":
+        return True
+    return isinstance(error, OSError | RuntimeError) and _CONFLICT.search(str(error)) is not None
 
 
 def panic_error(

@@ -17,7 +17,6 @@ from airflow_provider_lancens.redaction import redact, secret_values, shareable_
 _ON_EXECUTOR = re.compile(r"^lance_namespace\.errors\.(\w+): (.+)$", re.MULTILINE)
 """The last line of an executor's traceback."""
 _ON_AN_EXECUTOR = "on an executor: "
-_CONFLICT = "CommitConflictError"
 
 
 @contextmanager
@@ -55,11 +54,6 @@ def _failure(error: BaseException, location: str, secrets: Collection[str]) -> B
         return error if clean else type(error)(redact(str(error), secrets))
     if (reported := _executor_error(error, secrets)) is not None:
         return reported
-    if type(error).__name__ == _CONFLICT:  # an OSError too, but not the storage's
-        return spec_errors.ConcurrentModificationError(
-            f"{redact(location, secrets)}: conflicts with a concurrent commit; run it again "
-            f"({redact(str(error), secrets)})"
-        )
     if (specified := specified_error(error, location, secrets)) is not None:
         return specified
     return error if clean else RuntimeError(f"{type(error).__name__}: {redact(str(error), secrets)}")

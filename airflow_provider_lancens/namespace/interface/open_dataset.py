@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lance_namespace.errors import (
-    ConcurrentModificationError,
     InternalError,
     InvalidInputError,
     LanceNamespaceError,
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from lance import LanceDataset
     from lance_namespace import LanceNamespace
 
-_CONFLICT = "CommitConflictError"
 _MISSING = "was not found"
 _INVALID = "Invalid user input"
 _OTHER_COLUMNS = "different schema"
@@ -165,8 +163,6 @@ class TableData:
             return TableSchemaValidationError(text)
         if (found := specified_error(error, self.location, secrets)) is not None:
             return found
-        if type(error).__name__ == _CONFLICT:
-            return ConcurrentModificationError(f"{text}; nothing was committed, repeat the request")
         return InternalError(text) if isinstance(error, OSError) else InvalidInputError(text)
 
 

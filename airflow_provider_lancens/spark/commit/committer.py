@@ -14,7 +14,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS, LancePanicError, panic_error
+from airflow_provider_lancens.namespace.lance_errors import (
+    LANCE_ERRORS,
+    LancePanicError,
+    is_conflict,
+    panic_error,
+)
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease
 from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedCommit, KeyedWrite
@@ -143,11 +148,9 @@ class Committer:
         return CommitOutcome(found, made_here=False)
 
     def _refusal(self, error: Exception) -> Exception:
-        from lance.commit import CommitConflictError
-
         if isinstance(error, LancePanicError):
             return panic_error(error, f"table {self.target.id}: nothing was committed")
-        if not isinstance(error, CommitConflictError):
+        if not is_conflict(error):
             return error
         return spec_errors.ConcurrentModificationError(
             f"table {self.target.id}: conflicts with a concurrent commit; nothing was committed, "

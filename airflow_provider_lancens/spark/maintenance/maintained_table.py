@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.namespace.lance_errors import panics_as_errors
+from airflow_provider_lancens.namespace.lance_errors import is_conflict, panics_as_errors
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, VersionAuthority
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
 
     from airflow_provider_lancens.spark.commit.leased_commits import LeasedCommits
-
-_CONFLICT = "commit conflict"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +53,7 @@ class MaintainedTable:
             with panics_as_errors():
                 yield
         except (OSError, RuntimeError) as error:
-            # Lance has an exception class for conflicts, but doesn't raise it everywhere. For an index that
-            # wasn't committed it raises a RuntimeError, as for much else.
-            if _CONFLICT not in str(error).lower():
+            if not is_conflict(error):
                 if not self._commits.has_failed:
                     raise  # the storage's, see `storage_failures`
                 raise self._commits.error_of(error) from None

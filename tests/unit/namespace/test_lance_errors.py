@@ -6,8 +6,9 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
+from lance.optimize import Compaction
 from lance_namespace import LanceNamespace
-from lance_namespace.errors import ErrorCode, from_error_code
+from lance_namespace.errors import ConcurrentModificationError, ErrorCode, from_error_code
 
 from airflow_provider_lancens.namespace.lance_errors import LancePanicError, namespace_error, specified_error
 
@@ -48,6 +49,20 @@ def test_each_code_is_recognized_in_what_lance_raises(tmp_path: Path, code: Erro
     recognized = namespace_error(error_of_lance(tmp_path / "orders", raised))
 
     assert (type(recognized), str(recognized)) == (type(raised), str(raised))
+
+
+def test_a_conflict_that_lance_raises_as_an_error_of_the_storage_is_a_conflict(tmp_path: Path) -> None:
+    location = str(tmp_path / "orders")
+    for mode in ("create", "append"):
+        lance.write_dataset(pa.table({"id": [1]}), location, mode=mode)  # type: ignore[arg-type]
+    before = lance.dataset(location)
+    compacted = [task.execute(before) for task in Compaction.plan(before, {}).tasks]
+    lance.write_dataset(pa.table({"id": [2]}), location, mode="overwrite")
+
+    with pytest.raises(OSError, match="Incompatible transaction") as caught:
+        Compaction.commit(before, compacted)
+
+    assert isinstance(specified_error(caught.value, location), ConcurrentModificationError)
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,26 @@ def test_a_concurrent_delete_from_the_same_fragments_is_not_undone(
     assert hive.ids() == list(range(5, 60))
 
 
+@pytest.mark.parametrize("other", ["overwrite", "restore"])
+def test_a_compaction_beside_an_overwrite_or_a_restore_is_a_conflict(
+    hive: Maintained, meanwhile: Meanwhile, other: str
+) -> None:
+    def commit() -> None:
+        if other == "overwrite":
+            hive.write(rows(hive.spark, 100, 110), mode="overwrite")
+        else:
+            hive.newest.checkout_version(1).restore()
+
+    hive.write_small_files(6)
+    hive.newest.delete("id < 5")
+    meanwhile(compact, commit)
+
+    with pytest.raises(ConcurrentModificationError, match="nothing was committed, run it again"):
+        compact_table(hive.spark, hive.spec, hive.id)
+
+    assert hive.ids() == list(range(100, 110) if other == "overwrite" else range(60))
+
+
 def test_one_of_two_concurrent_compactions_is_refused(hive: Maintained, meanwhile: Meanwhile) -> None:
     hive.write_small_files(6)
     meanwhile(compact, lambda: hive.newest.optimize.compact_files())
