@@ -71,15 +71,24 @@ def test_a_table_is_found_from_airflows_navigation(ui: str, page: Any, ingested:
 
 
 def test_a_run_and_its_task_have_a_tab_with_their_tables(
-    ui: str, page: Any, ingested: tuple[Table, str]
+    ui: str, page: Any, airflow: RunningAirflow, ingested: tuple[Table, str]
 ) -> None:
     table, run_id = ingested
-    for of in ("", "/tasks/ingest"):
+
+    def shown(of: str) -> str:
         tab = "lance-task" if of else "lance-run"
         page.goto(f"{ui}/dags/{INGESTION}/runs/{run_id}{of}/plugin/{tab}")
         row = page.frame_locator("iframe").get_by_role("row").filter(has_text=str(table))
         row.wait_for()
-        assert "1 made" in row.inner_text()
+        return str(row.inner_text())
+
+    for of in ("", "/tasks/ingest"):
+        assert "1 made" in shown(of)
+
+    airflow.clear(INGESTION, run_id, "ingest")
+    assert airflow.until(lambda: airflow.ended(INGESTION, run_id)) == "success"
+    for of in ("", "/tasks/ingest"):
+        assert "1 nothing written" in shown(of)
 
 
 def test_a_waiting_task_is_shown_with_what_it_waits_for(

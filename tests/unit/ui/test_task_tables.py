@@ -1,0 +1,81 @@
+"""The tables of a run or a task on the Lance page: made, read, or nothing written."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from airflow.models.asset import AssetEvent, AssetModel
+from airflow.models.dagrun import DagRun
+from airflow.models.renderedtifields import RenderedTaskInstanceFields
+from airflow.models.taskinstance import TaskInstance
+from airflow.models.xcom import XComModel
+from sqlalchemy import create_engine, insert
+from sqlalchemy.orm import Session
+
+from airflow_provider_lancens.ui import task_tables
+from airflow_provider_lancens.ui.task_tables import tables_of
+
+REFERENCED = (DagRun, TaskInstance)
+"""Models that have to be loaded, since others refer to their tables."""
+RUN = {"dag_id": "sales", "run_id": "r1"}
+
+
+@pytest.fixture
+def database(monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+    """The tables of Airflow's database that are read, empty."""
+    engine = create_engine("sqlite://")
+    for model in (RenderedTaskInstanceFields, XComModel, AssetModel, AssetEvent):
+        model.__table__.create(engine)
+    with Session(engine) as session:
+
+        @contextmanager
+        def opened() -> Iterator[Session]:
+            yield session
+
+        monkeypatch.setattr(task_tables, "create_session", opened)
+        yield session
+
+
+def task(database: Session, task_id: str, table: str, *, skipped: bool, makes: bool, version: int) -> None:
+    """Store what Airflow keeps of a task that has written, or has found its write."""
+    name = {**RUN, "task_id": task_id, "map_index": -1}
+    fields = {"lance_conn_id": "lake", "table": table}
+    database.execute(insert(RenderedTaskInstanceFields).values(**name, rendered_fields=fields))
+    result = {"table": table, "version": version, "skipped": skipped}
+    database.execute(
+        insert(XComModel).values(**name, dag_run_id=1, key="return_value", value=json.dumps(result))
+    )
+    if makes:
+        uri = f"lance://lake/{table.replace('$', '/')}"
+        number = len(task_id) + version
+        database.execute(insert(AssetModel).values(id=number, name=uri, uri=uri, group="asset", extra={}))
+        event: dict[str, Any] = {
+            "asset_id": number,
+            "source_dag_id": RUN["dag_id"],
+            "source_run_id": RUN["run_id"],
+            "source_task_id": task_id,
+            "source_map_index": -1,
+            "extra": {"version": version},
+            "timestamp": datetime.now(UTC),
+        }
+        database.execute(insert(AssetEvent).values(**event))
+
+
+def shown(task_id: str | None = None) -> list[tuple[str, int, str]]:
+    return [(one["task_id"], one["version"], one["what"]) for one in tables_of("sales", "r1", task_id)]
+
+
+def test_a_write_that_was_skipped_is_shown_as_nothing_written(database: Session) -> None:
+    task(database, "load", "db$t", skipped=False, makes=True, version=3)
+    task(database, "wait", "db$t", skipped=False, makes=False, version=3)
+    assert shown() == [("load", 3, "made"), ("wait", 3, "returned")]
+
+    database.execute(XComModel.__table__.delete())
+    database.execute(RenderedTaskInstanceFields.__table__.delete())
+    task(database, "load", "db$t", skipped=True, makes=False, version=3)  # the first event remains
+    task(database, "late", "db$u", skipped=True, makes=False, version=7)
+    assert shown() == [("late", 7, "skipped"), ("load", 3, "skipped")]
+    assert shown("late") == [("late", 7, "skipped")]
