@@ -8,14 +8,14 @@ from typing import Any
 import lance
 from lance_namespace.errors import LanceNamespaceError
 
-from airflow_provider_lancens.spark import read_changes
+from airflow_provider_lancens.spark import find_release_set, read_changes
 from airflow_provider_lancens.spark.changes.changed_values import changed_values
 from tests.histories.model import Column, Rows, State, counted, type_name
 from tests.histories.values import WORDS, conditions
 from tests.histories.work import Work
 
 _ADDS = ("insert", "update_postimage")
-_OWN_TAGS = "lancens-"
+_OWN_TAGS = ("lancens-", "release-set")
 _HALF = 0.5
 _MOST_ROWS = 1_000
 _UNKNOWN = (11, 13)
@@ -37,8 +37,10 @@ def check(work: Work, chance: random.Random, *, at_the_end: bool = False) -> Cou
     check_version(dataset, work.state)
     check_tags(work, dataset)
     versions = work.known_versions()
-    if missing := {work.model.newest, *work.model.tags.values()} - set(versions):
-        raise MismatchError(f"versions {sorted(missing)} are gone, which are the newest or tagged")
+    released = [version for _, version in work.releases]
+    if missing := {work.model.newest, *work.model.tags.values(), *released} - set(versions):
+        raise MismatchError(f"versions {sorted(missing)} are gone, which are the newest, tagged or released")
+    check_releases(work)
     check_version(work.table.open(chance.choice(versions)), None, work)
     done["contents"] += 2
     for after, version in _pairs(chance, versions, 4 if at_the_end else 1):
@@ -78,6 +80,18 @@ def check_tags(work: Work, dataset: lance.LanceDataset) -> None:
     }
     if tags != work.model.tags:
         raise MismatchError(f"the tags are {tags}, not {work.model.tags}")
+
+
+def check_releases(work: Work) -> None:
+    """Check that each release that is kept has its version of the table, and the last one is the newest."""
+    for made, version in work.releases:
+        found = find_release_set(work.table.namespace, work.table.release_set, made)
+        if found != (made, {work.table.id: version}):
+            raise MismatchError(f"release {made} has {found}, not version {version}")
+    if work.releases:
+        newest, _ = find_release_set(work.table.namespace, work.table.release_set)
+        if newest != work.releases[-1][0]:
+            raise MismatchError(f"the release set is at {newest}, not {work.releases[-1][0]}")
 
 
 def check_changes(work: Work, after: int, version: int) -> str:

@@ -16,6 +16,7 @@ from tests.histories.checks import MismatchError, check
 from tests.histories.foreign_steps import FOREIGN
 from tests.histories.own_steps import OWN, Step, first_write
 from tests.histories.table import Table
+from tests.histories.upkeep_steps import UPKEEP
 from tests.histories.work import Work
 
 MakeTable = Callable[[Path], Table]
@@ -24,7 +25,7 @@ Drawn = tuple[Step, int]
 
 _REFUSALS = (0, 5, 11, 13, 14, 19, 20)
 """Codes of errors by which a verb may refuse a step; others aren't expected here."""
-_STEPS: dict[Step, int] = OWN | FOREIGN
+_STEPS: dict[Step, int] = OWN | FOREIGN | UPKEEP
 _UNTRIED = 400
 """The most histories that are run to shorten one."""
 

@@ -25,6 +25,7 @@ class Table:
     namespace: Any
     id: str
     managed: bool
+    """Whether the metastore decides its versions now."""
     folder: Path
     """Where files to write are put."""
     spark: Any = field(default_factory=LocalSession)
@@ -35,7 +36,8 @@ class Table:
     def stored(cls, folder: Path, spark: Any = None) -> "Table":
         """Declare a storage-managed table."""
         namespace = NamespaceSpec("dir", {"root": str(folder / "lake")}).connect()
-        namespace.declare_table(DeclareTableRequest(id=["t"]))
+        for name in ("t", "releases"):
+            namespace.declare_table(DeclareTableRequest(id=[name]))
         return cls(namespace, "t", False, folder, spark or LocalSession())
 
     @classmethod
@@ -46,8 +48,24 @@ class Table:
         )
         namespace: Any = spec.connect()
         namespace.create_namespace({"id": [database]})
-        namespace.declare_table({"id": [database, "t"], "properties": {"managed_by": "impl"}})
+        for name in ("t", "releases"):
+            namespace.declare_table({"id": [database, name], "properties": {"managed_by": "impl"}})
         return cls(namespace, f"{database}$t", True, folder, spark or LocalSession())
+
+    @property
+    def parts(self) -> list[str]:
+        """The parts of its identifier."""
+        return self.id.split("$")
+
+    @property
+    def on_metastore(self) -> bool:
+        """Whether a metastore may decide its versions."""
+        return len(self.parts) > 1
+
+    @property
+    def release_set(self) -> str:
+        """The identifier of a release set that it may belong to."""
+        return "$".join([*self.parts[:-1], "releases"])
 
     @property
     def has_spark(self) -> bool:
@@ -57,10 +75,8 @@ class Table:
     def open(self, version: int | None = None) -> lance.LanceDataset:
         """Open it as another client does."""
         if self.managed:
-            return lance.dataset(
-                namespace_client=self.namespace, table_id=self.id.split("$"), version=version
-            )
-        return lance.dataset(self._path(), version=version)
+            return lance.dataset(namespace_client=self.namespace, table_id=self.parts, version=version)
+        return lance.dataset(self.location, version=version)
 
     @property
     def authority(self) -> dict[str, Any]:
@@ -69,18 +85,16 @@ class Table:
             return {}
         return {
             "namespace_client": self.namespace,
-            "table_id": self.id.split("$"),
+            "table_id": self.parts,
             "namespace_client_managed_versioning": True,
         }
 
     def commit_as_another_client(self, rows: pa.Table) -> None:
         """Append by pylance."""
         if self.managed:
-            lance.write_dataset(
-                rows, namespace_client=self.namespace, table_id=self.id.split("$"), mode="append"
-            )
+            lance.write_dataset(rows, namespace_client=self.namespace, table_id=self.parts, mode="append")
         else:
-            lance.write_dataset(rows, self._path(), mode="append")
+            lance.write_dataset(rows, self.location, mode="append")
 
     @contextmanager
     def in_threads(self) -> Iterator[None]:
@@ -110,8 +124,10 @@ class Table:
         rows: Sequence[Any] = frame.collect()
         return [row.asDict(recursive=True) for row in rows] if self.has_spark else list(rows)
 
-    def _path(self) -> str:
+    @property
+    def location(self) -> str:
+        """Where its dataset is."""
         if self._location is None:
-            described = self.namespace.describe_table(DescribeTableRequest(id=self.id.split("$")))
+            described = self.namespace.describe_table(DescribeTableRequest(id=self.parts))
             self._location = str(described.location)
         return self._location

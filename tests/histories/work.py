@@ -24,6 +24,8 @@ class Work:
     model: Model = field(default_factory=Model)
     staged: dict[int, Apply] = field(default_factory=dict)
     """What each staged version does when it is published."""
+    releases: list[tuple[int, int]] = field(default_factory=list)
+    """The versions of the release set that keep a version of the table, each with that one."""
     script: list[str] = field(default_factory=list)
     """What was called."""
     _keys: int = 0
