@@ -11,7 +11,7 @@ from typing import Any
 import lance
 import lance_namespace
 import pytest
-from airflow_provider_lancens.spark.keys.lineage import Lineage
+from airflow_provider_lancens.spark.keys.commit_lineage import Lineage
 from lance_namespace import (
     CreateNamespaceRequest,
     DeclareTableRequest,
