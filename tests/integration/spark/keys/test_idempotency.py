@@ -11,7 +11,6 @@ from typing import Any
 import lance
 import lance_namespace
 import pytest
-from airflow_provider_lancens.spark.keys.commit_lineage import Lineage
 from lance_namespace import (
     CreateNamespaceRequest,
     DeclareTableRequest,
@@ -23,6 +22,7 @@ from lance_namespace.errors import InvalidInputError
 from airflow_provider_lancens.spark import find_write
 from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedWrite
+from airflow_provider_lancens.spark.keys.commit_lineage import Lineage
 from airflow_provider_lancens.spark.keys.key_index import INDEX
 from airflow_provider_lancens.spark.keys.key_records import digest
 from airflow_provider_lancens.spark.maintenance import clean_up_versions
