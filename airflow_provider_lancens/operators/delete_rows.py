@@ -10,7 +10,7 @@ from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators._spark.write_naming import (
     execution_id_of,
     existing_key_policy,
-    idempotency_key,
+    idempotency_key_in,
 )
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
 
@@ -81,9 +81,9 @@ class LanceDeleteRowsOperator(LanceOperator):
 
         table = parse_table(self.table)
         where = parse_text(self.where) or ""
-        key = idempotency_key(self.idempotency_key, context)
-        self.log.info("Deleting from table %s where %s, under key %r", table, where, key)
         with self.connected(f"deleting rows of table {str(table)!r}") as namespace:
+            key = idempotency_key_in(namespace, table, self.idempotency_key, context)
+            self.log.info("Deleting from table %s where %s, under key %r", table, where, key)
             result = delete_rows(
                 namespace,
                 table,

@@ -76,18 +76,17 @@ class LanceReleaseSetOperator(LanceOperator):
             LanceRetryableError: the release set isn't at the expected version, it was moved meanwhile, or the
                 metastore or the storage is unavailable.
         """
-        from airflow_provider_lancens.operators._spark.write_naming import execution_id_of, idempotency_key
+        from airflow_provider_lancens.operators._spark.write_naming import execution_id_of, idempotency_key_in
         from airflow_provider_lancens.spark.release_sets.release_set import move_release_set
 
         release_set, tables = parse_table(self.release_set), _versions(self.tables)
-        key = idempotency_key(self.idempotency_key, context)
         with self.connected(f"releasing {str(release_set)!r}") as namespace:
             result = move_release_set(
                 *(namespace, release_set, tables),
                 expected_version=parse_version("expected_version", self.expected_version),
                 allow_older=self.allow_older,
                 keep=self.keep,
-                idempotency_key=key,
+                idempotency_key=idempotency_key_in(namespace, release_set, self.idempotency_key, context),
                 execution_id=execution_id_of(context),
             )
         if result.is_outdated:

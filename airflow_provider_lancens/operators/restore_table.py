@@ -18,7 +18,7 @@ from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators._spark.write_naming import (
     execution_id_of,
     existing_key_policy,
-    idempotency_key,
+    idempotency_key_in,
 )
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
 
@@ -152,7 +152,7 @@ class LanceRestoreTableOperator(LanceOperator):
                 namespace,
                 table,
                 **wanted,  # type: ignore[arg-type]
-                idempotency_key=idempotency_key(self.idempotency_key, context),
+                idempotency_key=idempotency_key_in(namespace, table, self.idempotency_key, context),
                 on_existing_key=existing_key_policy(self.on_existing_key, context),
                 execution_id=execution_id_of(context),
             )

@@ -12,9 +12,11 @@ from airflow_provider_lancens.hooks.template_args import parse_text
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+    from lance_namespace import LanceNamespace
 
+    from airflow_provider_lancens.identifiers import TableId
     from airflow_provider_lancens.spark.options import OnExistingKey
-    from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+    from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable
 
 _log = logging.getLogger(__name__)
 
@@ -90,6 +92,31 @@ def key_of_moved_task(key: str, context: Context, target: ResolvedTable) -> str:
             _log.info("Found key %r of this task before it was moved into a task group", before)
             return before
     return key
+
+
+def idempotency_key_in(
+    namespace: NamespaceSpec | LanceNamespace, table: TableId, given: Any, context: Context
+) -> str:
+    """Return the key that a task was given, or the default key under which it commits to a table.
+
+    Args:
+        namespace: the namespace of the table.
+        table: the table; it is only opened for a task that may have been moved into a task group.
+        given: the rendered argument; None for the default key.
+        context: the task's context.
+
+    Raises:
+        AirflowFailException: it is empty text, or the task is mapped over something that doesn't identify
+            its item.
+        TableNotFoundError: (4) the table isn't declared.
+    """
+    from airflow_provider_lancens.spark.table.resolved_table import resolved_table
+
+    key = idempotency_key(given, context)
+    if given is not None or not former_task_ids(context):
+        return key
+    with resolved_table(namespace, table) as target:
+        return key_of_moved_task(key, context, target)
 
 
 def existing_key_policy(given: OnExistingKey, context: Context) -> OnExistingKey:
