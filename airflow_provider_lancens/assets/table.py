@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 SCHEME = "lance"
+WRITES_XCOM = "lance_writes"
+"""Key of an XCom with what a TaskFlow function has written, whatever it returns itself."""
 _LEVELS = (2, 3)
 _FORM = "write it as lance://<connection id>/<database>/<table>, on Hive 3 as lance://<id>/<catalog>/…"
 

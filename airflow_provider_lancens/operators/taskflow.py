@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_lancens.assets.table import LanceTable, emit_no_event, note_version
+from airflow_provider_lancens.assets.table import WRITES_XCOM, LanceTable, emit_no_event, note_version
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, airflow_errors
 from airflow_provider_lancens.hooks.given_arguments import not_empty
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
@@ -47,6 +47,7 @@ class SparkLake:
         self._hook = hook
         self._context = context
         self._read: dict[str, list[Any]] = {}
+        self._written: list[dict[str, Any]] = []
         self._counted: dict[str, CountedWrites] = {}
         self._keys: Counter[tuple[str, str]] = Counter()
 
@@ -249,7 +250,10 @@ class SparkLake:
             note_version(self._context, outlets, written, version, previous, result.changes)
         again = written_again(self._context["task"].task_id, in_addition=mode == "upsert")
         log_result(self._hook.lance_conn_id, result, again)
-        return result.as_dict()
+        answer = result.as_dict()
+        self._written.append(answer)
+        self._context["ti"].xcom_push(WRITES_XCOM, self._written)  # a sensor downstream looks there
+        return answer
 
     def _task_key(self, df: Any) -> str:
         """Return the task's part of a default key; if nobody tells its mapped item, the plan of its rows."""

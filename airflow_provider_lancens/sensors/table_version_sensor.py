@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import pendulum
 from airflow.sdk import BaseSensorOperator, PokeReturnValue
 
+from airflow_provider_lancens.assets.table import WRITES_XCOM
 from airflow_provider_lancens.hooks.airflow_errors import (
     AirflowFailException,
     AirflowSensorTimeout,
@@ -310,7 +311,9 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
         if self._upstream is None:  # once: those tasks have ended before this one began
             has_dag: bool = self.has_dag()  # type: ignore[no-untyped-call]
             names = sorted(self.get_flat_relative_ids(upstream=True)) if has_dag else []
-            self._upstream = versions_made(context["ti"].xcom_pull(task_ids=names)) if names else {}
+            pull = context["ti"].xcom_pull
+            written = [pull(task_ids=names), pull(task_ids=names, key=WRITES_XCOM)] if names else []
+            self._upstream = versions_made(written)
         return self._upstream
 
     def _is_fulfilled(self, wanted: AwaitedVersion, status: TableStatus) -> bool:

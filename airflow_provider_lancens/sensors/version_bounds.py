@@ -109,20 +109,37 @@ def is_given_later(value: Bound) -> bool:
 
 
 def versions_made(xcoms: Any) -> dict[TableId, int]:
-    """Return the greatest version by table among the XComs of tasks, if they wrote it."""
+    """Return the greatest version by table among the XComs of tasks, if they wrote it.
+
+    XComs of other operators that have the same keys and name no table are left out.
+    """
     made: dict[TableId, int] = {}
     pending = [xcoms]
     while pending:
         one = pending.pop()
         if isinstance(one, Mapping):
-            found = one.get("rows") or one.get("deleted")
-            wrote = one.get("committed") or one.get("skipped") or (found and "committed" in one)
-            if wrote and isinstance(one.get("version"), int) and one.get("published", True):
-                table = parse_table(one["table"])
-                made[table] = max(made.get(table, 0), one["version"])
+            table, version = _table_in(one), one.get("version")
+            if table is not None and isinstance(version, int) and _has_written(one):
+                made[table] = max(made.get(table, 0), version)
         elif isinstance(one, Iterable) and not isinstance(one, str | bytes):
             pending.extend(one)
     return made
+
+
+def _has_written(xcom: Mapping[str, Any]) -> bool:
+    """Return whether the task made its version, now or in an earlier try, and readers see it."""
+    if not xcom.get("published", True):
+        return False
+    if any(xcom.get(name) for name in ("committed", "skipped", "restored", "compacted", "indexed")):
+        return True
+    return "committed" in xcom and bool(xcom.get("rows") or xcom.get("deleted"))
+
+
+def _table_in(xcom: Mapping[str, Any]) -> TableId | None:
+    try:
+        return parse_table(xcom["table"]) if isinstance(xcom.get("table"), str) else None
+    except AirflowFailException:
+        return None
 
 
 def read_seen(xcom: Any) -> dict[TableId, int]:

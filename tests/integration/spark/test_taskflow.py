@@ -15,12 +15,14 @@ from airflow.sdk.execution_time.context import OutletEventAccessors, set_current
 from lance_namespace import CreateNamespaceRequest, DeclareTableRequest
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.assets.table import lance_table
+from airflow_provider_lancens.assets.table import WRITES_XCOM, lance_table
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, LanceRetryableError
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
+from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.operators._spark.spark_operator import TaskKilled
 from airflow_provider_lancens.operators.taskflow import SparkLake, lance_spark
+from airflow_provider_lancens.sensors.version_bounds import versions_made
 
 Try = Callable[..., Any]
 
@@ -54,13 +56,20 @@ def events() -> OutletEventAccessors:
 
 
 @pytest.fixture
-def tried(tables: list[str], outlets: list[Any], events: OutletEventAccessors) -> Try:
+def pushed() -> dict[str, Any]:
+    """The XComs that the task has pushed, by key."""
+    return {}
+
+
+@pytest.fixture
+def tried(tables: list[str], outlets: list[Any], events: OutletEventAccessors, pushed: dict[str, Any]) -> Try:
     """An attempt of a task, as a block in which its context is the current one."""
 
     @contextmanager
     def begin(run_id: str = "manual__1", clears: int = 0) -> Iterator[BaseOperator]:
         task = BaseOperator(task_id="own", outlets=outlets)
         instance = SimpleNamespace(dag_id="dag", task_id="own", map_index=-1, max_tries=clears)
+        instance.xcom_push = lambda key, value: pushed.update({key: value})
         context: Any = {"ti": instance, "task": task, "run_id": run_id, "outlet_events": events}
         with set_current_context(context):
             yield task
@@ -81,6 +90,18 @@ def own(tried: Try) -> Try:
 
 def ids(lake: SparkLake, table: Any) -> list[int]:
     return sorted(row["id"] for row in lake.read(table).collect())
+
+
+def test_what_a_function_wrote_is_told_to_sensors_whatever_it_returns(
+    own: Try, tables: list[str], pushed: dict[str, Any]
+) -> None:
+    def write_both(lake: SparkLake) -> None:
+        for table in tables:
+            lake.write(lake.spark.range(2), table)
+
+    own(write_both)
+
+    assert versions_made(pushed[WRITES_XCOM]) == {TableId.parse(table): 1 for table in tables}
 
 
 def test_each_write_of_a_task_is_made_once_even_to_the_same_table(own: Try, tables: list[str]) -> None:

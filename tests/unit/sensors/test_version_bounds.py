@@ -118,3 +118,13 @@ def test_versions_of_upstream_tasks_are_those_that_they_wrote() -> None:
     waited = {"table": "a$d", "version": 9, "previous_version": 8, "location": "/x"}
 
     assert versions_made([written, *mapped, nothing, staged, waited]) == {TableId.parse("a$b"): 5}
+
+
+@pytest.mark.parametrize("did", [{"restored": True}, {"compacted": True}, {"indexed": ["id_idx"]}])
+def test_versions_that_upstream_tasks_restored_or_maintained_are_theirs(did: dict[str, Any]) -> None:
+    assert versions_made([{"table": "a$b", "version": 3, **did}]) == {TableId.parse("a$b"): 3}
+
+
+@pytest.mark.parametrize("table", [{}, {"table": None}, {"table": ["a$b"]}, {"table": "orders"}])
+def test_xcoms_of_other_operators_with_the_same_keys_are_left_out(table: dict[str, Any]) -> None:
+    assert versions_made([{**table, "committed": True, "version": 3}]) == {}
