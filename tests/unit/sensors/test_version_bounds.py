@@ -125,6 +125,6 @@ def test_versions_that_upstream_tasks_restored_or_maintained_are_theirs(did: dic
     assert versions_made([{"table": "a$b", "version": 3, **did}]) == {TableId.parse("a$b"): 3}
 
 
-@pytest.mark.parametrize("table", [{}, {"table": None}, {"table": ["a$b"]}, {"table": "orders"}])
+@pytest.mark.parametrize("table", [{}, {"table": None}, {"table": ["a$b"]}, {"table": "a$$b"}])
 def test_xcoms_of_other_operators_with_the_same_keys_are_left_out(table: dict[str, Any]) -> None:
     assert versions_made([{**table, "committed": True, "version": 3}]) == {}
