@@ -11,8 +11,8 @@ from airflow.sdk import BaseOperator
 
 from airflow_provider_lancens.assets.table import LanceTable, emit_no_event, note_version
 from airflow_provider_lancens.hooks.airflow_errors import airflow_errors
-from airflow_provider_lancens.hooks.given_arguments import GivenArguments
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
+from airflow_provider_lancens.hooks.template_args import GivenArguments
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.assets.table import WRITES_XCOM, LanceTable, emit_no_event, note_version
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, airflow_errors
-from airflow_provider_lancens.hooks.given_arguments import not_empty
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
-from airflow_provider_lancens.hooks.template_args import parse_mapping, parse_table
+from airflow_provider_lancens.hooks.template_args import not_empty, parse_mapping, parse_table
 from airflow_provider_lancens.operators._spark.counted_writes import CountedWrites
 from airflow_provider_lancens.operators._spark.pinned_inputs import ChangedRows, PinnedTable
 from airflow_provider_lancens.operators._spark.spark_operator import CancellableSparkWork, killable

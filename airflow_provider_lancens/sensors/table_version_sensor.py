@@ -20,10 +20,9 @@ from airflow_provider_lancens.hooks.airflow_errors import (
     AirflowTaskTimeout,
     LanceRetryableError,
 )
-from airflow_provider_lancens.hooks.given_arguments import GivenArguments
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.hooks.tags import data_changed, index_covers, pin, tag_name
-from airflow_provider_lancens.hooks.template_args import check_choice, parse_text
+from airflow_provider_lancens.hooks.template_args import GivenArguments, check_choice, parse_text
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink, LanceS3Link
 from airflow_provider_lancens.namespace.table_status import (

@@ -10,7 +10,7 @@ from airflow.sdk.definitions._internal.mixins import ResolveMixin
 
 from airflow_provider_lancens import operators, sensors
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.hooks.given_arguments import not_empty
+from airflow_provider_lancens.hooks.template_args import not_empty
 from airflow_provider_lancens.operators import (
     LanceCreateIndexOperator,
     LanceFindVersionOperator,
