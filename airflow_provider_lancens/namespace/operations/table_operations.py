@@ -47,12 +47,8 @@ from airflow_provider_lancens.redaction import redact
 log = logging.getLogger(__name__)
 
 _TRIES, _THREADS = 5, 32
-_OF_THE_STORAGE = (
-    spec_errors.PermissionDeniedError,
-    spec_errors.UnauthenticatedError,
-    spec_errors.ServiceUnavailableError,
-)
-"""The storage can't be asked."""
+_OF_THE_STORE = (spec_errors.UnauthenticatedError, spec_errors.ServiceUnavailableError)
+"""No location of the store can be asked."""
 _OF_THE_SERVER = ("transient_lastDdlTime", "last_modified_by", "last_modified_time")
 """Parameters that Hive's metastore sets by itself."""
 
@@ -220,7 +216,7 @@ class TableOperations:
     def check_not_written(self, tables: Sequence[PlannedTable]) -> None:
         """Check that nobody writes to the tables of a cascade; one request for each.
 
-        A cascade deletes no data, so a storage that doesn't answer doesn't stop it.
+        A cascade deletes no data, so a storage that doesn't answer, or refuses to, doesn't stop it.
 
         Raises:
             ConcurrentModificationError: (14) somebody does.
@@ -228,18 +224,23 @@ class TableOperations:
         unavailable: set[StoreId] = set()
 
         def check(table: PlannedTable) -> None:
-            location, options = table.location or "", self.config.storage_options
-            if location_fault(location) or (not is_local(location) and not options):
+            location = table.location or ""
+            if location_fault(location):
                 return
-            files = Manifests(location, options)
+            files = Manifests(location, self.config.storage_options, is_optional=True)
             if files.store_id in unavailable:
                 return
             try:
                 self.location_of(Table(table.id, location))
                 wait_for_writes(files, f"table {table.id} can't be dropped")
-            except _OF_THE_STORAGE as error:
-                unavailable.add(files.store_id)
-                log.warning("Table %s: whether others write to it is unknown: %s", table.id, error)
+            except spec_errors.ConcurrentModificationError:
+                raise
+            except spec_errors.LanceNamespaceError as error:
+                whole = isinstance(error, _OF_THE_STORE) and not is_local(location)
+                if whole:
+                    unavailable.add(files.store_id)
+                others = " and the others in its store" if whole else ""
+                log.warning("Table %s%s: whether others write there is unknown: %s", table.id, others, error)
 
         if tables:
             with ThreadPoolExecutor(min(_THREADS, len(tables)), thread_name_prefix="lance-cascade") as pool:
@@ -327,14 +328,14 @@ class TableOperations:
     def _check_no_former_writes(self, catalog_table: Table) -> None:
         """Refuse a location at which others write to a table that was dropped, where the storage tells."""
         location = self.location_of(catalog_table)
-        if not is_local(location) and not self.config.storage_options:
-            return  # a declaration needs no access to the storage
-        files = self._files(catalog_table)
+        files = Manifests(location, self.config.storage_options, is_optional=True)
         try:
             if leases_of(files) and files.newest() is None:
                 wait_for_writes(files, f"table {catalog_table.id} can't be declared at {location}")
-        except _OF_THE_STORAGE as error:
-            log.debug("Table %s is declared without a look at its location: %s", catalog_table.id, error)
+        except spec_errors.ConcurrentModificationError:
+            raise
+        except spec_errors.LanceNamespaceError as error:  # a declaration needs no access to the storage
+            log.info("Table %s is declared without a look at its location: %s", catalog_table.id, error)
 
     def _replace(self, replaced: Table, new: Table) -> Table:
         """Replace a catalog table in place: a name without a table in between would fail its writers."""

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import itertools
 import logging
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -67,6 +68,10 @@ _CLIENT_PREFIXES = ("aws_", "azure_", "google_")
 _TIMEOUTS = {"connect_timeout": timedelta(seconds=10), "timeout": timedelta(seconds=30)}
 _from_url: Callable[..., ObjectStore] = from_url  # its overloads require the kind of store to be known
 _RETRIES = {"max_retries": 3, "retry_timeout": timedelta(seconds=60)}
+_SHORT_TIMEOUTS = {"connect_timeout": timedelta(seconds=3), "timeout": timedelta(seconds=8)}
+_FEW_RETRIES = {"max_retries": 1, "retry_timeout": timedelta(seconds=8)}
+"""With these, a request fails within half a minute, also one for the credentials of an instance."""
+_ALLOW_HTTP = "allow_http"
 _DIRECTORY_BUCKET = "--x-s3"
 """How the name of each directory bucket of S3 ends; no other bucket's does."""
 _EXPRESS, _SINGLE_DELETES = "s3_express", "disable_bulk_delete"
@@ -185,8 +190,16 @@ def detached_version_of(path: str) -> int | None:
     return int(digits) if is_number and path.endswith(detached_name(int(digits))) else None
 
 
-def open_store(location: str, storage_options: Mapping[str, str]) -> ObjectStore | None:
+def open_store(
+    location: str, storage_options: Mapping[str, str], *, is_optional: bool = False
+) -> ObjectStore | None:
     """Open the object store at a location; None if a local folder doesn't exist.
+
+    Args:
+        location: the table's root.
+        storage_options: Lance's storage options for it.
+        is_optional: whether the caller goes on without an answer, and so is not to wait for minutes for a
+            store that can't be reached.
 
     Raises:
         InvalidInputError: (13) the location, a storage option or the selected AWS profile is invalid.
@@ -202,9 +215,12 @@ def open_store(location: str, storage_options: Mapping[str, str]) -> ObjectStore
     if is_s3(location):
         config = _default_options(location, storage_options) | config
         provider = credential_provider(config)
+        if allowed := os.environ.get(f"{_AWS}{_ALLOW_HTTP}".upper()):  # as Lance reads it
+            client.setdefault(_ALLOW_HTTP, allowed)
+    client = {**client, **_SHORT_TIMEOUTS} if is_optional else {**_TIMEOUTS, **client}
     try:
         return _remote_store(
-            url, frozenset(config.items()), frozenset({**_TIMEOUTS, **client}.items()), provider
+            url, frozenset(config.items()), frozenset(client.items()), provider, is_optional=is_optional
         )
     except (exceptions.BaseError, ValueError) as error:
         # The library quotes the value of an option, which may be a misplaced secret.
@@ -346,10 +362,13 @@ def _is_newest_first(names: Sequence[str]) -> bool:
 
 
 @functools.lru_cache(maxsize=64)
-def _remote_store(url: str, config: frozenset[Any], client: frozenset[Any], provider: object) -> ObjectStore:
+def _remote_store(
+    url: str, config: frozenset[Any], client: frozenset[Any], provider: object, *, is_optional: bool
+) -> ObjectStore:
     # Cached, since creating one reads the system's certificates, and a used one holds open connections.
+    retries = _FEW_RETRIES if is_optional else _RETRIES
     signing = {} if provider is None else {"credential_provider": provider}
-    return _from_url(url, config=dict(config), client_options=dict(client), retry_config=_RETRIES, **signing)
+    return _from_url(url, config=dict(config), client_options=dict(client), retry_config=retries, **signing)
 
 
 @functools.cache

@@ -60,18 +60,22 @@ class StoredFile:
 class TableFiles:
     """List, read, write and remove files at a location, which need not exist yet. Picklable."""
 
-    def __init__(self, location: str, storage_options: Mapping[str, str]) -> None:
+    def __init__(
+        self, location: str, storage_options: Mapping[str, str], *, is_optional: bool = False
+    ) -> None:
         """Take the location; nothing is opened.
 
         Args:
             location: the table's root.
             storage_options: Lance's storage options for it.
+            is_optional: whether to give up soon on a store that can't be reached, see `open_store`.
 
         Raises:
             InvalidInputError: (13) the location is invalid.
         """
         self.location = Location.of(location)
         self._storage_options = storage_options
+        self._is_optional = is_optional
 
     @property
     def storage_options(self) -> Mapping[str, str]:
@@ -279,7 +283,7 @@ class TableFiles:
         return any(str(one) in links for one in (whole, *whole.parents))
 
     def _store(self) -> ObjectStore | None:
-        return object_store.open_store(self.location, self._storage_options)
+        return object_store.open_store(self.location, self._storage_options, is_optional=self._is_optional)
 
 
 def _stored_files(files: Sequence[ObjectMeta]) -> list[StoredFile]:
