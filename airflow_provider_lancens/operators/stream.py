@@ -28,8 +28,9 @@ class LanceStreamOperator(LanceSparkOperator):
     run twice at the same time writes each row once.
 
     Its XCom is ``{"table": str, "version": int | None, "previous_version": int | None, "epochs": int,
-    "rows": int, "files": int, "bytes": int, "seconds": float, "committed": bool}``: ``previous_version`` is
-    the version before the first epoch of this try. If there were rows and an outlet is the table's asset or
+    "rows": int, "files": int, "bytes": int, "seconds": float, "committed": bool}``, of an ``upsert`` also
+    ``"inserted": int, "updated": int, "deleted": int``: ``previous_version`` is the version before the first
+    epoch of this try. If there were rows and an outlet is the table's asset or
     an asset alias, the extra of its event contains the table and both versions.
 
     Args:

@@ -50,9 +50,8 @@ def stage(
             raise
         raise _gone(target, spec.base) from error
     step = change.apply_to(base)
-    commit = KeyedCommit(
-        spec.base, str(uuid.uuid4()), step.counts or counts, write.fingerprint, kind=change.kind
-    )
+    counts = step.counts or replace(counts, updated=step.updated, deleted=step.deleted)
+    commit = KeyedCommit(spec.base, str(uuid.uuid4()), counts, write.fingerprint, kind=change.kind)
     properties = {**commit.as_properties(write.key), **spec.as_properties()}
     transaction = Transaction(spec.base, step.operation, commit.uuid, properties)
     lease.check()

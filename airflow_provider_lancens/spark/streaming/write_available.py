@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens import spec_errors
@@ -41,15 +42,20 @@ class StreamResult:
     """Wall-clock time of this run."""
     committed: bool
     """Whether this run made a new version."""
+    changes: Mapping[str, int] = field(default_factory=dict)
+    """The rows that the epochs ``inserted``, ``updated`` and ``deleted``; empty if they aren't upserts."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the result as plain JSON values."""
-        return asdict(self)
+        """Return the result as plain JSON values; `inserted`, `updated` and `deleted` only of upserts."""
+        values = asdict(self)
+        del values["changes"]
+        return {**values, **self.changes}
 
     def __str__(self) -> str:
+        changes = "".join(f", {count:,} {name}" for name, count in self.changes.items())
         return (
-            f"table {self.table}: {self.epochs} epochs with {self.rows:,} rows committed up to version "
-            f"{self.version} in {self.seconds:.1f} s"
+            f"table {self.table}: {self.epochs} epochs with {self.rows:,} rows{changes} committed up to "
+            f"version {self.version} in {self.seconds:.1f} s"
         )
 
 
@@ -132,6 +138,9 @@ def _result(
     written = [one for one in results if one.committed or one.rows]
     with resolved_table(namespace, table) as target:
         name, newest = str(target.id), target.latest_version()
+    changes = Counter[str]()
+    for one in written:
+        changes.update(one.changes)
     return StreamResult(
         table=name,
         version=written[-1].version if written else newest,
@@ -142,4 +151,5 @@ def _result(
         bytes=sum(one.bytes for one in written),
         seconds=round(seconds, 3),
         committed=any(one.committed for one in written),
+        changes=changes,
     )

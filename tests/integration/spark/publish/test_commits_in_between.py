@@ -37,8 +37,9 @@ def test_an_upsert_is_published_onto_later_rows(table: Maintained, stable: bool)
     staged = write_table(changed, table.spec, table.id, mode="upsert", on=["id"], publish=False)
     table.write(rows(table.spark, 8, 9))
 
-    publish(table, staged)
+    published = publish(table, staged)
 
+    assert staged.changes == published.changes == {"inserted": 1, "updated": 1, "deleted": 0}
     assert words(table) == {0: "word 0", 1: "word 1", 2: "changed", 3: "changed", 8: "word 8"}
     assert words(table, staged.version) == {0: "word 0", 1: "word 1", 2: "changed", 3: "changed"}
 
