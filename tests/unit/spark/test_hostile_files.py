@@ -293,6 +293,7 @@ def test_no_verb_leaves_a_table_by_the_name_of_a_local_file(template: Path, tmp_
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 def test_no_verb_leaves_a_table_by_any_name_of_a_local_file(template: Path, tmp_path: Path) -> None:
     tables = [check_locally(template, tmp_path / "root", *pair) for pair in pairs(step=1)]
     assert sum(tables) >= 450  # with each of the verbs
@@ -338,6 +339,7 @@ def test_no_verb_leaves_a_table_by_the_name_of_an_object(s3: Store) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("place", PLACES)
 def test_no_verb_leaves_a_table_by_any_name_of_an_object(s3: Store, place: str) -> None:
     for name in FILE_NAMES.values():
