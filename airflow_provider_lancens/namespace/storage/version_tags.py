@@ -20,7 +20,7 @@ from airflow_provider_lancens.namespace.storage.storage_errors import (
     shown_text,
 )
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
-from airflow_provider_lancens.namespace.storage.version_removals import check_not_removed
+from airflow_provider_lancens.namespace.storage.version_removals import check_not_removed, removals_at
 from airflow_provider_lancens.redaction import redact
 
 if TYPE_CHECKING:
@@ -133,9 +133,6 @@ def create_tag(dataset: LanceDataset, files: Manifests, tag: str, version: Refer
 def create_branch(dataset: LanceDataset, files: Manifests, name: str, parent: Reference) -> bool:
     """Create a branch of a version; of several clients, one creates it.
 
-    A temporary tag keeps the version while Lance copies it. A clean-up lists the branches before the tags, so
-    one that began meanwhile may have seen neither: then the branch is deleted again.
-
     Args:
         dataset: the table's dataset, at any version.
         files: the files at its location.
@@ -158,12 +155,6 @@ def create_branch(dataset: LanceDataset, files: Manifests, name: str, parent: Re
             if name not in list_branches(dataset):
                 raise
             return False  # another client has just created it
-        if isinstance(parent, int):
-            try:
-                check_not_removed(dataset, files, parent)
-            except spec_errors.LanceNamespaceError:
-                dataset.branches.delete(name)
-                raise
     return True
 
 
@@ -200,7 +191,10 @@ def set_tag(dataset: LanceDataset, files: Manifests, tag: str, version: Referenc
 
 @contextlib.contextmanager
 def temporary_tag(dataset: LanceDataset, files: Manifests, version: Reference) -> Iterator[None]:
-    """Keep a version for the duration of the block.
+    """Keep a version for the duration of the block, and beyond if a clean-up that is running needs the tag.
+
+    A clean-up reads the newest version, then the branches, then the tags. So one that began meanwhile may
+    have read the first two before the block changed them, and would read the tags after this one is gone.
 
     Raises:
         LanceNamespaceError: see `create_tag`; the block isn't executed.
@@ -210,7 +204,16 @@ def temporary_tag(dataset: LanceDataset, files: Manifests, version: Reference) -
     try:
         yield
     finally:
-        _delete_temporary(dataset, tag)
+        if not (isinstance(version, int) and _may_be_removed(files, version)):
+            _delete_temporary(dataset, tag)
+
+
+def _may_be_removed(files: Manifests, version: int) -> bool:
+    try:
+        return any(removal.may_remove(version) for removal in removals_at(files))
+    except spec_errors.LanceNamespaceError as error:
+        _log.warning("Whether a clean-up is running couldn't be read: %s", error)
+        return True
 
 
 def delete_abandoned_tags(dataset: LanceDataset, before: datetime) -> None:

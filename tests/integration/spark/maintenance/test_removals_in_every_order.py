@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
+from http import HTTPStatus
 
 import lance
 import pyarrow as pa
@@ -19,6 +20,7 @@ from lance_namespace import CreateNamespaceRequest, DeclareTableRequest
 from lance_namespace.errors import ConcurrentModificationError, TableVersionNotFoundError
 
 from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
+from airflow_provider_lancens.namespace.storage.object_store import manifest_names
 from airflow_provider_lancens.namespace.storage.version_removals import REMOVALS
 from airflow_provider_lancens.namespace.storage.version_tags import (
     create_branch,
@@ -36,6 +38,7 @@ from airflow_provider_lancens.spark.publish.staged_versions import ChangeSpec
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
 from tests.servers.glue_double import GlueDouble
 from tests.servers.s3_double import S3Double
+from tests.servers.s3_link import Fault
 from tests.servers.s3_requests import Request
 from tests.servers.stops import SECONDS, run_stopped, stops_of
 
@@ -292,27 +295,48 @@ def test_nothing_is_removed_that_a_client_needs_which_is_stopped_anywhere(
 
 
 @on_both_authorities
-def test_a_branch_that_is_created_between_both_listings_of_a_clean_up_is_refused(lakes: Lakes) -> None:
+def test_a_clean_up_between_whose_listings_a_branch_is_created_removes_nothing_of_it(lakes: Lakes) -> None:
     lake = lakes()
-    copies, recorded, resumed, done = (threading.Event() for _ in range(4))
+    beside_a_clean_up(lake, branch, "/tree/trial/_versions/")
+    with lake.opened() as (_, latest):
+        assert list(list_branches(latest)) == ["trial"]
+    lake.check(restored=False)
+
+
+@pytest.mark.parametrize("lakes", ["metastore"], indirect=True)
+def test_a_clean_up_beside_a_restore_whose_version_has_no_final_name_removes_nothing_of_it(
+    lakes: Lakes,
+) -> None:
+    lake = lakes()
+    denied = Fault(refusal=(HTTPStatus.FORBIDDEN, "AccessDenied"))
+    name = f"/_versions/{manifest_names(NEWEST + 1)[0]}"
+    lake.s3.fault = lambda request: denied if request.kind == "put" and request.key.endswith(name) else None
+    beside_a_clean_up(lake, restore, "/_transactions/")
+    lake.s3.fault = lambda request: None
+    lake.check(restored=True)
+
+
+def beside_a_clean_up(lake: Lake, action: Action, stopped_at: str) -> None:
+    """Run what tags a version, stopped before a put, until a clean-up has read all but the tags.
+
+    Lance lists the branches before the tags, and the newest version is read before both.
+    """
+    stopped, recorded, resumed, done = (threading.Event() for _ in range(4))
 
     def gate(request: Request) -> None:
         if request.kind == "put" and REMOVALS in request.key:
             recorded.set()
-        elif request.kind == "put" and "/tree/trial/_versions/" in request.key:
-            copies.set()
+        elif request.kind == "put" and stopped_at in request.key and not stopped.is_set():
+            stopped.set()
             assert resumed.wait(SECONDS)
         elif recorded.is_set() and not resumed.is_set() and request.key.endswith("/_refs/tags/"):
-            resumed.set()  # Lance has listed the branches before
+            resumed.set()
             assert done.wait(SECONDS)
 
     lake.s3.set_gate(gate)
     with ThreadPoolExecutor(1) as client:
-        creation = client.submit(is_acknowledged, lambda: branch(lake))
-        creation.add_done_callback(lambda _: done.set())
-        assert copies.wait(SECONDS)
+        running = client.submit(action, lake)
+        running.add_done_callback(lambda _: done.set())
+        assert stopped.wait(SECONDS)
         clean_up(lake)
-        assert not creation.result(SECONDS)
-    lake.check(restored=False)
-    with lake.opened() as (_, latest):
-        assert list_branches(latest) == {}
+        running.result(SECONDS)
