@@ -86,11 +86,10 @@ class _Maintenance:
             clean_up = state.decide_clean_up(plan.older_than, plan.keep_versions, plan.thresholds)
         compacted = self._compact(state, compaction)
         if compacted.committed and plan.indices:
-            with table_state(self.namespace, self.table) as newer:
-                coverages = self._coverages(newer, compacted=True)
+            coverages = self._try("decision on indices", self._coverages_after_compaction) or coverages
         indexed = [self._index(state, *found) for found in coverages]
         cleaned = self._clean_up(state, clean_up)
-        orphans = self._remove_orphans() if cleaned.cleaned_up else None
+        orphans = self._remove_orphans() if clean_up.is_due else None
         self._raise_first()
         return MaintenanceResult(
             table=state.table,
@@ -111,6 +110,10 @@ class _Maintenance:
             state.decide_index(index, self.plan.thresholds, compacted=compacted)
             for index in self.plan.indices
         ]
+
+    def _coverages_after_compaction(self) -> list[tuple[Coverage, Decision]]:
+        with table_state(self.namespace, self.table) as newer:
+            return self._coverages(newer, compacted=True)
 
     def _compact(self, state: TableState, decision: Decision) -> CompactionResult:
         if not decision.is_due:

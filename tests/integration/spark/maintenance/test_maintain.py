@@ -1,9 +1,11 @@
 """All maintenance of a table by one task: what is due is done, once and in order."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -218,6 +220,29 @@ def test_an_error_names_its_step_and_the_other_steps_are_made(hive: Maintained, 
 
     assert (hive.newest.version, len(hive.newest.get_fragments())) == (4, 1)
     assert run(LanceMaintainTableOperator)[0]["compacted"] is False
+
+
+def test_orphans_are_removed_also_if_the_clean_up_fails(
+    hive: Maintained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(hive, 0, 10)
+    write(hive, 10, 20)
+    orphan = Path(hive.by_path.uri.removeprefix("file://"), "data", "orphan.lance")
+    orphan.write_bytes(b"x")
+    long_ago = orphan.stat().st_mtime - timedelta(days=30).total_seconds()
+    os.utime(orphan, (long_ago, long_ago))
+    monkeypatch.setattr(maintain, "clean_up_versions", lambda *_, **__: Path("/no such folder").stat())
+    plan = MaintenancePlan(
+        older_than=NOW,
+        orphans_older_than=timedelta(days=7),
+        thresholds=Thresholds(min_small_fragments=1_000, min_removable_versions=1),
+    )
+
+    with pytest.raises(FileNotFoundError):
+        maintain_table(no_spark, hive.spec, hive.id, plan)
+
+    assert not orphan.exists()
+    assert hive.ids() == list(range(20))
 
 
 def test_a_table_whose_metastore_was_bypassed_is_refused(hive: Maintained) -> None:
