@@ -78,6 +78,7 @@ def _check_fragments(subject: str, state: TableState) -> Iterator[Finding]:
 
 def _check_indices(subject: str, state: TableState) -> Iterator[Finding]:
     from airflow_provider_lancens.spark.maintenance.maintenance_options import DEFAULT_MAX_DELETED_SHARE
+    from airflow_provider_lancens.spark.maintenance.rewritten_columns import has_old_values
     from airflow_provider_lancens.spark.table.index_coverage import deleted_share, misses_rows
 
     for index in state.dataset.describe_indices():
@@ -87,6 +88,14 @@ def _check_indices(subject: str, state: TableState) -> Iterator[Finding]:
                 subject,
                 f"queries by index {index.name!r} on {', '.join(index.field_names)} don't find all rows: it "
                 "claims to cover rows that were written after it was built",
+                "Rebuild it, with LanceCreateIndexOperator or LanceMaintainTableOperator.",
+            )
+        if has_old_values(state.dataset, index):
+            yield Finding(
+                "problem",
+                subject,
+                f"queries by index {index.name!r} on {', '.join(index.field_names)} may find rows by values "
+                "that they had before: another client has extended it after an update",
                 "Rebuild it, with LanceCreateIndexOperator or LanceMaintainTableOperator.",
             )
         share = deleted_share(state.dataset, index)

@@ -9,10 +9,15 @@ from typing import Any
 import lance
 import pyarrow as pa
 
+from airflow_provider_lancens.spark.maintenance import build_index
+from airflow_provider_lancens.spark.maintenance.rewritten_columns import has_old_values
 from tests.histories.model import TYPES, State
 from tests.histories.own_steps import BASE, INDEX_TYPES, Step
 from tests.histories.values import condition, value
 from tests.histories.work import Work
+
+_KINDS = {one.replace("_", ""): one for kinds in INDEX_TYPES.values() for one in kinds}
+"""The types of indices, as Lance describes them."""
 
 
 def foreign_append(work: Work, chance: random.Random) -> State:
@@ -88,10 +93,20 @@ def foreign_compact(work: Work, _: random.Random) -> State:
 
 
 def foreign_optimize(work: Work, chance: random.Random) -> State:
-    """Extend or merge the indices."""
+    """Extend or merge the indices; those that find old values then are told, and built anew."""
     merged = chance.choice((0, 1, 10))
     work.note("dataset.optimize.optimize_indices", num_indices_to_merge=merged)
     work.table.open().optimize.optimize_indices(num_indices_to_merge=merged)
+    dataset = work.table.open()
+    for one in dataset.describe_indices():
+        if has_old_values(dataset, one):
+            column, kind = one.field_names[0], _KINDS[one.index_type.upper()]
+            work.note("build_index", column, kind, name=one.name, if_exists="extend")
+            build_index(
+                *(work.table.spark, work.table.namespace, work.table.id, column, kind),
+                name=one.name,
+                if_exists="extend",
+            )
     return work.state
 
 

@@ -63,6 +63,8 @@ class Coverage:
     bytes: int = 0
     misses_rows: bool = False
     """Whether queries by the index don't find rows that it claims to cover."""
+    has_old_values: bool = False
+    """Whether queries by the index may find rows by values that they had before."""
     deleted_share: float = 0.0
     """The share of its rows that the table no longer has, see `index_coverage.deleted_share`."""
 
@@ -81,6 +83,8 @@ class Coverage:
             return Decision(True, f"the index is {self.present}, not {self.spec.index_type}", rebuild=True)
         if self.misses_rows:
             return Decision(True, "the index doesn't find rows that it claims to cover", rebuild=True)
+        if self.has_old_values:
+            return Decision(True, "the index may find rows by values that they had before", rebuild=True)
         most = thresholds.max_deleted_share
         if _exceeds(self.deleted_share, most or 0):
             deleted = f"{self.deleted_share:.1%} of the rows in the index are deleted"

@@ -11,7 +11,7 @@ from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     DEFAULT_MAX_DELETED_SHARE,
     IndexSpec,
 )
-from airflow_provider_lancens.spark.maintenance.rewritten_columns import may_have_old_values
+from airflow_provider_lancens.spark.maintenance.rewritten_columns import has_old_values, may_have_old_values
 from airflow_provider_lancens.spark.table.index_coverage import deleted_share, misses_rows
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def plan_extension(
         anew: its segments miss rows or have old values of the column, or it is a vector index that is trained
         with other options or on too few rows, or has many rows that are deleted.
     """
-    if misses_rows(dataset, present.segments):
+    if misses_rows(dataset, present.segments) or has_old_values(dataset, present):
         return None
     if deleted_share(dataset, present) > DEFAULT_MAX_DELETED_SHARE:
         return None

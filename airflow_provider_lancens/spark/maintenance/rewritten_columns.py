@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.spark.maintenance.maintenance_options import IndexSpec
 from airflow_provider_lancens.spark.table.history import transactions
-from airflow_provider_lancens.spark.table.index_coverage import versions_of_rows
+from airflow_provider_lancens.spark.table.index_coverage import versions_of_rows, were_updated
 
 if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
@@ -41,6 +41,33 @@ def may_have_old_values(
     if spec.index_type not in _CHECKS_VALUES and _were_moved(dataset, segments, missing):
         return True
     return _is_rewritten(dataset, spec.column, segments)
+
+
+def has_old_values(dataset: LanceDataset, index: Any) -> bool:
+    """Return whether another segment of an index covers rows that an older one may have with other values.
+
+    Queries then find such rows by their old values too; of a vector index they don't. This package never
+    extends an index so, but pylance's ``optimize_indices(num_indices_to_merge=0)`` does. Where another client
+    has merged the segments since, this can't be told any more.
+
+    Args:
+        dataset: the dataset.
+        index: the index, as Lance describes it.
+    """
+    segments, fragments = index.segments, {one.fragment_id: one for one in dataset.get_fragments()}
+    built = {segment.dataset_version_at_last_update for segment in segments}
+    if len(built) < 2:
+        return False
+    kind = index.index_type.replace("_", "").upper()
+    if kind not in _CHECKS_VALUES and not kind.startswith("IVF"):
+        for segment in segments:
+            older = [one for one in built if one < segment.dataset_version_at_last_update]
+            covered = [fragments[one] for one in segment.fragment_ids if one in fragments]
+            if were_updated(dataset, covered, older):
+                return True
+    return all(
+        name in dataset.schema.names and _is_rewritten(dataset, name, segments) for name in index.field_names
+    )
 
 
 def _were_moved(dataset: LanceDataset, segments: Sequence[Any], missing: Iterable[LanceFragment]) -> bool:

@@ -22,6 +22,7 @@ from airflow_provider_lancens.spark.maintenance.decisions import (
 from airflow_provider_lancens.spark.maintenance.maintained_table import written_version
 from airflow_provider_lancens.spark.maintenance.maintenance_options import CompactionOptions, IndexSpec
 from airflow_provider_lancens.spark.maintenance.maintenance_plan import Thresholds
+from airflow_provider_lancens.spark.maintenance.rewritten_columns import has_old_values
 from airflow_provider_lancens.spark.table.index_coverage import deleted_share, misses_rows
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 
@@ -74,6 +75,7 @@ class TableState:
             *(spec, rows, f"{found.index_type}{elsewhere}", found.num_rows_indexed),
             *(len(found.segments), found.total_size_bytes or 0),
             misses_rows=misses_rows(self.dataset, found.segments),
+            has_old_values=has_old_values(self.dataset, found),
             deleted_share=deleted_share(self.dataset, found),
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.spark.table.history import transactions
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lance import LanceDataset
     from lance.fragment import LanceFragment
 
-_CREATED = "_row_created_at_version"
+_CREATED, _UPDATED = "_row_created_at_version", "_row_last_updated_at_version"
 
 
 def covers(dataset: LanceDataset, index: str, version: int) -> bool:
@@ -90,6 +90,24 @@ def versions_of_rows(dataset: LanceDataset, fragments: Iterable[LanceFragment]) 
         if batch.num_rows:
             found = pc.min_max(batch.column(0))
             yield from (found["min"].as_py(), found["max"].as_py())
+
+
+def were_updated(dataset: LanceDataset, fragments: Sequence[LanceFragment], after: Sequence[int]) -> bool:
+    """Return whether rows of some fragments existed at one of these versions, and were updated after it.
+
+    The versions of rows are in the manifest. Without stable row ids nothing is known of them.
+    """
+    if not fragments or not after or not dataset.has_stable_row_ids:
+        return False
+    import pyarrow.compute as pc
+
+    for batch in dataset.scanner(columns=[_CREATED, _UPDATED], fragments=list(fragments)).to_batches():
+        created, updated = batch.column(_CREATED), batch.column(_UPDATED)
+        for version in after:
+            is_old, is_new = pc.less_equal(created, version), pc.greater(updated, version)
+            if pc.any(pc.and_(is_old, is_new)).as_py():
+                return True
+    return False
 
 
 def _fragments_of(dataset: LanceDataset, version: int, missing: set[int]) -> set[int]:

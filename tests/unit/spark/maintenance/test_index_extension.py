@@ -15,6 +15,7 @@ from airflow_provider_lancens.spark.maintenance.index_columns import check_colum
 from airflow_provider_lancens.spark.maintenance.index_extension import plan_extension
 from airflow_provider_lancens.spark.maintenance.maintenance_options import IndexSpec
 from airflow_provider_lancens.spark.maintenance.maintenance_plan import Thresholds
+from airflow_provider_lancens.spark.maintenance.rewritten_columns import has_old_values
 from airflow_provider_lancens.spark.maintenance.table_state import described_index
 from airflow_provider_lancens.spark.table.index_coverage import deleted_share, misses_rows
 from tests.unit.spark.indexed_rows import (
@@ -121,6 +122,39 @@ def test_an_index_that_claims_rows_it_has_not_seen_is_found_and_rebuilt(
         mended = lance.dataset(location)
         assert found(mended, index_type, "omega", 9) == list(range(NEW))
         assert not misses_rows(mended, described_index(mended, spec.name).segments)
+
+
+@pytest.mark.parametrize("write", [update, merge, update_and_compact])
+@pytest.mark.parametrize("stable_row_ids", [False, True])
+@pytest.mark.parametrize("index_type", INDICES)
+def test_an_index_that_another_client_extended_after_an_update_is_found_and_rebuilt_if_it_finds_old_values(
+    tmp_path: Path, index_type: str, stable_row_ids: bool, write: Callable[[lance.LanceDataset], None]
+) -> None:
+    location, column = str(tmp_path / "t.lance"), column_of(index_type)
+    spec = IndexSpec(column, index_type, "", INDICES[index_type])
+    write_indexed(location, index_type, stable_row_ids=stable_row_ids)
+    before = lance.dataset(location)
+    assert not has_old_values(before, described_index(before, spec.name))
+
+    write(before)
+    lance.dataset(location).optimize.optimize_indices(num_indices_to_merge=0)
+    after = lance.dataset(location)
+    is_wrong = found(after, index_type, "alpha", 0) != list(range(NEW, OLD))
+    assert is_wrong == (stable_row_ids and index_type in ("BITMAP", "LABEL_LIST", "INVERTED"))
+    assert has_old_values(after, described_index(after, spec.name)) == is_wrong
+
+    assert (plan_extension(after, {}, spec, described_index(after, spec.name), 2) is None) == is_wrong
+    if is_wrong:
+        assert not extend(location, spec)
+        mended = lance.dataset(location)
+        assert found(mended, index_type, "alpha", 0) == list(range(NEW, OLD))
+        assert not has_old_values(mended, described_index(mended, spec.name))
+
+
+def test_an_index_with_old_values_is_due_whatever_the_thresholds() -> None:
+    coverage = Coverage(IndexSpec("s", "BITMAP"), 100, "BITMAP", 100, 2, has_old_values=True)
+
+    assert coverage.decide(Thresholds()).is_due
 
 
 def test_an_index_that_misses_rows_is_due_whatever_the_thresholds() -> None:
