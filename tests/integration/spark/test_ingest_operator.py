@@ -155,15 +155,9 @@ def test_one_key_is_one_commit_whatever_the_run(ingest: Ingest, tables: list[str
     assert [answer["version"] for answer in answers] == [1, 1, 1]
 
 
-def test_a_key_rendered_empty_is_not_shared_by_all_runs(ingest: Ingest, tables: list[str]) -> None:
-    given = {"table": tables[0], "source": some_flights, "idempotency_key": "None"}
-
-    first = ingest(**given, op_kwargs={"count": 10})
-    other_run = ingest(**given, op_kwargs={"count": 12}, run_id="manual__2")
-
-    assert [first["version"], other_run["version"]] == [1, 2]
-    with pytest.raises(AirflowFailException, match="different data"):
-        ingest(**given, op_kwargs={"count": 12})
+def test_a_key_rendered_empty_fails_without_retry(ingest: Ingest, tables: list[str]) -> None:
+    with pytest.raises(AirflowFailException, match="idempotency_key"):
+        ingest(table=tables[0], source=some_flights, op_kwargs={"count": 1}, idempotency_key="None")
 
 
 def test_a_spark_configuration_as_text_fails_without_retry(ingest: Ingest, tables: list[str]) -> None:
