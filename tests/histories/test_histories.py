@@ -53,7 +53,7 @@ def test_each_step_of_a_history_leaves_the_rows_changes_and_indices_that_the_mod
 
 @pytest.mark.slow
 def test_histories_of_storage_managed_tables_are_those_of_the_model() -> None:
-    counts = play(Table.stored, range(100, 105))
+    counts = play(Table.stored, range(100, 106))
     assert min(counts["changes"], counts["values"], counts["indices"]) > 20
 
 
@@ -65,7 +65,7 @@ def test_histories_of_managed_tables_are_those_of_the_model(on_hive: MakeTable) 
 
 @pytest.mark.slow
 def test_histories_on_spark_are_those_of_the_model(spark: SparkSession) -> None:
-    counts = play(lambda folder: Table.stored(folder, spark), range(301, 302))
+    counts = play(lambda folder: Table.stored(folder, spark), range(313, 314))
     assert counts["upsert_compared"] > 0
 
 
