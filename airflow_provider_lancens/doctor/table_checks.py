@@ -81,29 +81,31 @@ def _check_indices(subject: str, state: TableState) -> Iterator[Finding]:
     from airflow_provider_lancens.spark.maintenance.rewritten_columns import has_old_values
     from airflow_provider_lancens.spark.table.index_coverage import deleted_share, misses_rows
 
+    rebuild = "Rebuild it, with LanceCreateIndexOperator or LanceMaintainTableOperator."
     for index in state.dataset.describe_indices():
+        named = f"index {index.name!r} on {', '.join(index.field_names)}"
         if misses_rows(state.dataset, index.segments):
             yield Finding(
                 "problem",
                 subject,
-                f"queries by index {index.name!r} on {', '.join(index.field_names)} don't find all rows: it "
+                f"queries by {named} don't find all rows: it "
                 "claims to cover rows that were written after it was built",
-                "Rebuild it, with LanceCreateIndexOperator or LanceMaintainTableOperator.",
+                rebuild,
             )
         if has_old_values(state.dataset, index):
             yield Finding(
                 "problem",
                 subject,
-                f"queries by index {index.name!r} on {', '.join(index.field_names)} may find rows by values "
+                f"queries by {named} may find rows by values "
                 "that they had before: another client has extended it after an update",
-                "Rebuild it, with LanceCreateIndexOperator or LanceMaintainTableOperator.",
+                rebuild,
             )
         share = deleted_share(state.dataset, index)
         if share > DEFAULT_MAX_DELETED_SHARE:
             yield Finding(
                 "warning",
                 subject,
-                f"{share:.1%} of the rows in index {index.name!r} on {', '.join(index.field_names)} are "
+                f"{share:.1%} of the rows in {named} are "
                 "deleted: queries for the nearest rows can return fewer than they ask for",
                 "Rebuild it, with LanceMaintainTableOperator, or LanceCreateIndexOperator with "
                 'if_exists="replace".',

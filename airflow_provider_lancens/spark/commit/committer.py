@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
@@ -83,7 +83,7 @@ class Committer:
             if attempt:
                 self._check_retry(failure, newest, is_unchanged=newest == looked_up_to)
             looked_up_to, step = newest, change.apply_to(latest)
-            counts = step.counts or replace(self.counts, updated=step.updated, deleted=step.deleted)
+            counts = step.counts_with(self.counts)
             files = added_files(step.operation)
             commit = attempts.next_commit(newest + 1, counts, latest, kind=change.kind, files=files)
             with attempts.announcing(commit) as announcement:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from airflow_provider_lancens import spec_errors
@@ -29,6 +29,10 @@ class CommitStep(NamedTuple):
     """The rows that an upsert replaces."""
     deleted: int | None = None
     """The rows that an upsert deletes, rather than replaces."""
+
+    def counts_with(self, written: Counts) -> Counts:
+        """Return the counts of the commit, whose write has these."""
+        return self.counts or replace(written, updated=self.updated, deleted=self.deleted)
 
 
 RUN_AGAIN = "; nothing was committed, run it again"

@@ -194,13 +194,7 @@ class StagedChange(TableChange):
             TableVersionNotFoundError: (11) it was discarded meanwhile.
         """
         if latest is not None and latest.version == self.base and self._is_complete():
-            counts = self.staged.commit.counts
-            return CommitStep(
-                self.staged.transaction.operation,
-                latest.version,
-                updated=counts.updated,
-                deleted=counts.deleted,
-            )
+            return CommitStep(self.staged.transaction.operation, latest.version, self.staged.commit.counts)
         change = self.staged.spec.change(self.target, self.schema, self.fragments, self._columns())
         try:
             step = change.apply_to(latest)

@@ -50,8 +50,9 @@ def stage(
             raise
         raise _gone(target, spec.base) from error
     step = change.apply_to(base)
-    counts = step.counts or replace(counts, updated=step.updated, deleted=step.deleted)
-    commit = KeyedCommit(spec.base, str(uuid.uuid4()), counts, write.fingerprint, kind=change.kind)
+    commit = KeyedCommit(
+        spec.base, str(uuid.uuid4()), step.counts_with(counts), write.fingerprint, kind=change.kind
+    )
     properties = {**commit.as_properties(write.key), **spec.as_properties()}
     transaction = Transaction(spec.base, step.operation, commit.uuid, properties)
     lease.check()

@@ -3,11 +3,11 @@
 import itertools
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.integration.managed.conftest import Lake
 from tests.integration.managed.state_machine import ManagedTableMachine
+from tests.unit.spark.keys.random_events import settings_of
 
 
 def check_in_any_order(lake: Lake, database: str, examples: int, steps: int) -> None:
@@ -16,13 +16,7 @@ def check_in_any_order(lake: Lake, database: str, examples: int, steps: int) -> 
         ours.create_namespace({"id": [database]})
         run_state_machine_as_test(
             lambda: ManagedTableMachine(lake, (ours, others), (database, f"t{next(numbers)}")),
-            settings=settings(
-                max_examples=examples,
-                stateful_step_count=steps,
-                deadline=None,
-                suppress_health_check=list(HealthCheck),
-                database=None,
-            ),
+            settings=settings_of(examples, steps),
         )
 
 

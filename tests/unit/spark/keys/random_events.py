@@ -28,13 +28,15 @@ def check_in_any_order(
         own.mkdir()
         return machine(own)
 
-    run_state_machine_as_test(
-        seed(number)(make),
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=steps,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-            database=None,
-        ),
+    run_state_machine_as_test(seed(number)(make), settings=settings_of(examples, steps))
+
+
+def settings_of(examples: int, steps: int) -> settings:
+    """The settings by which so many examples are run, however long each takes."""
+    return settings(
+        max_examples=examples,
+        stateful_step_count=steps,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        database=None,
     )
