@@ -14,7 +14,6 @@ from tests.servers.spark import connect_server, standalone_cluster
 
 Start = Callable[..., Any]
 SECONDS = 300
-ON_YARN = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
 @dataclass(frozen=True)
@@ -52,8 +51,8 @@ def deployment(
         # Airflow's signal for an execution timeout.
         pytest.param("killed", "local", signal.SIGALRM, marks=pytest.mark.long),
         pytest.param("killed", "cluster", signal.SIGTERM, marks=pytest.mark.long),
-        pytest.param("killed", "yarn", signal.SIGTERM, marks=ON_YARN),
-        pytest.param("killed", "yarn", signal.SIGALRM, marks=ON_YARN),
+        pytest.param("killed", "yarn", signal.SIGTERM, marks=pytest.mark.long),
+        pytest.param("killed", "yarn", signal.SIGALRM, marks=pytest.mark.long),
         pytest.param("killed", "server", signal.SIGTERM, marks=pytest.mark.long),
         pytest.param("killed", "server", signal.SIGALRM, marks=pytest.mark.long),
         pytest.param("killed_own", "local", signal.SIGTERM, marks=pytest.mark.long),

@@ -12,7 +12,7 @@ from airflow_provider_lancens.embedded import MetastoreServer
 from tests.e2e.dag_run import TREE, dag_run
 from tests.pyspark_versions import has_pipelines
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600), has_pipelines]
+pytestmark = [pytest.mark.long, has_pipelines]
 
 EXAMPLES = TREE / "example_dags"
 

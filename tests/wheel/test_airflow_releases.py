@@ -59,7 +59,6 @@ def _kept_pins(release: Release) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.version)
 def test_versions_are_found_beside_what_an_airflow_pins(release: Release, tmp_path: Path) -> None:
     found = resolve(
@@ -75,7 +74,6 @@ def test_versions_are_found_beside_what_an_airflow_pins(release: Release, tmp_pa
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_the_newest_providers_stay_the_newest_beside_this_one() -> None:
     providers = [f"apache-airflow-providers-{name}" for name in PROVIDERS]
     asked = "\n".join([f"apache-airflow=={NEWEST.version}", *providers])

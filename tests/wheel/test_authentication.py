@@ -11,7 +11,7 @@ from tests.servers.standalone import standalone_metastore
 from tests.wheel.conftest import Installed, on_each_python
 
 # Each change installs the wheel alone, and with Spark.
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.long
 
 USER, PASSWORD = "ana", "open sesame"
 OF_SERVER = {

@@ -12,7 +12,7 @@ from packaging.metadata import Metadata
 import airflow_provider_lancens
 from tests.wheel.conftest import TREE
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 
 PACKAGE = "airflow_provider_lancens"
 STEM = f"{PACKAGE}-{airflow_provider_lancens.__version__}"

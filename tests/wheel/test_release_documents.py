@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 
 from tests.wheel.conftest import TREE
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 
 PROJECT = tomllib.loads((TREE / "pyproject.toml").read_text())["project"]
 STEM = f"{PROJECT['name']}-{PROJECT['version']}"

@@ -9,7 +9,7 @@ import pytest
 from tests.servers.daemon import Daemon
 from tests.wheel.conftest import TREE, Installed, on_each_python
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.slow
 
 READ = """
 import json, sys

@@ -12,7 +12,7 @@ from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.servers.spark import connect_server
 from tests.wheel.conftest import TREE, Installed, on_each_python
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.long
 
 
 @on_each_python("spark-connect")

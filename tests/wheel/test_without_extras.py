@@ -15,7 +15,7 @@ from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.integration.airflow.tables import Table
 from tests.wheel.conftest import TREE, Installed, on_each_python
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.slow
 
 NAME = "airflow-provider-lancens"
 SHOWN = """

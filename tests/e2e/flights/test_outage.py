@@ -6,7 +6,7 @@ import pytest
 from tests.e2e.flights import expected
 from tests.e2e.flights.conftest import Pipeline
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.long
 
 
 def test_a_run_succeeds_despite_a_metastore_outage(pipeline: Pipeline) -> None:

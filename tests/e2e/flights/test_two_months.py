@@ -8,7 +8,7 @@ import pytest
 from tests.e2e.flights import expected
 from tests.e2e.flights.conftest import Pipeline
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.slow
 
 TWO_MONTHS = 2
 """The version of each table after the quickstart; another test may have added a month."""

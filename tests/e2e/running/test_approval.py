@@ -10,7 +10,7 @@ DAG = "lance_publish_after_approval"
 WAITING = ("deferred", "awaiting_input")
 """The state of a task that waits for a person, before Airflow 3.3 and since."""
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.long
 
 
 @pytest.mark.parametrize(

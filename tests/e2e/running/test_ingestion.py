@@ -14,7 +14,7 @@ from tests.integration.airflow.tables import Table
 
 INGESTION, WAIT = "ingested", "overlapping"
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.slow
 
 
 def test_the_quickstart_servers_are_healthy_and_list_its_dag(airflow: RunningAirflow) -> None:

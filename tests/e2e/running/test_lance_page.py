@@ -19,7 +19,7 @@ from tests.integration.airflow.tables import Table
 INGESTION, WAIT = "ingested", "many"
 ATTACK = '<img src=x onerror="attacked=1"><script>attacked=1</script>'
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), needs_chromium]
+pytestmark = [pytest.mark.slow, needs_chromium]
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ PASSWORD = "hush-hush"
 DAG, WAIT = "ingested", "many"
 ROUTES = ("connections", "namespaces", "tables", "table", "versions", "waits", "check", "sample", "run")
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.slow
 _open = build_opener(ProxyHandler({})).open
 
 

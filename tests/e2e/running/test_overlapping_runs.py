@@ -7,7 +7,7 @@ from tests.e2e.servers import RunningAirflow
 
 DAG = "overlapping"
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.long
 
 
 def deferred(airflow: RunningAirflow, run_id: str, processes: int = 1) -> None:

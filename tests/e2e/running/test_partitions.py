@@ -12,7 +12,7 @@ from tests.e2e.versions import AIRFLOW_V_3_3_PLUS
 WRITER, READER = "lance_changed_days", "lance_totals_of_changed_days"
 DAYS = ["2026-11-01", "2026-11-02"]
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.long
 
 
 def computed(airflow: RunningAirflow, count: int) -> list[list[str]]:

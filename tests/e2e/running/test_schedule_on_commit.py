@@ -10,7 +10,7 @@ from tests.integration.airflow.tables import Table
 
 DAG = "lance_schedule_on_commit"
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.slow
 
 
 def handled(airflow: RunningAirflow, count: int) -> list[tuple[int | None, int]]:

@@ -11,7 +11,7 @@ from tests.integration.managed.conftest import Lake, bucket_of, glue_lake, hive_
 from tests.integration.managed.race import Race
 from tests.servers.glue_double import GlueDouble
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 WRITERS, COMMITS = 4, 10
 
 

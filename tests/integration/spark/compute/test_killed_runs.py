@@ -13,7 +13,7 @@ from tests.integration.spark.compute.computing_process import CORES, noting, run
 from tests.integration.spark.compute.conftest import compute, data_files, expected, fill, folder, values
 from tests.integration.spark.maintenance.conftest import Maintained
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 
 FRAGMENTS = 12
 

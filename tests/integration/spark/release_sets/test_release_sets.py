@@ -267,7 +267,6 @@ def test_releases_at_the_same_time_are_never_mixed(shop: Shop) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)
 def test_16_publishers_that_are_killed_never_leave_a_mixed_set(shop: Shop) -> None:
     properties = shop.spec.properties
     command = [sys.executable, "-c", PUBLISHER, properties["uri"], properties["root"], shop.daily, "3"]

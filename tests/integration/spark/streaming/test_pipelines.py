@@ -23,7 +23,7 @@ from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from tests.pyspark_versions import has_pipelines
 
 # `test_pipeline_example` runs the pipeline, and `test_killed_queries` kills queries that write, in every run.
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600), has_pipelines]
+pytestmark = [pytest.mark.long, has_pipelines]
 
 TREE = Path(__file__).parents[4]
 EXAMPLE = TREE / "example_dags" / "pipelines" / "readings"

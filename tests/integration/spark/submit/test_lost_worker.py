@@ -21,7 +21,7 @@ from tests.integration.airflow.tables import Table
 from tests.integration.spark.submit.ingestion_sources import processes_that_show
 from tests.servers.yarn import Yarn
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.long
 
 TREE = Path(__file__).parents[4]
 SECONDS = 300

@@ -21,7 +21,7 @@ from tests.integration.spark.run_twice import context_of
 from tests.integration.spark.submit.ingestion_sources import failing, processes_that_show
 from tests.servers.yarn import LOG, Yarn
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.long
 
 SECONDS = 300
 

@@ -186,7 +186,7 @@ def check_nobody_is_stuck(lake: Lake, pair: Pair, done: dict[Callable[[Lake], No
 FEW, ALL = 19, 1
 """Each change stops at every 19th request, the long tests at each."""
 STEPS = [
-    pytest.param(FEW, marks=[pytest.mark.slow, pytest.mark.timeout(300)]),
+    pytest.param(FEW, marks=pytest.mark.slow),
     pytest.param(ALL, marks=[pytest.mark.long, pytest.mark.timeout(3600)]),
 ]
 
