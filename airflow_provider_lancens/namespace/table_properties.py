@@ -27,9 +27,7 @@ COMMIT = "lancens.commit"
 """Commit record of a managed table's version: see `managed.publication`."""
 STATE = "lancens.state"
 """What a server compares before it changes a table: see `unchanged`."""
-WRITES = "lancens.writes"
-"""Idempotency keys of the newest writes, from before they had records beside the data."""
-_OURS = (MANAGED_BY, COMMIT, STATE, WRITES)
+_OURS = (MANAGED_BY, COMMIT, STATE)
 """Parameters that only Lance tables have."""
 _LONGEST_VERSION = 20
 """Digits of 2^64, the limit of Lance's versions."""
@@ -190,8 +188,8 @@ def new_table_parameters(properties: Mapping[str, str], managed_by: str = BY_STO
         )
     version = {VERSION: EMPTY} if manager == BY_IMPLEMENTATION else {}
     state = {STATE: new_state(EMPTY if version else BY_STORAGE)}
-    # Another table's commit record, state and keys don't apply to this one.
-    own = {key: value for key, value in properties.items() if key not in (COMMIT, STATE, WRITES)}
+    # Another table's commit record and state don't apply to this one.
+    own = {key: value for key, value in properties.items() if key not in (COMMIT, STATE)}
     return {**own, **version, **state, TABLE_TYPE: LANCE, EXTERNAL: "TRUE", MANAGED_BY: manager}
 
 

@@ -31,7 +31,6 @@ from airflow_provider_lancens.namespace.table_status import (
     missing_text,
     without_numbers,
 )
-from airflow_provider_lancens.sensors.default_deferrable import default_deferrable
 from airflow_provider_lancens.sensors.version_bounds import (
     AwaitedVersion,
     Bound,
@@ -91,8 +90,7 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
         pin: tag the returned version in Lance, which protects it from clean-up until
             `LanceDeleteTagOperator` deletes the tag.
         lance_conn_id: a connection of any of this provider's types. Templated.
-        deferrable: wait in the triggerer, after a first poll in the worker; by default the value of
-            Airflow's ``operators.default_deferrable``, or true if it is not set.
+        deferrable: wait in the triggerer, after a first poll in the worker. False makes `mode` decide.
     """
 
     template_fields: Sequence[str] = ("table", "after_version", "min_version", "index", "lance_conn_id")
@@ -111,7 +109,7 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
         index: str | None = None,
         pin: bool = False,
         lance_conn_id: str = "lance_hive2_default",
-        deferrable: bool | None = None,
+        deferrable: bool = True,
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("multiple_outputs", True)
@@ -124,7 +122,7 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
         self.index = index
         self.pin = pin
         self.lance_conn_id = lance_conn_id
-        self.deferrable = default_deferrable() if deferrable is None else deferrable
+        self.deferrable = deferrable
         self._reported: set[str] = set()
         self._unanswered: set[TableId] = set()
         self._upstream: dict[TableId, int] | None = None

@@ -27,8 +27,6 @@ _log = logging.getLogger(__name__)
 
 LINEAGE = "lancens.lineage"
 """Property of a commit's transaction: the lineage of the version below it."""
-FORMER_LINEAGE = "lancens.restores_recorded"
-"""The property that commits had instead before."""
 LONG = 64
 """Ids in a commit after which they are moved to a segment."""
 MAX_READ = 64

@@ -30,9 +30,7 @@ _log = logging.getLogger(__name__)
 
 INDEX = f"{RECORDED}/key-index"
 """Folder of the index."""
-_COMPLETE = f"{INDEX}/index-2.json"
-_FORMER = f"{INDEX}/index.json"
-"""In place of it on a table whose commits stated no lineage."""
+_COMPLETE = f"{INDEX}/index.json"
 _LOST = f"{INDEX}/lost"
 _EXPIRED = f"{INDEX}/expired"
 EXPIRED_KEYS = f"{RECORDED}/expired-keys"
@@ -48,11 +46,9 @@ class KeyIndex:
     files: TableFiles
     listed: Sequence[StoredFile]
     is_complete: bool
-    """Whether every key that was ever committed has its records; false before an older table is migrated."""
+    """Whether every key that was ever committed has its records; false before `recover_keys`."""
     has_expired: bool
     """Whether any key has expired."""
-    is_former: bool = False
-    """Whether every key has its records, of commits that stated no lineage."""
     has_lost: bool = False
     """Whether the records of keys were lost whose versions were cleaned up."""
 
@@ -66,7 +62,6 @@ class KeyIndex:
             listed,
             is_complete=_COMPLETE in paths,
             has_expired=_EXPIRED in paths,
-            is_former=_FORMER in paths,
             has_lost=_LOST in paths,
         )
 
@@ -91,7 +86,7 @@ class KeyIndex:
 
 def mark_complete(files: TableFiles) -> None:
     """Record that every key of a table has its records."""
-    files.put(_COMPLETE, json.dumps({"format": 2}).encode())
+    files.put(_COMPLETE, json.dumps({"format": 1}).encode())
 
 
 def remove_leftovers(files: TableFiles, exists: Callable[[], bool]) -> None:
@@ -128,7 +123,7 @@ def lineage_below(files: TableFiles, latest: LanceDataset) -> Lineage:
         if lineage.since > 1 and not lineage.keyed:
             # A key may have been committed by versions that are gone; a loss of its record must be noticed.
             index = KeyIndex.of(files)
-            lineage = replace(lineage, keyed=index.is_complete or index.is_former)
+            lineage = replace(lineage, keyed=index.is_complete)
         return _shortened(files, lineage) if len(lineage.ids) >= LONG else lineage
     except (OSError, RuntimeError, TypeError, ValueError):  # another client's transaction, which is invalid
         return Lineage.nothing(latest.version)

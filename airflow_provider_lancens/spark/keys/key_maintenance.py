@@ -19,7 +19,6 @@ from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile
 from airflow_provider_lancens.spark.keys.expired_keys import ExpiredKeys
 from airflow_provider_lancens.spark.keys.key_index import KeyIndex
-from airflow_provider_lancens.spark.keys.key_migration import migrate_keys
 from airflow_provider_lancens.spark.keys.key_records import (
     KEYS,
     KeyRecord,
@@ -29,6 +28,7 @@ from airflow_provider_lancens.spark.keys.key_records import (
     unconfirm,
     vouch,
 )
+from airflow_provider_lancens.spark.keys.key_recovery import recover_keys
 from airflow_provider_lancens.spark.keys.record_search import TableHistory
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def maintain_keys(target: ResolvedTable, latest: LanceDataset, before: datetime 
     manifests = target.dataset.manifests
     index = KeyIndex.of(manifests)
     if not index.is_complete:
-        migrate_keys(target, latest, index)
+        recover_keys(target, latest, index)
         index = KeyIndex.of(manifests)
     work = _Shards(manifests, TableHistory.of(manifests, latest, index), index, before)
     if (few := _all_if_few(manifests)) is not None:

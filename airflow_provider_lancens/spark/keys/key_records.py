@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_lancens.namespace.storage.json_records import record_fields
 from airflow_provider_lancens.namespace.storage.object_store import RECORDED
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
-from airflow_provider_lancens.spark.keys.commit_lineage import FORMER_LINEAGE, LINEAGE, Point
+from airflow_provider_lancens.spark.keys.commit_lineage import LINEAGE, Point
 from airflow_provider_lancens.spark.keys.keyed_commit import IDEMPOTENCY_KEY, Counts, KeyedCommit
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def has_records(transaction: Transaction) -> bool:
     """Return whether a transaction was committed under a key, after that got its record."""
     properties = transaction.transaction_properties or {}
     key = properties.get(IDEMPOTENCY_KEY, "")
-    return bool(key) and not is_unique(key) and (LINEAGE in properties or FORMER_LINEAGE in properties)
+    return bool(key) and not is_unique(key) and LINEAGE in properties
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -24,7 +24,6 @@ from airflow_provider_lancens.spark.keys.commit_lineage import (
 )
 from airflow_provider_lancens.spark.keys.expired_keys import ExpiredKeys
 from airflow_provider_lancens.spark.keys.key_index import KeyIndex
-from airflow_provider_lancens.spark.keys.key_migration import migrate_keys
 from airflow_provider_lancens.spark.keys.key_records import (
     KeyRecord,
     commit_of,
@@ -35,6 +34,7 @@ from airflow_provider_lancens.spark.keys.key_records import (
     records_in,
     vouch,
 )
+from airflow_provider_lancens.spark.keys.key_recovery import recover_keys
 from airflow_provider_lancens.spark.keys.keyed_commit import KeyedCommit
 from airflow_provider_lancens.spark.table.history import (
     data_files,
@@ -174,7 +174,7 @@ class RecordSearch:
         files = target.dataset.manifests
         found, index = listed or list_records(files, key)
         if not index.is_complete:
-            migrate_keys(target, latest, index)
+            recover_keys(target, latest, index)
             found, index = list_records(files, key)
         # Those above the latest version are in progress, or their driver ended: a later commit shows which.
         attempts = [record for record in found if record.version <= latest.version]

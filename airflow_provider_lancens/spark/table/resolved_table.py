@@ -17,7 +17,6 @@ from airflow_provider_lancens.namespace.managed.managed_versions import unknown_
 from airflow_provider_lancens.namespace.storage.missing_files import check_bases
 from airflow_provider_lancens.namespace.storage.object_store import VERSIONS, detached_name, is_detached
 from airflow_provider_lancens.namespace.storage.vended_options import EXPIRES_AT, VendedOptions
-from airflow_provider_lancens.namespace.table_properties import WRITES
 from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.options import is_whole_number
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, VersionAuthority
@@ -70,8 +69,6 @@ class ResolvedTable:
     dataset: DatasetRef
     versions: LanceNamespace = field(repr=False)
     """The version authority: the one difference between managed and storage-managed tables."""
-    write_log: str = field(default="", repr=False)
-    """The catalog table's parameter in which keys were kept before they had records."""
     namespace: LanceNamespace | None = field(default=None, repr=False)
     """The namespace that resolved it."""
 
@@ -239,8 +236,7 @@ def resolved_table(
             dataset = replace(dataset, decider=VersionAuthority(namespace, identifier.parts))
             versions = namespace
         opened.enter_context(storage_failures(dataset.location, dataset.storage_options))
-        write_log = (answer.properties or {}).get(WRITES, "")
-        yield ResolvedTable(identifier, dataset, versions, write_log, namespace)
+        yield ResolvedTable(identifier, dataset, versions, namespace)
 
 
 def _options(

@@ -30,8 +30,8 @@ def sensor(**arguments: Any) -> LanceTableVersionSensor:
     return LanceTableVersionSensor(task_id="wait", table="sales$orders", **arguments)
 
 
-def test_the_argument_takes_precedence_over_the_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AIRFLOW__OPERATORS__DEFAULT_DEFERRABLE", "true")
+def test_sensors_defer_unless_they_are_told_not_to() -> None:
+    assert sensor().deferrable
     assert not sensor(deferrable=False).deferrable
 
 

@@ -1,6 +1,5 @@
-"""Idempotency keys of tables in a metastore, across clean-ups, drops and migrations."""
+"""Idempotency keys of tables in a metastore, across clean-ups, drops and lost records."""
 
-import json
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,7 +13,6 @@ import pytest
 from lance_namespace import (
     CreateNamespaceRequest,
     DeclareTableRequest,
-    DescribeTableRequest,
     DropTableRequest,
 )
 from lance_namespace.errors import InvalidInputError
@@ -24,7 +22,6 @@ from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedWrite
 from airflow_provider_lancens.spark.keys.commit_lineage import Lineage
 from airflow_provider_lancens.spark.keys.key_index import INDEX
-from airflow_provider_lancens.spark.keys.key_records import digest
 from airflow_provider_lancens.spark.maintenance import clean_up_versions
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
 from tests.unit.spark.conftest import prepare
@@ -155,34 +152,19 @@ def test_expired_keys_are_refused_and_others_found(target: ResolvedTable, namesp
 
 
 @pytest.mark.parametrize("kind", ["hive/storage", "hive/impl"], indirect=True)
-def test_the_keys_of_an_older_catalog_table_are_migrated(
+def test_the_keys_of_kept_versions_are_found_without_their_records(
     target: ResolvedTable, namespace: Any, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(Lineage, "text", lambda _: "")  # older commits state none
+        patch.setattr(Lineage, "text", lambda _: "")  # nothing else says that february was committed
         for key in ("january", "february", "march"):
             write(target, key)
     lance.dataset(target.dataset.location).cleanup_old_versions(older_than=NOW)
     forget_keys(Path(target.dataset.location))
-    logged = json.dumps([[digest("january"), 1, "", 2, 1, 100]])
-    alter(namespace, target, {"lancens.writes": logged})
 
     found = [find_write(namespace, table, key) for key in ("january", "february", "march")]
 
-    # February was only in its transaction, which is gone.
-    assert [one and one.version for one in found] == [1, None, 3]
-
-
-@pytest.mark.parametrize("kind", ["hive/storage"], indirect=True)
-def test_the_keys_of_another_catalog_table_are_not_copied(
-    target: ResolvedTable, namespace: Any, database: str
-) -> None:
-    properties = {"lancens.writes": json.dumps([[digest("january"), 1, "", 2, 1, 100]])}
-    namespace.declare_table(DeclareTableRequest(id=[database, "copy"], properties=properties))
-
-    described = namespace.describe_table(DescribeTableRequest(id=[database, "copy"]))
-
-    assert "lancens.writes" not in described.properties
+    assert [one and one.version for one in found] == [None, None, 3]
 
 
 def test_an_announced_commit_that_was_never_made_is_not_found(
@@ -200,14 +182,7 @@ def test_an_announced_commit_that_was_never_made_is_not_found(
 
 
 def forget_keys(folder: Path) -> None:
-    """Remove the records, as of a table that was written before keys had any."""
+    """Remove the records, as of a copy of the dataset alone."""
     for name in ("keys", INDEX.rpartition("/")[2]):
         for file in sorted((folder / "_lancens" / name).rglob("*"), reverse=True):
             file.unlink() if file.is_file() else file.rmdir()
-
-
-def alter(namespace: Any, target: ResolvedTable, properties: dict[str, str]) -> None:
-    """Set parameters of the catalog table."""
-    from airflow_provider_lancens.namespace.metastore_protocol import ParameterChange
-
-    namespace._metastore.update_table(target.id, lambda _: ParameterChange(properties))

@@ -1,21 +1,17 @@
-"""Migrate a table from before the key records: read its history once, and write the records.
+"""Write the key records that an adopted or copied dataset lacks, or that were lost, from its kept versions.
 
-The migration may be interrupted and repeated, also by several drivers at once: all write the same records.
+The recovery may be interrupted and repeated, also by several drivers at once: all write the same records.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.namespace.table_properties import WRITES
 from airflow_provider_lancens.spark.keys.commit_lineage import Lineage, transaction_id
-from airflow_provider_lancens.spark.keys.former_restores import migrate_lineage
 from airflow_provider_lancens.spark.keys.key_index import KeyIndex, mark_complete
 from airflow_provider_lancens.spark.keys.key_records import (
     KeyRecord,
@@ -25,7 +21,7 @@ from airflow_provider_lancens.spark.keys.key_records import (
     is_unique,
     write_record,
 )
-from airflow_provider_lancens.spark.keys.keyed_commit import Counts, KeyedCommit, key_of
+from airflow_provider_lancens.spark.keys.keyed_commit import KeyedCommit, key_of
 from airflow_provider_lancens.spark.table.history import added_files, restored_version, transactions
 
 if TYPE_CHECKING:
@@ -36,25 +32,19 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _THREADS = 16
-_LOGGED = "logged"
-"""In place of the UUID of a transaction that was cleaned up."""
 
 
-def migrate_keys(target: ResolvedTable, latest: LanceDataset, index: KeyIndex) -> None:
-    """Write the records of all keys in a table's history and in its catalog table's old write log.
+def recover_keys(target: ResolvedTable, latest: LanceDataset, index: KeyIndex) -> None:
+    """Write the records of all keys in a table's kept versions.
 
-    Of a table whose commits stated no lineage, only what they stated instead is migrated. If the history
-    shows that there were records, they were lost: which keys the versions had that are gone is not known.
+    If the history shows that there were records, they were lost: which keys the versions had that are gone is
+    not known.
 
     Args:
         target: the table.
         latest: its dataset, opened at its latest version.
         index: the index of its keys.
     """
-    if index.is_former:
-        migrate_lineage(latest, index)
-        mark_complete(index.files)
-        return
     if latest.version > 1:
         _log.info(
             "Table %s: recording the keys of its %d versions, once, so that later writes need not read "
@@ -65,8 +55,7 @@ def migrate_keys(target: ResolvedTable, latest: LanceDataset, index: KeyIndex) -
     history = _KeptVersions()
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="lance-keys") as pool:
         written = [
-            pool.submit(_write, index, record, key, commit)
-            for record, key, commit in (*_kept(latest, history), *_logged(target, latest))
+            pool.submit(_write, index, record, key, commit) for record, key, commit in _kept(latest, history)
         ]
     for future in written:
         future.result()
@@ -127,26 +116,6 @@ def _kept(latest: LanceDataset, history: _KeptVersions) -> Iterator[tuple[KeyRec
                     KeyedCommit.of(version, transaction), files=tuple(added_files(transaction.operation))
                 ),
             )
-
-
-def _logged(target: ResolvedTable, latest: LanceDataset) -> Iterator[tuple[KeyRecord, str, KeyedCommit]]:
-    """Yield the commits in the catalog table's old write log whose versions were cleaned up."""
-    manifests = target.dataset.manifests
-    try:
-        writes = [tuple(write) for write in json.loads(target.write_log or "[]")]
-        logged = [
-            (str(key), int(version), str(fingerprint), *counts)
-            for key, version, fingerprint, *counts in writes
-        ]
-    except (TypeError, ValueError) as error:
-        raise spec_errors.InvalidTableStateError(
-            f"table {target.id}: the catalog table's parameter {WRITES!r} cannot be parsed: {error}; remove "
-            "it, after which the keys of versions that were cleaned up are unknown"
-        ) from error
-    for key_digest, version, fingerprint, *counts in logged:
-        if version <= latest.version and manifests.find(version) is None:
-            commit = KeyedCommit(version, _LOGGED, Counts(*map(int, counts)), fingerprint)
-            yield KeyRecord(version, _LOGGED, key_digest), "", commit
 
 
 def _write(index: KeyIndex, record: KeyRecord, key: str, commit: KeyedCommit) -> None:
