@@ -1,4 +1,4 @@
-"""Deferred waits on a connection: whether there is what they wait for."""
+"""Waits on a connection: whether the tables exist that tasks wait for."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from airflow_provider_lancens.namespace.table_status import MISSING_SECONDS, Tab
 if TYPE_CHECKING:
     from airflow_provider_lancens.hooks.lance_hook import LanceHook
 
-_TRIGGERS = "airflow_provider_lancens.triggers.table_version_trigger."
-
 
 def check_waits(hook: LanceHook) -> Iterator[Finding]:
-    """Check that the tables exist that deferred tasks have been waiting for."""
+    """Check that the tables exist that tasks have been waiting for."""
     from sqlalchemy.exc import SQLAlchemyError
 
     try:
@@ -45,24 +43,15 @@ def missing_tables(hook: LanceHook, waiting: Mapping[TableId, str]) -> Iterator[
 
 
 def _waited_for(conn_id: str) -> dict[TableId, str]:
-    """Return the tables that deferred tasks have waited for since some minutes, with one task each."""
-    from airflow.models.taskinstance import TaskInstance
-    from airflow.models.trigger import Trigger
+    """Return the tables that tasks have waited for since some minutes, with one task each."""
     from airflow.utils.session import create_session
-    from sqlalchemy import select
 
-    since = datetime.now(UTC) - timedelta(seconds=MISSING_SECONDS)
-    statement = (
-        select(TaskInstance, Trigger)
-        .join(Trigger, TaskInstance.trigger_id == Trigger.id)
-        .where(TaskInstance.state == "deferred", Trigger.classpath.startswith(_TRIGGERS))
-        .where(TaskInstance.start_date < since)
-    )
-    found: dict[TableId, str] = {}
+    from airflow_provider_lancens.doctor.waiting_tasks import waiting_tasks
+
+    latest = datetime.now(UTC) - timedelta(seconds=MISSING_SECONDS)
     with create_session() as session:
-        for task, trigger in session.execute(statement):
-            for wait in trigger.kwargs.get("waits") or [trigger.kwargs]:
-                if wait.get("lance_conn_id") == conn_id:
-                    name = f"task {task.task_id!r} of {task.dag_id!r} in run {task.run_id!r}"
-                    found[TableId.parse(wait["table"])] = name
-    return found
+        return {
+            wait.table: f"task {wait.task_id!r} of {wait.dag_id!r} in run {wait.run_id!r}"
+            for wait in waiting_tasks(session, conn_id)
+            if wait.since is not None and wait.since < latest
+        }

@@ -36,8 +36,8 @@ MISSING_SECONDS = 600.0
 def missing_text(table: TableId) -> str:
     """Return the warning about a table that still doesn't exist."""
     return (
-        f"Table {table} has not existed for {MISSING_SECONDS / 60:g} minutes: check the name of the table "
-        "and of its database, and the connection; the wait goes on until its timeout"
+        f"Table {table} still does not exist after a wait of {MISSING_SECONDS / 60:g} minutes: check the "
+        "name of the table and of its database, and the connection; the wait goes on until its timeout"
     )
 
 

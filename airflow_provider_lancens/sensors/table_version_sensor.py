@@ -62,7 +62,8 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
 
     Poke, reschedule and deferrable mode have the same outcomes. The sensor waits while a table doesn't exist
     or has no dataset yet, and while the metastore is unavailable; `timeout` limits the wait, and
-    `execution_timeout` too, in any mode. A table that doesn't exist for ten minutes is a warning in the log.
+    `execution_timeout` too, in any mode, counted from the first poke of a try. A table that doesn't exist for
+    ten minutes is a warning in the log.
     Errors that waiting can't resolve, such as denied access or an invalid table name, fail the task without
     retries, or skip it with ``soft_fail``.
 
@@ -151,9 +152,17 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
 
         Raises:
             AirflowFailException: an argument is invalid, or polling can never succeed.
+            AirflowTaskTimeout: `execution_timeout` has passed since the first poke.
         """
-        result = self._poll_once(context, self._deadline_from_now(), self._limit_from_now())
-        return False if result is None else PokeReturnValue(is_done=True, xcom_value=result)
+        began = self._first_poke(context)
+        result = self._poll_once(context, self._deadline_from_now(), self._limit_from_now(), began)
+        if result is not None:
+            return PokeReturnValue(is_done=True, xcom_value=result)
+        if began is not None and self.execution_timeout is not None:
+            limit = began + self.execution_timeout
+            if limit <= pendulum.now("UTC"):
+                raise self._timed_out(limit, self._last_answers())
+        return False
 
     def execute_complete(
         self,
@@ -214,14 +223,26 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
     def _last_answers(self) -> str:
         return ". ".join(self._last.values())
 
-    def _get_next_poke_interval(self, *args: Any, **kwargs: Any) -> float:
+    def _first_poke(self, context: Context) -> datetime | None:
+        """Return when the first of a try's pokes began, each of which is a process of its own.
+
+        None in other modes, and in the first poke.
+        """
+        return context["ti"].get_first_reschedule_date(context) if self.reschedule else None
+
+    def _get_next_poke_interval(
+        self, started_at: datetime | float, run_duration: Callable[[], float], poke_count: int
+    ) -> float:
         """Return the seconds to the next poke: rescheduled, not before Airflow knows that this one has ended.
 
         Otherwise the scheduler takes the end of this process for that of the next one, and fails the task.
+        The last poke is that at the end of `execution_timeout`, which Airflow applies to each poke alone.
         """
-        interval: float = super()._get_next_poke_interval(*args, **kwargs)
+        interval: float = super()._get_next_poke_interval(started_at, run_duration, poke_count)
         if not self.reschedule:
             return interval
+        if self.execution_timeout is not None:
+            interval = min(interval, self.execution_timeout.total_seconds() - run_duration())
         from airflow_provider_lancens.triggers.table_version_trigger import worker_end
 
         return max(interval, worker_end())
@@ -232,7 +253,7 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
         return LanceHook.for_connection(self.lance_conn_id)
 
     def _poll_once(
-        self, context: Context, deadline: datetime, limit: datetime | None
+        self, context: Context, deadline: datetime, limit: datetime | None, began: datetime | None = None
     ) -> dict[str, Any] | None:
         wanted = read_wanted(
             read_tables(self.table),
@@ -250,17 +271,22 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
                 if result is not None:
                     return result
         for one in waiting:
-            self._tell(one, statuses[one.table])
+            self._tell(one, statuses[one.table], began)
         if self.deferrable:
             self._defer(self._waits(waiting or wanted, statuses), deadline, limit)
         return None
 
-    def _tell(self, wanted: AwaitedVersion, status: TableStatus) -> None:
-        """Log what a table is waited for, once as long as nothing changes."""
+    def _tell(self, wanted: AwaitedVersion, status: TableStatus, began: datetime | None) -> None:
+        """Log what a table is waited for, once as long as nothing changes; rescheduled, once a poke."""
         table = wanted.table
         if status.location is None and table in self._unanswered:
             return  # that has been logged
         text = f"{status}; waiting for {wanted.condition}"
+        if status.location is None and began is not None and _is_long_ago(began):
+            # Nothing of earlier pokes is known but when the first of them was.
+            self._last[table] = text
+            self.log.warning("%s", missing_text(table))
+            return
         if text != self._last.get(table):
             self.log.info("%s", text)
         self._last[table] = text
@@ -389,6 +415,10 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
             # The trigger ends the wait itself, and says what it found; unless no triggerer runs it.
             timeout=left + _TRIGGERER_GRACE,
         )
+
+
+def _is_long_ago(began: datetime) -> bool:
+    return (pendulum.now("UTC") - began).total_seconds() >= MISSING_SECONDS
 
 
 def _tag(context: Context) -> str:

@@ -86,6 +86,10 @@ def _add_table(router: APIRouter, hooks: OpenHooks, threads: ReaderThreads) -> N
     async def waiting(access: AccessDep, conn: Text, table: Text) -> Answer:
         return await _read(threads, _of(hooks, conn, _list_waits, table, access), conn, table)
 
+    @router.get("/missing")
+    async def missing(access: AccessDep, conn: Text) -> Answer:
+        return await _read(threads, _of(hooks, conn, waits.list_missing, access), conn)
+
     @router.get("/check")
     async def check(conn: Text, table: Text) -> Answer:
         return await _read(threads, _of(hooks, conn, table_details.check, table), conn, table)

@@ -13,7 +13,7 @@ from airflow.utils.session import create_session
 from sqlalchemy import select
 
 from airflow_provider_lancens.assets.table import SCHEME, LanceTable
-from airflow_provider_lancens.ui.rendered_tables import named_tables
+from airflow_provider_lancens.doctor.waiting_tasks import valid_tables
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -58,8 +58,8 @@ def _named(session: Session, dag_id: str, run_id: str, task_id: str | None) -> I
     statement = select(model.task_id, model.rendered_fields).where(*_of_run(model, dag_id, run_id, task_id))
     for task, fields in session.execute(statement):
         if "lance_conn_id" in fields:
-            for table in named_tables(fields):
-                yield _entry(str(fields["lance_conn_id"]), table, task)
+            for table in valid_tables(fields):
+                yield _entry(str(fields["lance_conn_id"]), str(table), task)
 
 
 def _made(session: Session, dag_id: str, run_id: str, task_id: str | None) -> Iterator[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 import { read } from "./api.js";
 import { h, replace } from "./dom.js";
-import { number } from "./format.js";
+import { number, sentence } from "./format.js";
 import { inside, taskLink } from "./links.js";
 import { count, empty, grid, more, time } from "./parts.js";
 
@@ -17,9 +17,10 @@ export async function showConnections(page) {
 
 export async function showNamespace(page, { conn, namespace = "" }) {
   const levels = namespace ? namespace.split("$") : [];
-  const [spaces, tables] = await Promise.all([
+  const [spaces, tables, missing] = await Promise.all([
     levels.length < 2 ? read("namespaces", { conn, namespace }).catch(nothingBelow(levels)) : null,
     levels.length ? read("tables", { conn, namespace }).catch(nothingBelow([])) : null,
+    levels.length ? null : read("missing", { conn }).catch(() => null),
   ]);
   replace(
     page,
@@ -27,6 +28,7 @@ export async function showNamespace(page, { conn, namespace = "" }) {
     spaces?.namespaces.length ? namespaceList(conn, namespace, spaces) : null,
     tables ? tableList(conn, namespace, tables) : null,
     !tables && !spaces?.namespaces.length ? empty("There are no namespaces.") : null,
+    missing?.tables.length ? missingTables(conn, missing.tables) : null,
   );
 }
 
@@ -56,6 +58,17 @@ function tableList(conn, namespace, first) {
   return paged(h("section", {}, h("h2", {}, "Tables"), box), first, add, (token) =>
     read("tables", { conn, namespace, token }),
   );
+}
+
+function missingTables(conn, tables) {
+  const rows = tables.map(({ table, wait }) => [
+    inside({ conn, table }, table),
+    taskLink(wait),
+    sentence(wait.for),
+    time(wait.since),
+  ]);
+  const caption = "Tables that tasks wait for and that do not exist";
+  return h("section", {}, h("h2", {}, "Missing tables"), grid(caption, ["Table", "Task", "Waits for", "Since"], rows));
 }
 
 function tableRow(conn, { table, name, version, error, event }) {

@@ -22,7 +22,14 @@ const HEADINGS = [
 
 export async function showTable(page, { conn, table, version }) {
   const params = { conn, table };
-  const [details, history] = await Promise.all([read("table", params), read("versions", params)]);
+  let details, history;
+  try {
+    [details, history] = await Promise.all([read("table", params), read("versions", params)]);
+  } catch (error) {
+    if (error.status !== 404) throw error;
+    replace(page, ...missingTable(params, error));
+    return;
+  }
   const panels = [
     ["Versions", () => versionsPanel(params, history, Number(version))],
     ["Waiting", () => waitsPanel(params)],
@@ -31,6 +38,14 @@ export async function showTable(page, { conn, table, version }) {
     ...(details.sample ? [["Rows", () => samplePanel(params)]] : []),
   ];
   replace(page, title(table, details), facts(details, history.versions[0]), tabs(`Of table ${table}`, panels));
+}
+
+function missingTable(params, error) {
+  return [
+    h("h1", {}, params.table.split("$").at(-1)),
+    h("div", { class: "failure", role: "alert" }, h("p", {}, error.message)),
+    tabs(`Of table ${params.table}`, [["Waiting", () => waitsPanel(params)]]),
+  ];
 }
 
 function title(table, { managed, version }) {

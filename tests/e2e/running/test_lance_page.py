@@ -109,6 +109,24 @@ def test_a_waiting_task_is_shown_with_what_it_waits_for(
     assert airflow.until(lambda: airflow.ended(WAIT, run_id)) == "success"
 
 
+def test_a_table_that_does_not_exist_is_shown_with_the_task_that_waits_for_it(
+    ui: str, page: Any, airflow: RunningAirflow, lake: Lake
+) -> None:
+    table = lake.table("misspelt_on_page")
+    run_id = airflow.trigger_run(WAIT, tables=[str(table)])
+    query = "select count(*) from task_instance where run_id = ? and state = 'deferred'"
+    airflow.until(lambda: airflow.rows(query, run_id) == [(1,)])
+
+    page.goto(address(ui, conn="counted"))
+    page.get_by_role("row").filter(has_text=run_id).get_by_role("link", name=str(table)).click()
+    page.get_by_role("alert").filter(has_text="misspelt_on_page").wait_for()
+    page.get_by_role("row").filter(has_text=run_id).wait_for()
+
+    table.declare()
+    table.advance()
+    assert airflow.until(lambda: airflow.ended(WAIT, run_id)) == "success"
+
+
 @pytest.mark.long
 def test_the_chart_and_the_tabs_are_used_by_keyboard(ui: str, page: Any, ingested: tuple[Table, str]) -> None:
     page.goto(address(ui, conn="lake", table=str(ingested[0])))

@@ -8,13 +8,17 @@ from typing import Any
 import pytest
 
 try:  # Airflow 3.2 and newer
-    from airflow.sdk.exceptions import TaskDeferred
+    from airflow.sdk.exceptions import AirflowRescheduleException, TaskDeferred
 except ImportError:
-    from airflow.exceptions import TaskDeferred  # type: ignore[attr-defined, no-redef]
+    from airflow.exceptions import (  # type: ignore[attr-defined, no-redef]
+        AirflowRescheduleException,
+        TaskDeferred,
+    )
 
 from airflow_provider_lancens.hooks.airflow_errors import (
     AirflowFailException,
     AirflowSensorTimeout,
+    AirflowSkipException,
     AirflowTaskTimeout,
     LanceRetryableError,
 )
@@ -110,6 +114,45 @@ def test_a_table_that_does_not_exist_for_long_is_a_warning(
 
     out = capsys.readouterr().out
     assert out.count("check the name of the table") == 1
+
+
+class Rescheduled:
+    """A task instance whose first poke was some seconds ago."""
+
+    def __init__(self, seconds: float) -> None:
+        self._first = datetime.now(UTC) - timedelta(seconds=seconds)
+
+    def get_first_reschedule_date(self, context: Any) -> datetime:
+        return self._first
+
+
+def test_a_table_that_does_not_exist_for_long_is_a_warning_also_if_each_poke_is_a_process_of_its_own(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for seconds, warnings in ((590, 0), (601, 1), (661, 1)):
+        waiting = sensor(min_version=5, deferrable=False, mode="reschedule")
+        polled_by(waiting, lambda _: TableStatus(TableId.parse("sales$orders")))
+        with pytest.raises(AirflowRescheduleException):
+            waiting.execute({"ti": Rescheduled(seconds)})
+        assert capsys.readouterr().out.count("check the name of the table") == warnings
+
+
+def test_the_execution_timeout_holds_over_all_pokes_of_a_rescheduled_task() -> None:
+    given = {"deferrable": False, "mode": "reschedule", "execution_timeout": timedelta(seconds=100)}
+    waiting = sensor(min_version=5, poke_interval=300, **given)
+    polled_by(waiting, lambda _: TableStatus(TableId.parse("sales$orders"), "/lake", 3))
+
+    with pytest.raises(AirflowRescheduleException) as again:
+        waiting.execute({"ti": Rescheduled(40)})
+    assert 50 < (again.value.reschedule_date - datetime.now(UTC)).total_seconds() <= 60
+    with pytest.raises(
+        AirflowTaskTimeout, match=r"of 0:01:40 has passed. Table .* is at version 3"
+    ):
+        waiting.execute({"ti": Rescheduled(101)})
+    skipped = sensor(min_version=5, soft_fail=True, **given)
+    polled_by(skipped, lambda _: TableStatus(TableId.parse("sales$orders"), "/lake", 3))
+    with pytest.raises(AirflowSkipException):
+        skipped.execute({"ti": Rescheduled(101)})
 
 
 def test_a_failure_that_repeats_is_logged_once_and_no_status_is_claimed(

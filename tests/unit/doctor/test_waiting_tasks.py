@@ -1,0 +1,104 @@
+"""Which task instances wait for which table, by Airflow's database."""
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.models.dagrun import DagRun
+from airflow.models.renderedtifields import RenderedTaskInstanceFields
+from airflow.models.taskinstance import TaskInstance
+from airflow.models.taskreschedule import TaskReschedule
+from airflow.models.trigger import Trigger
+from sqlalchemy import create_engine, insert
+from sqlalchemy.orm import Session
+
+from airflow_provider_lancens.doctor.wait_checks import check_waits
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.table_status import TableStatus
+from airflow_provider_lancens.ui.waits import list_missing, list_waits
+
+REFERENCED = (DagRun,)
+"""Models that have to be loaded, since others refer to their tables."""
+RUN = {"dag_id": "sales", "run_id": "r1"}
+NOW = datetime.now(UTC)
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def database(monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+    """The tables of Airflow's database that are read, empty."""
+    engine = create_engine("sqlite://")
+    for model in (TaskInstance, RenderedTaskInstanceFields, TaskReschedule, Trigger):
+        model.__table__.create(engine)
+    with Session(engine) as session:
+
+        @contextmanager
+        def opened() -> Iterator[Session]:
+            yield session
+
+        for module in ("airflow.utils.session", "airflow_provider_lancens.ui.waits"):
+            monkeypatch.setattr(f"{module}.create_session", opened)
+        yield session
+
+
+def waits(database: Session, task_id: str, table: str, state: str, *, began: list[datetime]) -> None:
+    """Store what Airflow keeps of a sensor that polls in workers, with the times of its pokes."""
+    name = {**RUN, "task_id": task_id, "map_index": -1}
+    number = uuid.uuid4()
+    database.execute(
+        insert(TaskInstance).values(
+            **name, id=number, state=state, start_date=began[-1], pool="default", pool_slots=1, try_number=1
+        )
+    )
+    fields = {"lance_conn_id": "lake", "table": table, "after_version": None, "min_version": 3}
+    database.execute(insert(RenderedTaskInstanceFields).values(**name, rendered_fields=fields))
+    for time in began[:-1] if state == "running" else began:
+        date = {"start_date": time, "end_date": time, "reschedule_date": time}
+        database.execute(insert(TaskReschedule).values(ti_id=number, duration=0, **date))
+
+
+def hook_that_finds(*existing: str) -> Any:
+    def poll(tables: list[TableId]) -> dict[TableId, TableStatus]:
+        return {one: TableStatus(one, "/lake" if str(one) in existing else None) for one in tables}
+
+    return SimpleNamespace(lance_conn_id="lake", poll_tables=poll)
+
+
+@pytest.mark.parametrize("state", ["up_for_reschedule", "queued", "running"])
+def test_a_rescheduled_task_has_waited_since_its_first_poke(database: Session, state: str) -> None:
+    waits(database, "wait", "sales$orders", state, began=[NOW - HOUR, NOW])
+    access: Any = SimpleNamespace(dag_ids={"sales"})
+
+    [wait] = list_waits("lake", "sales$orders", access)["waits"]
+
+    assert (wait["state"], wait["for"]) == (state, "a version of at least 3")
+    assert datetime.fromisoformat(wait["since"]) == NOW - HOUR
+
+
+def test_the_doctor_tells_tables_that_rescheduled_and_polling_tasks_miss(database: Session) -> None:
+    waits(database, "rescheduled", "sales$ordres", "up_for_reschedule", began=[NOW - HOUR, NOW])
+    waits(database, "polling", "sales$ordesr", "running", began=[NOW - HOUR])
+    waits(database, "new", "sales$soon", "up_for_reschedule", began=[NOW])
+    waits(database, "right", "sales$orders", "running", began=[NOW - HOUR])
+
+    found = {one.subject: one.text for one in check_waits(hook_that_finds("sales$orders"))}
+
+    assert set(found) == {"table sales$ordres", "table sales$ordesr"}
+    assert "task 'rescheduled' of 'sales'" in found["table sales$ordres"]
+
+
+def test_the_page_lists_missing_tables_with_the_longest_wait_that_the_user_may_see(database: Session) -> None:
+    waits(database, "late", "sales$ordres", "up_for_reschedule", began=[NOW])
+    waits(database, "early", "sales$ordres", "up_for_reschedule", began=[NOW - HOUR, NOW])
+    waits(database, "right", "sales$orders", "running", began=[NOW])
+    hook = hook_that_finds("sales$orders")
+    seen: Any = SimpleNamespace(dag_ids={"sales"})
+
+    [missing] = list_missing(hook, seen)["tables"]
+
+    assert (missing["table"], missing["wait"]["task_id"]) == ("sales$ordres", "early")
+    assert list_missing(hook, SimpleNamespace(dag_ids=set())) == {"tables": []}  # type: ignore[arg-type]
