@@ -93,6 +93,18 @@ class TableId(_Identifier):
         return NamespaceId(self.parts[:-1])
 
 
+def delimited(text: str, levels: int) -> str | None:
+    """Return an identifier whose levels were separated by dots as it must be written; None if they weren't.
+
+    Args:
+        text: the identifier, ``database.table``.
+        levels: how many levels it must have.
+    """
+    written = text.replace(".", DELIMITER)
+    parts = written.split(DELIMITER)
+    return written if "." in text and len(parts) == levels and all(map(str.strip, parts)) else None
+
+
 def is_addressable(name: str) -> bool:
     """Whether a level of an identifier can have this name: some servers also allow the delimiter in names."""
     return DELIMITER not in name and bool(name.strip())

@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from airflow.sdk import Asset, AssetAlias
 
-from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
+from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId, delimited
 
 if TYPE_CHECKING:
     from airflow.sdk import Asset as SdkAsset
@@ -174,5 +174,6 @@ def _checked_connection(lance_conn_id: str) -> str:
 
 def _checked_table(table: TableId) -> TableId:
     if len(table) not in _LEVELS:
-        raise ValueError(f"table={str(table)!r} has {len(table)} levels; write it as database$table")
+        written = next(filter(None, (delimited(str(table), levels) for levels in _LEVELS)), "database$table")
+        raise ValueError(f"table={str(table)!r} has {len(table)} levels; write it as {written}")
     return table

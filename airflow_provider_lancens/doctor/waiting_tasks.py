@@ -39,6 +39,11 @@ _FIELDS = {"table", "lance_conn_id", "after_version", "min_version"}
 class WaitingTask:
     """A task instance that waits for a table."""
 
+    table: TableId
+    condition: str
+    """What it waits for."""
+    since: datetime | None
+    """When the wait began: with the first poke, if the task is rescheduled between pokes."""
     dag_id: str
     run_id: str
     task_id: str
@@ -46,11 +51,6 @@ class WaitingTask:
     state: str
     until: datetime | None
     """When a deferred wait times out."""
-    table: TableId
-    condition: str
-    """What it waits for."""
-    since: datetime | None
-    """When the wait began: with the first poke, if the task is rescheduled between pokes."""
 
 
 def waiting_tasks(session: Session, conn_id: str) -> Iterator[WaitingTask]:
@@ -81,11 +81,12 @@ def _deferred(session: Session, conn_id: str) -> Iterator[WaitingTask]:
         .join(Trigger, TaskInstance.trigger_id == Trigger.id)
         .where(TaskInstance.state == "deferred", Trigger.classpath.startswith(_TRIGGERS))
     )
-    for *task, began, trigger in session.execute(statement):
+    rows: Any = session.execute(statement)
+    for *task, began, trigger in rows:
         for wait in trigger.kwargs.get("waits") or [trigger.kwargs]:
             if wait.get("lance_conn_id") == conn_id:
                 for table in valid_tables(wait):
-                    yield WaitingTask(*task, table, _condition(wait), began)
+                    yield WaitingTask(table, _condition(wait), began, *task)
 
 
 def _polling(session: Session, conn_id: str) -> Iterator[WaitingTask]:
@@ -107,13 +108,14 @@ def _polling(session: Session, conn_id: str) -> Iterator[WaitingTask]:
         .where(TaskInstance.state.in_(_POLLING))
         .where(cast(rendered.rendered_fields, Text).contains('"min_version"'))
     )
-    for *task, began, fields, first in session.execute(statement):
+    rows: Any = session.execute(statement)
+    for *task, began, fields, first in rows:
         if not fields.keys() >= _FIELDS or fields["lance_conn_id"] != conn_id:
             continue
         if first is None and task[4] in _BETWEEN_POKES:
             continue  # a try that hasn't begun, with the fields of an earlier one
         for table in valid_tables(fields):
-            yield WaitingTask(*task, table, _condition(fields), first or began)
+            yield WaitingTask(table, _condition(fields), first or began, *task)
 
 
 def _condition(wait: Mapping[str, Any]) -> str:

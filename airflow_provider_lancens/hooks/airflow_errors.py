@@ -115,6 +115,14 @@ _TRANSIENT_CODES = frozenset({14, 17, 21})
 """Codes of transient errors: a lost compare-and-set, an unreachable server, throttling."""
 
 
+_ADVICE = {
+    1: "Check the name, or create the namespace first, with LanceCreateNamespaceOperator",
+    4: "Check the name, or declare the table first, with LanceDeclareTableOperator, and create its database, "
+    "if that doesn't exist, with LanceCreateNamespaceOperator",
+}
+"""What to do about errors that say only that something doesn't exist, by code."""
+
+
 class LanceRetryableError(AirflowException):
     """A transient error: Airflow retries the task, and a sensor or trigger keeps waiting."""
 
@@ -132,7 +140,8 @@ def airflow_error(attempt: str, error: LanceNamespaceError) -> AirflowException:
     from airflow_provider_lancens.redaction import redact
 
     kind = LanceRetryableError if error.code in _TRANSIENT_CODES else AirflowFailException
-    return kind(redact(f"{attempt}: {error} (code {int(error.code)}, {error.code.name})"))
+    advice = f". {_ADVICE[error.code]}" if error.code in _ADVICE else ""
+    return kind(redact(f"{attempt}: {error} (code {int(error.code)}, {error.code.name}){advice}"))
 
 
 @contextmanager

@@ -8,7 +8,13 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.identifiers import InvalidIdentifierError, NamespaceId, TableId
+from airflow_provider_lancens.identifiers import (
+    DELIMITER,
+    InvalidIdentifierError,
+    NamespaceId,
+    TableId,
+    delimited,
+)
 from airflow_provider_lancens.namespace.metastore_protocol import Metastore
 from airflow_provider_lancens.namespace.operations.cascade import ForeignTables
 
@@ -72,6 +78,7 @@ def namespace_id(parts: Sequence[str] | None, metastore: Metastore) -> Namespace
         InvalidInputError: (13) it has too many levels, or a level is an invalid name.
     """
     levels = metastore.namespace_levels
+    _refuse_dots("namespace", parts or (), levels)
     namespace = _identifier(NamespaceId, parts or (), metastore)
     if len(namespace) > levels:
         raise spec_errors.InvalidInputError(
@@ -107,8 +114,9 @@ def table_id(parts: Sequence[str] | None, metastore: Metastore) -> TableId:
     """
     if not parts:
         raise spec_errors.InvalidInputError("id: a table's identifier is required, but missing")
-    table = _identifier(TableId, parts, metastore)
     wanted = metastore.namespace_levels + 1
+    _refuse_dots("table", parts, wanted)
+    table = _identifier(TableId, parts, metastore)
     if len(table) != wanted:
         raise spec_errors.InvalidInputError(
             f"table {str(table)!r} has {len(table)} levels; expected: {wanted}"
@@ -145,6 +153,16 @@ def foreign_tables_of(texts: Iterable[str], metastore: Metastore) -> ForeignTabl
 
 
 Identifier = TypeVar("Identifier", NamespaceId, TableId)
+
+
+def _refuse_dots(kind: str, parts: Sequence[str], levels: int) -> None:
+    if len(parts) >= levels or not all(isinstance(part, str) for part in parts):
+        return
+    text = DELIMITER.join(parts)
+    if written := delimited(text, levels):
+        raise spec_errors.InvalidInputError(
+            f"{kind} {text!r}: its levels must be separated by {DELIMITER!r}; write it as {written!r}"
+        )
 
 
 def _identifier(kind: type[Identifier], parts: Sequence[str], metastore: Metastore) -> Identifier:

@@ -418,7 +418,7 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
 
 
 def _is_long_ago(began: datetime) -> bool:
-    return (pendulum.now("UTC") - began).total_seconds() >= MISSING_SECONDS
+    return began + timedelta(seconds=MISSING_SECONDS) <= pendulum.now("UTC")
 
 
 def _tag(context: Context) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -148,13 +148,7 @@ class FunctionOfTask:
             raise AirflowFailException(
                 f"inputs and op_kwargs both pass {', '.join(both)} to source; rename one of them"
             )
-        try:
-            inspect.signature(function).bind(None, **{**inputs, **op_kwargs})
-        except TypeError as error:
-            raise AirflowFailException(
-                f"source={_name(function)}: it cannot be called with (spark, "
-                f"{', '.join([*inputs, *op_kwargs])}): {error}"
-            ) from error
+        _check_parameters(function, inputs, op_kwargs)
         parsed = {name: parse_input(f"inputs[{name!r}]", value) for name, value in inputs.items()}
         return cls(function, parsed, op_kwargs)
 
@@ -201,6 +195,66 @@ class FunctionOfTask:
                 "a DataFrame"
             )
         return frame
+
+
+def _check_parameters(function: Source, inputs: Mapping[str, Any], op_kwargs: Mapping[str, Any]) -> None:
+    """Check that a function takes the session, and what is passed to it by name.
+
+    Raises:
+        AirflowFailException: it doesn't; the message has its parameters, the call, and what differs.
+    """
+    signature = inspect.signature(function)
+    try:
+        signature.bind(None, **{**inputs, **op_kwargs})
+    except TypeError as error:
+        reasons = _misfits(signature, inputs, op_kwargs) or [str(error)]
+    else:
+        return
+    called = ", ".join(["spark", *(f"{name}=…" for name in (*inputs, *op_kwargs))])
+    raise AirflowFailException(
+        f"source={_name(function)}: its parameters are {_shown(signature)}, but it is called with "
+        f"({called}): {'; '.join(reasons)}. Expected: a function source(spark, **inputs, **op_kwargs) that "
+        "returns a DataFrame"
+    )
+
+
+def _misfits(signature: inspect.Signature, inputs: Collection[str], op_kwargs: Collection[str]) -> list[str]:
+    """Return what differs between a function's parameters and what is passed to it."""
+    every = signature.parameters
+    takes = {name: one for name, one in every.items() if one.kind in (*_BY_POSITION, *_NAMED)}
+    first = next((name for name, one in takes.items() if one.kind in _BY_POSITION), None)
+    has_any_name = any(one.kind is one.VAR_KEYWORD for one in every.values())
+    has_any_position = any(one.kind is one.VAR_POSITIONAL for one in every.values())
+    reasons = []
+    if first is None and not has_any_position:
+        reasons.append("it has no parameter for the session, which is passed first, by position")
+    elif first in inputs or first in op_kwargs:
+        reasons.append(f"its first parameter, {first!r}, gets the session: put one for the session before it")
+    for argument, names in (("inputs", inputs), ("op_kwargs", op_kwargs)):
+        reasons += [
+            f"{argument} passes {name!r}, and it has no parameter of that name"
+            for name in names
+            if not has_any_name and name not in takes
+        ]
+    reasons += [
+        f"its parameter {name!r} gets no value: pass it in inputs or op_kwargs, or give it a default"
+        for name, one in takes.items()
+        if name != first and one.default is one.empty and name not in inputs and name not in op_kwargs
+    ]
+    return reasons
+
+
+_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+def _shown(signature: inspect.Signature) -> str:
+    """Return the parameters without types and defaults, which may be long."""
+    plain = [
+        one.replace(annotation=one.empty, default=one.empty if one.default is one.empty else ...)
+        for one in signature.parameters.values()
+    ]
+    return str(inspect.Signature(plain)).replace("Ellipsis", "…")
 
 
 def _name(function: Source) -> str:

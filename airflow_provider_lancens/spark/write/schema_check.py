@@ -21,11 +21,23 @@ _BYTES = (pa.binary(), pa.large_binary(), pa.binary_view())
 _UNITS = ("s", "ms", "us", "ns")
 
 
-def schema_mismatch(table: str, reasons: Sequence[str]) -> spec_errors.TableSchemaValidationError:
-    """Return the error for rows that don't fit a table's columns, with these reasons."""
+def schema_mismatch(
+    table: str, reasons: Sequence[str], *, may_merge: bool = False
+) -> spec_errors.TableSchemaValidationError:
+    """Return the error for rows that don't fit a table's columns.
+
+    Args:
+        table: the table's identifier.
+        reasons: why they don't, by column.
+        may_merge: whether to name the argument that lets the columns differ.
+    """
+    merge = (
+        ", or pass schema_mode='merge', which adds the columns that the table lacks, fills those that the "
+        "rows lack with null, and widens types"
+    )
     return spec_errors.TableSchemaValidationError(
         f"table {table}: the rows do not match its columns: {'; '.join(reasons)}. Select, cast "
-        "or rename the columns of the rows"
+        f"or rename the columns of the rows{merge if may_merge else ''}"
     )
 
 

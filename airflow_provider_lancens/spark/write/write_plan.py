@@ -221,7 +221,9 @@ def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:
         if schema != base.schema and (
             reasons := mismatches(schema, base.schema, time_zone_known=columns.time_zone_known)
         ):
-            raise schema_mismatch(table, reasons) if adds_rows else overwrite_mismatch(table, schema, base)
+            if not adds_rows:
+                raise overwrite_mismatch(table, schema, base)
+            raise schema_mismatch(table, reasons, may_merge=True)
         schema = base.schema
     if request.on:
         check_keys(request.on, schema, table)

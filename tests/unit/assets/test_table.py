@@ -49,6 +49,11 @@ def test_an_invalid_table_name_is_refused(table: str) -> None:
         lance_table(table, "lake")
 
 
+def test_a_table_name_with_a_dot_is_refused_with_the_right_spelling() -> None:
+    with pytest.raises(ValueError, match=r"write it as sales\$orders"):
+        lance_table("sales.orders", "lake")
+
+
 @pytest.mark.parametrize("conn_id", ["", "me@lake", "a/b"])
 def test_an_invalid_connection_id_is_refused(conn_id: str) -> None:
     with pytest.raises(ValueError, match="lance_conn_id"):

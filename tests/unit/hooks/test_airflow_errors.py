@@ -28,13 +28,25 @@ def test_permanent_errors_fail_without_retry(code: ErrorCode) -> None:
 
 
 def test_the_message_says_what_failed_and_why_and_the_cause_is_chained() -> None:
-    cause = from_error_code(ErrorCode.TABLE_NOT_FOUND, "table a$b does not exist")
-    with pytest.raises(AirflowFailException) as raised, airflow_errors("deregistering table 'a$b'"):
+    cause = from_error_code(ErrorCode.TABLE_ALREADY_EXISTS, "table a$b exists")
+    with pytest.raises(AirflowFailException) as raised, airflow_errors("declaring table 'a$b'"):
         raise cause
-    assert str(raised.value) == (
-        "deregistering table 'a$b': table a$b does not exist (code 4, TABLE_NOT_FOUND)"
-    )
+    assert str(raised.value) == "declaring table 'a$b': table a$b exists (code 5, TABLE_ALREADY_EXISTS)"
     assert raised.value.__cause__ is cause
+
+
+@pytest.mark.parametrize(
+    ("code", "operator"),
+    [
+        (ErrorCode.TABLE_NOT_FOUND, "declare the table first, with LanceDeclareTableOperator"),
+        (ErrorCode.NAMESPACE_NOT_FOUND, "create the namespace first, with LanceCreateNamespaceOperator"),
+    ],
+)
+def test_what_does_not_exist_is_told_with_the_operator_that_creates_it(
+    code: ErrorCode, operator: str
+) -> None:
+    with pytest.raises(AirflowFailException, match=f"gone.*{operator}"), airflow_errors("reading"):
+        raise from_error_code(code, "gone")
 
 
 def test_other_errors_are_not_converted() -> None:

@@ -1,5 +1,6 @@
 """Requests are models or dicts, and every field is applied or refused."""
 
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ from airflow_provider_lancens.namespace import requests
 from airflow_provider_lancens.namespace.hive.databases import HiveDatabases
 
 TWO_LEVELS: Any = SimpleNamespace(namespace_levels=1, check_name=HiveDatabases.check_name)
+THREE_LEVELS: Any = SimpleNamespace(namespace_levels=2, check_name=HiveDatabases.check_name)
 
 
 class RustDict(dict[str, Any]):
@@ -71,6 +73,20 @@ def test_a_missing_id_is_the_root_namespace_but_not_a_table() -> None:
 def test_a_table_id_has_a_fixed_number_of_levels(parts: list[str]) -> None:
     with pytest.raises(InvalidInputError, match="expected: 2"):
         requests.table_id(parts, TWO_LEVELS)
+
+
+@pytest.mark.parametrize(("parts", "metastore"), [(["err.t"], TWO_LEVELS), (["hive.err", "t"], THREE_LEVELS)])
+def test_levels_that_are_separated_by_dots_are_refused_with_the_right_identifier(
+    parts: list[str], metastore: Any
+) -> None:
+    right = "$".join(parts).replace(".", "$")
+    with pytest.raises(InvalidInputError, match=re.escape(f"write it as {right!r}")):
+        requests.table_id(parts, metastore)
+
+
+def test_levels_of_a_namespace_that_are_separated_by_dots_are_refused_with_the_right_identifier() -> None:
+    with pytest.raises(InvalidInputError, match=re.escape("write it as 'hive$err'")):
+        requests.namespace_id(["hive.err"], THREE_LEVELS)
 
 
 @pytest.mark.parametrize("name", ["a$b", "", " ", "../x", "a*", "a|b", "a%", "@a#b", "a.b", "é", "x" * 129])

@@ -72,9 +72,9 @@ PINNED = {"table": "db$flights", "version": 3}
         ({"inputs": {"flights": {"table": "db$flights"}}}, "with 'table' and 'version'"),
         ({"inputs": {"flights": {**PINNED, "version": "latest"}}}, r"inputs\['flights'\]\['version'\]"),
         ({"inputs": {"flights": {**PINNED, "version": None}}}, "expected a number"),
-        ({"inputs": {"weather": PINNED}}, "cannot be called with.*weather"),
-        ({"inputs": {}}, "missing a required argument: 'flights'"),
-        ({"inputs": {"flights": PINNED}, "op_kwargs": {"year": 1}}, "unexpected keyword argument 'year'"),
+        ({"inputs": {"weather": PINNED}}, "inputs passes 'weather', and it has no parameter of that name"),
+        ({"inputs": {}}, "its parameter 'flights' gets no value: pass it in inputs or op_kwargs"),
+        ({"inputs": {"flights": PINNED}, "op_kwargs": {"year": 1}}, "op_kwargs passes 'year', and it has no"),
         ({"inputs": {"flights": PINNED}, "op_kwargs": {"flights": 1}}, "both pass flights"),
     ],
 )
@@ -83,6 +83,40 @@ def test_an_invalid_rendered_argument_fails_the_task_without_retry(
 ) -> None:
     with pytest.raises(AirflowFailException, match=message):
         operator(**arguments).execute(context())
+
+
+def takes_nothing() -> None: ...
+
+
+def takes_no_session(*, flights: object) -> None: ...
+
+
+def takes_the_input_first(flights: object) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (
+            takes_nothing,
+            r"source=takes_nothing: its parameters are \(\), but it is called with \(spark, flights",
+        ),
+        (
+            takes_nothing,
+            "it has no parameter for the session, which is passed first, by position; inputs passes",
+        ),
+        (takes_no_session, r"its parameters are \(\*, flights\).*no parameter for the session"),
+        (takes_the_input_first, "its first parameter, 'flights', gets the session"),
+        (lambda spark, flights, year, limit=5: None, r"\(spark, flights, year, limit=…\).*'year' gets no"),
+    ],
+)
+def test_a_source_that_does_not_fit_is_told_its_parameters_and_the_call(source: Any, message: str) -> None:
+    with pytest.raises(AirflowFailException, match=message) as raised:
+        FunctionOfTask.parse(source, {"flights": PINNED}, {})
+    assert "positional arguments" not in str(raised.value)
+    assert str(raised.value).endswith(
+        "a function source(spark, **inputs, **op_kwargs) that returns a DataFrame"
+    )
 
 
 @pytest.mark.parametrize("version", [3, "3"])

@@ -145,9 +145,7 @@ def test_the_execution_timeout_holds_over_all_pokes_of_a_rescheduled_task() -> N
     with pytest.raises(AirflowRescheduleException) as again:
         waiting.execute({"ti": Rescheduled(40)})
     assert 50 < (again.value.reschedule_date - datetime.now(UTC)).total_seconds() <= 60
-    with pytest.raises(
-        AirflowTaskTimeout, match=r"of 0:01:40 has passed. Table .* is at version 3"
-    ):
+    with pytest.raises(AirflowTaskTimeout, match=r"of 0:01:40 has passed. Table .* is at version 3"):
         waiting.execute({"ti": Rescheduled(101)})
     skipped = sensor(min_version=5, soft_fail=True, **given)
     polled_by(skipped, lambda _: TableStatus(TableId.parse("sales$orders"), "/lake", 3))

@@ -172,3 +172,10 @@ def test_every_mismatched_column_is_named() -> None:
     assert "extra is not in the table" in message
     assert "wrong is string, but int8 in the table" in message
     assert "right" not in message
+    assert "schema_mode" not in message
+
+
+def test_a_strict_write_is_told_the_argument_that_lets_columns_differ() -> None:
+    message = str(schema_mismatch("db$t", ["extra is not in the table"], may_merge=True))
+
+    assert "or pass schema_mode='merge', which adds the columns that the table lacks" in message
