@@ -1,4 +1,4 @@
-"""One wait per table of the run's parameters, each for the first version."""
+"""One wait per table of the run's parameters, each for the first version; deferred, or rescheduled."""
 
 import os
 from typing import Any
@@ -16,4 +16,9 @@ def named(params: dict[str, Any]) -> list[str]:
 with DAG("many", schedule=None, params={"tables": []}, max_active_tasks=1000) as dag:
     LanceTableVersionSensor.partial(
         task_id="wait", lance_conn_id="counted", poke_interval=float(os.environ.get("LANCE_TEST_POLL", "60"))
+    ).expand(table=named())
+
+with DAG("many_rescheduled", schedule=None, params={"tables": []}, max_active_tasks=1000) as rescheduled:
+    LanceTableVersionSensor.partial(
+        task_id="wait", lance_conn_id="counted", mode="reschedule", deferrable=False, poke_interval=0.1
     ).expand(table=named())

@@ -9,7 +9,7 @@ from tests.e2e.running.conftest import Lake
 from tests.e2e.servers import PATIENCE, RunningAirflow
 from tests.integration.airflow.tables import Table
 
-DAG = "many"
+DAG, RESCHEDULED = "many", "many_rescheduled"
 POLL_CALL = "get_table_objects_by_name_req"
 """The poll's call; a task's own poll makes others."""
 
@@ -65,6 +65,28 @@ def test_a_wait_resumes_within_two_polls_of_the_commit(airflow: RunningAirflow, 
     assert waits.polls - polls <= 2
     second.advance()
     assert airflow.until(lambda: airflow.ended(DAG, waits.run_id)) == "success"
+
+
+# `test_a_rescheduled_poke_comes_after_airflow_knows_that_the_last_one_has_ended` is its unit test.
+@pytest.mark.long
+def test_short_pokes_that_are_rescheduled_are_not_failed_by_airflow(
+    airflow: RunningAirflow, lake: Lake
+) -> None:
+    tables = [lake.table(f"rescheduled_{number}") for number in range(3)]
+    for table in tables:
+        table.declare(managed_by="impl")
+    run_id = airflow.trigger_run(RESCHEDULED, tables=[str(table) for table in tables])
+    pokes = (
+        "select count(*) from task_reschedule r join task_instance t on r.ti_id = t.id "
+        "where t.run_id = ? and t.task_id = 'wait'"
+    )
+    airflow.until(lambda: airflow.rows(pokes, run_id)[0][0] >= 8 * len(tables), 2 * PATIENCE)
+    for table in tables:
+        table.advance()
+
+    assert airflow.until(lambda: airflow.ended(RESCHEDULED, run_id)) == "success"
+    tries = "select max(try_number) from task_instance where run_id = ? and task_id = 'wait'"
+    assert airflow.rows(tries, run_id) == [(1,)]
 
 
 # Each change runs test_schedule_on_commit with a restarted triggerer.
