@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql import types as spark
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.spark.blobs.blob_columns import is_blob
 
 _ATOMS: dict[str, pa.DataType] = {
     "BooleanType": pa.bool_(),
@@ -141,6 +142,13 @@ def spark_type(arrow: pa.DataType, path: str) -> spark.DataType:
     Raises:
         InvalidInputError: (13) there is none; the message names the column by `path`.
     """
+    if isinstance(arrow, pa.BaseExtensionType):  # which may have no hash
+        if is_blob(arrow):
+            raise spec_errors.InvalidInputError(
+                f"column {path}: Spark reads a blob only if it is a column of its own, not within a struct, "
+                "an array or a map; leave the column out with columns=[...]"
+            )
+        return spark_type(arrow.storage_type, path)
     if arrow in _SPARK_ATOMS:
         return _SPARK_ATOMS[arrow]
     for matches, convert in _FAMILIES:
@@ -203,5 +211,4 @@ _FAMILIES: list[tuple[Callable[[Any], bool], Callable[[Any, str], spark.DataType
     (pa.types.is_fixed_size_list, _array),
     (pa.types.is_map, _map),
     (pa.types.is_struct, _struct),
-    (lambda t: isinstance(t, pa.BaseExtensionType), lambda t, path: spark_type(t.storage_type, path)),
 ]

@@ -107,7 +107,7 @@ class _VersionPages:
         return {
             "version": version,
             **_described(dataset.get_version()),
-            **_origin(read_transaction(dataset, version)),
+            **_origin(read_transaction(dataset, version), version),
             "tags": self._tags.get(version, []),
             "bookmarks": self._expiries(version),
         }
@@ -138,11 +138,13 @@ def _described(version: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _origin(transaction: Transaction | None) -> dict[str, Any]:
+def _origin(transaction: Transaction | None, version: int) -> dict[str, Any]:
     if transaction is None:
         return {"operation": "", "maintenance": False, "key": ""}
+    operation = type(transaction.operation).__name__
     return {
-        "operation": type(transaction.operation).__name__,
+        # Lance's operation for the first version of a table, whatever the mode of the write was.
+        "operation": "Create" if version == 1 and operation == "Overwrite" else operation,
         "maintenance": is_maintenance(transaction),
         "key": key_of(transaction) or "",
     }

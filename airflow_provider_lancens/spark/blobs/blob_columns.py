@@ -30,6 +30,27 @@ def is_blob(arrow: pa.DataType) -> bool:
     return isinstance(arrow, pa.BaseExtensionType) and arrow.extension_name == _EXTENSION
 
 
+def inner_blob(arrow: pa.DataType, path: str) -> str | None:
+    """Return the path of the first blob within a struct, an array or a map; None if there is none.
+
+    Other writers can create such a column. It has no bytes and no references for Spark.
+
+    Args:
+        arrow: the column's type.
+        path: the column's name.
+    """
+    if pa.types.is_struct(arrow):
+        inner = [(arrow.field(i).type, f"{path}.{arrow.field(i).name}") for i in range(arrow.num_fields)]
+    elif pa.types.is_map(arrow):
+        inner = [(arrow.key_type, f"{path}.key"), (arrow.item_type, f"{path}.value")]
+    elif pa.types.is_nested(arrow):
+        inner = [(arrow.value_type, f"{path}[]")]
+    else:
+        inner = []
+    found = (below if is_blob(one) else inner_blob(one, below) for one, below in inner)
+    return next(filter(None, found), None)
+
+
 def with_blobs(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
     """Return the schema with these columns as blobs.
 

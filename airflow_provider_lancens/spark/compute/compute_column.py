@@ -14,7 +14,7 @@ import pyarrow as pa
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.conditions import any_of, is_null, parse_condition
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.spark.blobs.blob_columns import is_blob
+from airflow_provider_lancens.spark.blobs.blob_columns import inner_blob, is_blob
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.compute.column_commit import add_null_column, counts_of
 from airflow_provider_lancens.spark.compute.column_files import ColumnLayout
@@ -235,6 +235,13 @@ def _opened(target: ResolvedTable, columns: Sequence[str]) -> LanceDataset:
         raise spec_errors.TableColumnNotFoundError(
             f"table {target.id}: columns: expected names among {latest.schema.names}, got {missing}"
         )
+    for name in columns:
+        # A file that a row refers to would be read unchecked.
+        if path := inner_blob(latest.schema.field(name).type, name):
+            raise spec_errors.InvalidInputError(
+                f"table {target.id}: columns: {path} is a blob within a struct, an array or a map; expected "
+                "columns that are blobs, or have none"
+            )
     return latest
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.conditions import Condition, parse_condition
-from airflow_provider_lancens.spark.blobs.blob_columns import is_blob
+from airflow_provider_lancens.spark.blobs.blob_columns import inner_blob, is_blob
 from airflow_provider_lancens.spark.keys import KeyLookup
 from airflow_provider_lancens.spark.read.table_reader import read_keys_of
 from airflow_provider_lancens.spark.types import arrow_type
@@ -260,7 +260,7 @@ def _kept_columns(lookup: KeyLookup, latest: LanceDataset, updated: Sequence[str
     names, on = latest.schema.names, lookup.request.on or ()
     _check_columns([*on, *updated], names, f"table {lookup.target.id}: update_columns: it has no column")
     kept = pa.schema([one for one in latest.schema if one.name not in updated and one.name not in on])
-    if blobs := [one.name for one in kept if is_blob(one.type)]:
+    if blobs := [one.name for one in kept if is_blob(one.type) or inner_blob(one.type, one.name)]:
         raise spec_errors.InvalidInputError(
             f"table {lookup.target.id}: update_columns: the other columns of a row are copied, which "
             f"blob column {blobs[0]!r} cannot be; upsert whole rows, or compute the columns instead"

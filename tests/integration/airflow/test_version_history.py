@@ -40,6 +40,18 @@ def test_versions_are_listed_page_by_page_with_their_rows(
     assert all(entry["bytes"] > 0 and entry["created"].endswith("+00:00") for entry in first["versions"])
 
 
+def test_the_first_version_is_a_creation_and_only_a_later_one_an_overwrite(
+    hook: LanceHook, table: Table
+) -> None:
+    location = table.declare()
+    for mode in ("create", "append", "overwrite"):
+        lance.write_dataset(pa.table({"n": [1]}), location, mode=mode)
+
+    shown = list_versions(hook, str(table), None, 3)["versions"]
+
+    assert [entry["operation"] for entry in shown] == ["Overwrite", "Append", "Create"]
+
+
 def test_maintenance_is_told_from_data_and_tags_are_shown(
     hook: LanceHook, table: Table, namespace: LanceNamespace
 ) -> None:

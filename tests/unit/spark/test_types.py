@@ -1,8 +1,12 @@
+from typing import Any
+
 import pyarrow as pa
 import pytest
+from lance.blob import BlobType
 from lance_namespace.errors import InvalidInputError
 from pyspark.sql import types as spark
 
+from airflow_provider_lancens.spark.blobs.blob_columns import inner_blob
 from airflow_provider_lancens.spark.types import arrow_schema, arrow_type, spark_schema, spark_type
 from tests.pyspark_versions import has_calendar_intervals
 
@@ -78,6 +82,31 @@ def test_a_type_unsupported_by_lance_is_refused_with_its_path_in_the_schema(name
 def test_a_type_unsupported_by_spark_is_refused_by_name() -> None:
     with pytest.raises(InvalidInputError, match=r"column wide: .*leave it out"):
         spark_schema(pa.schema([("wide", pa.decimal256(60, 2))]))
+
+
+@pytest.mark.parametrize(
+    ("around", "path"),
+    [
+        (lambda blob: pa.struct([("n", pa.int8()), ("b", blob)]), r"c\.b"),
+        (lambda blob: pa.list_(blob), r"c\[\]"),
+        (lambda blob: pa.map_(pa.string(), pa.struct([("b", blob)])), r"c\.value\.b"),
+    ],
+)
+def test_a_blob_within_another_value_is_refused_by_its_path(around: Any, path: str) -> None:
+    arrow = around(BlobType())
+
+    with pytest.raises(
+        InvalidInputError, match=rf"column {path}: Spark reads a blob only if.*leave the column"
+    ):
+        spark_schema(pa.schema([("c", arrow)]))
+    assert inner_blob(arrow, "c") == path.replace("\\", "")
+
+
+def test_a_column_without_blobs_or_that_is_a_blob_has_no_blob_within() -> None:
+    without = pa.map_(pa.string(), pa.struct([("a", pa.list_(pa.list_(pa.int8(), 3)))]))
+
+    assert inner_blob(without, "c") is None
+    assert inner_blob(BlobType(), "c") is None
 
 
 def test_every_column_of_a_new_data_set_is_nullable() -> None:

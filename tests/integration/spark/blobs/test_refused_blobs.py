@@ -5,13 +5,19 @@ All reasons to refuse a value: tests/unit/spark/blobs.
 
 from typing import Any
 
+import lance
+import pyarrow as pa
 import pytest
+from lance.blob import BlobType
+from lance_namespace import DescribeTableRequest
 from lance_namespace.errors import InvalidInputError, TableSchemaValidationError
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import (
     NamespaceSpec,
     WriteOptions,
+    compute_column,
+    read_changes,
     read_table,
     write_table,
 )
@@ -110,3 +116,26 @@ def test_numbers_are_refused_for_a_blob_column(spark: SparkSession, spec: Namesp
 
     with pytest.raises(TableSchemaValidationError, match="video is int64"):
         write_table(spark.createDataFrame([(2, 3)], "id long, video long"), spec, table)
+
+
+def test_a_blob_within_a_struct_is_refused_by_name_and_the_other_columns_are_used(
+    spark: SparkSession, spec: NamespaceSpec, table: str, dataset: Any
+) -> None:
+    value = {"data": b"x", "uri": None, "position": None, "size": None}
+    blobs = pa.ExtensionArray.from_storage(BlobType(), pa.array([value], BlobType().storage_type))
+    inside = pa.StructArray.from_arrays([blobs], names=["video"])
+    location = spec.connect().describe_table(DescribeTableRequest(id=[table])).location
+    rows = pa.table({"id": [1], "title": ["a"], "clip": inside})
+    lance.write_dataset(rows, location, data_storage_version="2.2")
+
+    with pytest.raises(InvalidInputError, match=r"column clip\.video: Spark reads a blob only if"):
+        read_table(spark, spec, table)
+    with pytest.raises(InvalidInputError, match=r"column clip\.video: Spark reads a blob only if"):
+        read_changes(spark, spec, table, after_version=None, version=1)
+    with pytest.raises(InvalidInputError, match=r"columns: clip\.video is a blob within a struct"):
+        compute_column(spark, spec, table, column="n", columns=["clip"], function=lambda batch: batch["id"])
+    changed = spark.createDataFrame([(1, "b")], "id long, title string")
+    with pytest.raises(InvalidInputError, match="blob column 'clip' cannot be"):
+        write_table(changed, spec, table, mode="upsert", on=["id"], update_columns=["title"])
+    assert read_table(spark, spec, table, columns=["id", "title"]).collect() == [(1, "a")]
+    assert dataset().version == 1
