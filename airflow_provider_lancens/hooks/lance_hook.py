@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -39,7 +40,7 @@ _POLLING = "polling table {!r} through connection {!r}"
 _NAMES_IN_A_MESSAGE = 5
 
 
-class LanceHook(BaseHook):
+class LanceHook(BaseHook, ABC):
     """A Lance namespace from an Airflow connection, which is read and opened when first needed.
 
     Args:
@@ -92,9 +93,9 @@ class LanceHook(BaseHook):
         """
         return read_connection(self.lance_conn_id)
 
+    @abstractmethod
     async def aprepare(self) -> None:
         """Read, from an event loop, the other Airflow connections that this one needs."""
-        raise NotImplementedError
 
     @property
     def reference(self) -> str | None:
@@ -113,13 +114,13 @@ class LanceHook(BaseHook):
             own[_REQUIRE_ROOT] = "true"
         return {**self.endpoint_properties(), **self.credential_properties(), **own}
 
+    @abstractmethod
     def endpoint_properties(self) -> dict[str, str]:
         """Return the properties that identify the server, without secrets."""
-        raise NotImplementedError
 
+    @abstractmethod
     def credential_properties(self) -> dict[str, str]:
         """Return the properties with the connection's user and password, if it has them."""
-        raise NotImplementedError
 
     def s3_properties(self) -> dict[str, str]:
         """Return ``region`` and ``endpoint`` of the tables' S3 storage, if the connection specifies them."""

@@ -28,7 +28,9 @@ _CLIENT = _names(
     "allow_http connect_timeout default_content_type http1_only http2_keep_alive_interval "
     "http2_keep_alive_timeout http2_keep_alive_while_idle http2_max_frame_size http2_only pool_idle_timeout "
     "pool_max_idle_per_host randomize_addresses read_timeout timeout user_agent",
-    *("aws_", "azure_", "google_"),
+    "aws_",
+    "azure_",
+    "google_",
 ) | _names("client_max_retries client_retry_timeout download_retry_count request_timeout")
 _S3 = _names(
     "access_key_id secret_access_key session_token token default_region region bucket bucket_name endpoint "
@@ -43,7 +45,8 @@ _AZURE = _names(
     "credential_type disable_tagging encryption_key fabric_cluster_identifier fabric_session_token "
     "master_key msi_resource_id object_id sas_key sas_token skip_signature tenant_id token use_emulator "
     "use_fabric_endpoint",
-    *("azure_", "azure_storage_"),
+    "azure_",
+    "azure_storage_",
 )
 _AZURE_ENDPOINTS = frozenset({"azure_endpoint", "azure_storage_endpoint"})
 _GOOGLE = _names("bearer_token bucket bucket_name service_account_key skip_signature", "google_") | {

@@ -55,7 +55,11 @@ class LanceComputeColumnOperator(LanceSparkOperator):
     """
 
     template_fields: Sequence[str] = (
-        *("table", "column", "columns", "dtype", "where"),
+        "table",
+        "column",
+        "columns",
+        "dtype",
+        "where",
         *LanceSparkOperator.template_fields,
     )
     template_fields_renderers = {"where": "sql", **LanceSparkOperator.template_fields_renderers}
@@ -115,7 +119,11 @@ class LanceComputeColumnOperator(LanceSparkOperator):
         attempt = f"computing column {column!r} of table {str(table)!r}"
         with self.connected(attempt) as namespace, self.spark_when_needed() as spark:
             result = compute_column(
-                *(spark, namespace, table, column, self.function),
+                spark,
+                namespace,
+                table,
+                column,
+                self.function,
                 columns,
                 dtype=parse_text(self.dtype),
                 setup=self.setup,

@@ -34,8 +34,11 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.maintenance.maintenance_plan import MaintenancePlan
 
 _THRESHOLDS = (
-    *("min_small_fragments", "max_deleted_share", "max_unindexed_share"),
-    *("min_removable_versions", "max_removal_delay"),
+    "min_small_fragments",
+    "max_deleted_share",
+    "max_unindexed_share",
+    "min_removable_versions",
+    "max_removal_delay",
 )
 
 

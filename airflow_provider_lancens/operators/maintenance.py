@@ -54,7 +54,9 @@ class LanceCompactTableOperator(LanceSparkOperator):
     """
 
     template_fields: Sequence[str] = (
-        *("table", "min_small_fragments", "max_deleted_share"),
+        "table",
+        "min_small_fragments",
+        "max_deleted_share",
         *LanceSparkOperator.template_fields,
     )
     may_be_empty = ("min_small_fragments", "max_deleted_share")
@@ -130,7 +132,10 @@ class LanceCreateIndexOperator(LanceSparkOperator):
     """
 
     template_fields: Sequence[str] = (
-        *("table", "column", "index_name", "max_unindexed_share"),
+        "table",
+        "column",
+        "index_name",
+        "max_unindexed_share",
         *LanceSparkOperator.template_fields,
     )
     may_be_empty = ("max_unindexed_share",)
@@ -182,7 +187,11 @@ class LanceCreateIndexOperator(LanceSparkOperator):
         attempt = f"building {self.index_type} on column {self.column!r} of table {str(table)!r}"
         with self.connected(attempt) as namespace, self.spark_when_needed() as spark:
             result = build_index(
-                *(spark, namespace, table, self.column, self.index_type),
+                spark,
+                namespace,
+                table,
+                self.column,
+                self.index_type,
                 name=self.index_name,
                 if_exists=self.if_exists,
                 segments=self.segments,

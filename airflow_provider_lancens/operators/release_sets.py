@@ -43,7 +43,10 @@ class LanceReleaseSetOperator(LanceOperator):
     """
 
     template_fields: Sequence[str] = (
-        *("release_set", "tables", "expected_version", "idempotency_key"),
+        "release_set",
+        "tables",
+        "expected_version",
+        "idempotency_key",
         *LanceOperator.template_fields,
     )
     operator_extra_links = (LancePageLink(), LanceGlueTableLink())
@@ -82,7 +85,9 @@ class LanceReleaseSetOperator(LanceOperator):
         release_set, tables = parse_table(self.release_set), _versions(self.tables)
         with self.connected(f"releasing {str(release_set)!r}") as namespace:
             result = move_release_set(
-                *(namespace, release_set, tables),
+                namespace,
+                release_set,
+                tables,
                 expected_version=parse_version("expected_version", self.expected_version),
                 allow_older=self.allow_older,
                 keep=self.keep,

@@ -100,7 +100,11 @@ class LanceRestoreTableOperator(LanceOperator):
     """
 
     template_fields: Sequence[str] = (
-        *("table", "version", "as_of", "tag", "idempotency_key"),
+        "table",
+        "version",
+        "as_of",
+        "tag",
+        "idempotency_key",
         *LanceOperator.template_fields,
     )
     operator_extra_links = (LancePageLink(), LanceGlueTableLink())
@@ -158,7 +162,10 @@ class LanceRestoreTableOperator(LanceOperator):
             )
             previous = result.version - 1
             write = TableWrite(
-                *(table, result.version, previous, result.restored),
+                table=table,
+                version=result.version,
+                previous_version=previous,
+                committed=result.restored,
                 lifecycle="OVERWRITE" if result.restored else None,
                 source_version=result.restored_version,
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,10 @@ class _LanceSchemaOperator(LanceOperator):
         with self.connected(f"changing the columns of table {str(table)!r}") as namespace:
             result = self._change(namespace, table)
             write = TableWrite(
-                *(table, result.version, result.previous_version, result.committed),
+                table=table,
+                version=result.version,
+                previous_version=result.previous_version,
+                committed=result.committed,
                 lifecycle="ALTER" if result.committed else None,
                 columns=result.columns,
             )
@@ -48,8 +52,9 @@ class _LanceSchemaOperator(LanceOperator):
             self.note_version(context, table, result.version, result.previous_version)
         return result.as_dict()
 
+    @abstractmethod
     def _change(self, namespace: LanceNamespace, table: TableId) -> SchemaResult:
-        raise NotImplementedError
+        """Change the columns, unless they are already so."""
 
 
 class LanceAddColumnsOperator(_LanceSchemaOperator):

@@ -64,7 +64,9 @@ class LanceStreamOperator(LanceSparkOperator):
     """
 
     template_fields: Sequence[str] = (
-        *("table", "checkpoint", "op_kwargs"),
+        "table",
+        "checkpoint",
+        "op_kwargs",
         *LanceSparkOperator.template_fields,
     )
     template_fields_renderers = {"op_kwargs": "json", **LanceSparkOperator.template_fields_renderers}

@@ -45,7 +45,9 @@ class LanceCleanUpVersionsOperator(LanceOperator):
     """
 
     template_fields: Sequence[str] = (
-        *("table", "min_removable_versions", "max_removal_delay"),
+        "table",
+        "min_removable_versions",
+        "max_removal_delay",
         *LanceOperator.template_fields,
     )
     may_be_empty = ("min_removable_versions", "max_removal_delay")

@@ -96,7 +96,9 @@ class SparkLake:
                 version = WantedVersion(version, as_of, tag).find(target)
             self._read.setdefault(name, []).append(version)
             return read_table(
-                *(self.spark, namespace, identifier),
+                self.spark,
+                namespace,
+                identifier,
                 version=version,
                 columns=columns,
                 filter=filter,
@@ -132,7 +134,8 @@ class SparkLake:
         with airflow_errors(attempt):
             self._read.setdefault(name, []).append(changed.identity)
             return changed.read(
-                *(self.spark, self._hook.get_conn()),
+                self.spark,
+                self._hook.get_conn(),
                 columns=columns,
                 filter=filter,
                 if_unavailable=if_unavailable,
@@ -221,7 +224,13 @@ class SparkLake:
             policy = existing_key_policy(on_existing_key, self._context)
             execution_id = self._execution_id(name, idempotency_key)
             request = WriteRequest(
-                *(mode, idempotency_key, fingerprint, policy, on, layout, execution_id),
+                mode=mode,
+                idempotency_key=idempotency_key,
+                fingerprint=fingerprint,
+                on_existing_key=policy,
+                on=on,
+                options=layout,
+                execution_id=execution_id,
                 schema_mode=schema_mode,
                 replace_where=replace_where,
                 when_matched=when_matched,

@@ -18,8 +18,21 @@ FILES = {"flights": "flights.csv.zip", "weather": "weather.csv"}
 
 # By default, pandas converts them to floats if a value is missing, such as a canceled flight's times.
 _WHOLE_NUMBERS = (
-    *("year", "month", "day", "hour", "minute", "flight", "distance", "air_time", "wind_dir"),
-    *("dep_time", "sched_dep_time", "dep_delay", "arr_time", "sched_arr_time", "arr_delay"),
+    "year",
+    "month",
+    "day",
+    "hour",
+    "minute",
+    "flight",
+    "distance",
+    "air_time",
+    "wind_dir",
+    "dep_time",
+    "sched_dep_time",
+    "dep_delay",
+    "arr_time",
+    "sched_arr_time",
+    "arr_delay",
 )
 
 

@@ -71,9 +71,16 @@ def test_importing_a_module_for_a_dag_stays_in_budget(module: str, costs: dict[s
 ON_EXECUTORS = [
     f"airflow_provider_lancens.spark.{name}"
     for name in (
-        *("write.executor_tasks", "write.files.file_rows", "write.compared_rows", "read.table_reader"),
-        *("changes.read_changes", "compute.compute_column", "maintenance.maintain", "datasource.data_source"),
-        *("streaming.foreach_batch", "streaming.appended_stream"),
+        "write.executor_tasks",
+        "write.files.file_rows",
+        "write.compared_rows",
+        "read.table_reader",
+        "changes.read_changes",
+        "compute.compute_column",
+        "maintenance.maintain",
+        "datasource.data_source",
+        "streaming.foreach_batch",
+        "streaming.appended_stream",
     )
 ]
 """Modules whose functions and classes Spark's Python processes load."""

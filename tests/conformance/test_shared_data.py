@@ -53,8 +53,13 @@ def spelled(data_folder: Path, how: str) -> str:
 @pytest.mark.parametrize(
     "how",
     [
-        *("the same", "a percent-encoded path", "slashes and dots", "a linked parent"),
-        *("a folder inside", "a folder inside through a link", "a folder around"),
+        "the same",
+        "a percent-encoded path",
+        "slashes and dots",
+        "a linked parent",
+        "a folder inside",
+        "a folder inside through a link",
+        "a folder around",
     ],
 )
 def test_data_used_by_a_foreign_table_is_not_dropped(

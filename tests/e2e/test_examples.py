@@ -26,11 +26,27 @@ from tests.servers.glue_double import REGION, GlueDouble
 
 EXAMPLES = TREE / "example_dags"
 NAMES = (
-    *("wait_for_version", "new_flights", "cascade_safely", "advance_version", "glue_assumed_role"),
-    *("spark_pinned_read", "spark_files", "spark_own_function", "maintain_table"),
-    *("maintain_hourly", "embeddings", "daily_readings", "correct_and_restore", "schema_changes"),
-    *("large_values", "write_audit_publish", "increments", "stream_readings", "release_daily"),
-    *("reload_a_day", "mapped_regions"),
+    "wait_for_version",
+    "new_flights",
+    "cascade_safely",
+    "advance_version",
+    "glue_assumed_role",
+    "spark_pinned_read",
+    "spark_files",
+    "spark_own_function",
+    "maintain_table",
+    "maintain_hourly",
+    "embeddings",
+    "daily_readings",
+    "correct_and_restore",
+    "schema_changes",
+    "large_values",
+    "write_audit_publish",
+    "increments",
+    "stream_readings",
+    "release_daily",
+    "reload_a_day",
+    "mapped_regions",
 )
 REJECTED = "write_audit_publish, with rows in error"
 PARAMS = {"wait_for_version": {"table": "sales$orders"}}

@@ -63,7 +63,12 @@ def _kept_pins(release: Release) -> dict[str, str]:
 def test_versions_are_found_beside_what_an_airflow_pins(release: Release, tmp_path: Path) -> None:
     found = resolve(
         TREE / "pyproject.toml",
-        *("--extra", "spark", "--extra", "sasl", "--python-version", RUNNING),
+        "--extra",
+        "spark",
+        "--extra",
+        "sasl",
+        "--python-version",
+        RUNNING,
         *as_pinned_by(release, tmp_path),
     )
 

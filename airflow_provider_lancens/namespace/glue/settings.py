@@ -21,9 +21,15 @@ CONNECT_TIMEOUT = "client.connect-timeout"
 READ_TIMEOUT = "client.read-timeout"
 MAX_ATTEMPTS = "client.max-attempts"
 KNOWN_KEYS = COMMON_KEYS | {
-    *(CATALOG_ID, ENDPOINT, REGION),
-    *(ACCESS_KEY_ID, SECRET_ACCESS_KEY, SESSION_TOKEN),
-    *(CONNECT_TIMEOUT, READ_TIMEOUT, MAX_ATTEMPTS),
+    CATALOG_ID,
+    ENDPOINT,
+    REGION,
+    ACCESS_KEY_ID,
+    SECRET_ACCESS_KEY,
+    SESSION_TOKEN,
+    CONNECT_TIMEOUT,
+    READ_TIMEOUT,
+    MAX_ATTEMPTS,
 }
 
 # An unreachable endpoint fails in under 10 s: attempts x timeout, plus the SDK's pauses.

@@ -24,13 +24,25 @@ _SCALAR = ("BTREE", "BITMAP", "LABEL_LIST", "NGRAM", "ZONEMAP", "BLOOMFILTER", "
 _FULL_TEXT = ("INVERTED", "FTS")
 _VECTOR = ("IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ", "IVF_HNSW_PQ")
 _VECTOR_FIELDS = (
-    *("num_partitions", "num_sub_vectors", "num_bits", "sample_rate", "max_iterations"),
-    *("target_partition_size", "m", "ef_construction"),
+    "num_partitions",
+    "num_sub_vectors",
+    "num_bits",
+    "sample_rate",
+    "max_iterations",
+    "target_partition_size",
+    "m",
+    "ef_construction",
 )
 _LANCE_NAMES = {"max_iterations": "max_iters"}
 _TEXT_FIELDS = (
-    *("with_position", "base_tokenizer", "language", "max_token_length", "lower_case", "stem"),
-    *("remove_stop_words", "ascii_folding"),
+    "with_position",
+    "base_tokenizer",
+    "language",
+    "max_token_length",
+    "lower_case",
+    "stem",
+    "remove_stop_words",
+    "ascii_folding",
 )
 _READY = "SUCCEEDED"
 

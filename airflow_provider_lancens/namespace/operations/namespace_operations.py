@@ -179,7 +179,9 @@ class NamespaceOperations:
                 "Namespace %s: its location %s contains root, %s, so the data of every table below "
                 "root is deleted if any client drops this namespace with its data; choose a "
                 "location below root",
-                *(namespace, view.location, self.root),
+                namespace,
+                view.location,
+                self.root,
             )
         location = view.location or self.metastore.default_location(
             namespace, required_root(self.root, f"namespace {str(namespace)!r}")

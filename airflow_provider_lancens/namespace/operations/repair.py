@@ -244,8 +244,10 @@ class RepairOperations:
 
     def _if_unmoved(self, catalog_table: Table, now: Table, change: ParameterChange) -> ParameterChange:
         keys = (
-            *(table_properties.MANAGED_BY, table_properties.VERSION),
-            *(table_properties.COMMIT, table_properties.STATE),
+            table_properties.MANAGED_BY,
+            table_properties.VERSION,
+            table_properties.COMMIT,
+            table_properties.STATE,
         )
         if any(catalog_table.parameters.get(key) != now.parameters.get(key) for key in keys):
             raise _changed(catalog_table)

@@ -282,7 +282,10 @@ class TableOperations:
                 "Table %s: its location %s is inside %s, which is deleted as a whole if any client "
                 "drops %s or its catalog with its data (DROP DATABASE ... CASCADE); store the "
                 "table elsewhere: %s",
-                *(table, chosen, shown_location(redact(around)), database),
+                table,
+                chosen,
+                shown_location(redact(around)),
+                database,
                 "omit the location, or choose another" if given else "choose a location in another bucket",
             )
         return chosen

@@ -52,15 +52,23 @@ _DETACHED = 2**63
 _PAGE = 1000
 _CLIENT_KEYS = frozenset(
     {
-        *("allow_http", "allow_invalid_certificates", "connect_timeout", "default_content_type"),
-        *(
-            "http1_only",
-            "http2_keep_alive_interval",
-            "http2_keep_alive_timeout",
-            "http2_keep_alive_while_idle",
-        ),
-        *("http2_max_frame_size", "http2_only", "pool_idle_timeout", "pool_max_idle_per_host"),
-        *("proxy_ca_certificate", "proxy_excludes", "proxy_url", "randomize_addresses", "timeout"),
+        "allow_http",
+        "allow_invalid_certificates",
+        "connect_timeout",
+        "default_content_type",
+        "http1_only",
+        "http2_keep_alive_interval",
+        "http2_keep_alive_timeout",
+        "http2_keep_alive_while_idle",
+        "http2_max_frame_size",
+        "http2_only",
+        "pool_idle_timeout",
+        "pool_max_idle_per_host",
+        "proxy_ca_certificate",
+        "proxy_excludes",
+        "proxy_url",
+        "randomize_addresses",
+        "timeout",
         "user_agent",
     }
 )

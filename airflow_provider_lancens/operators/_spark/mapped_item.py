@@ -26,9 +26,23 @@ if TYPE_CHECKING:
 _DIGITS = 16
 _RESULT = frozenset({"table", "version"})
 _OF_A_RESULT = _RESULT | {
-    *("previous_version", "location", "tag", "rows", "files", "bytes", "seconds"),
-    *("committed", "published", "skipped", "epochs", "restored_version", "restored", "undone"),
-    *("inserted", "updated", "deleted"),
+    "previous_version",
+    "location",
+    "tag",
+    "rows",
+    "files",
+    "bytes",
+    "seconds",
+    "committed",
+    "published",
+    "skipped",
+    "epochs",
+    "restored_version",
+    "restored",
+    "undone",
+    "inserted",
+    "updated",
+    "deleted",
 }
 """Keys of the XComs of this provider's sensors and operators that have a table and a version."""
 

@@ -63,7 +63,8 @@ def wait_for_earlier(earlier: EarlierDriver, log: Any) -> bool:
             log.info(
                 "Reattached to driver %s, which an earlier try of this task submitted and the cluster still "
                 "runs; waiting for it rather than submitting another one. To see its log, run: %s",
-                *(name, earlier.log_command),
+                name,
+                earlier.log_command,
             )
             if earlier.wait():
                 log.info("Driver %s has succeeded", name)

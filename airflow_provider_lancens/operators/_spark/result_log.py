@@ -32,7 +32,8 @@ def log_result(lance_conn_id: str, result: WriteResult | StreamResult, again: st
     _log.warning(
         "To write this interval again, run it with the configuration %s, such as by a backfill that "
         "reprocesses completed runs; see %s",
-        *(again, page),
+        again,
+        page,
     )
 
 

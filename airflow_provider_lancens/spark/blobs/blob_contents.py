@@ -128,7 +128,11 @@ class _Contents:
         positions = np.minimum(first, sizes)
         rest = sizes - positions
         return cls(
-            *(dataset, column, addresses, valid, positions),
+            dataset=dataset,
+            column=column,
+            addresses=addresses,
+            valid=valid,
+            positions=positions,
             lengths=rest if length is None else np.minimum(rest, length),
         )
 

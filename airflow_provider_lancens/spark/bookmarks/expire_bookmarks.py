@@ -55,8 +55,13 @@ def expire_bookmarks(
         _log.warning(
             "table %s: bookmark %r %s: it was last moved at %s, to version %d, which is %d behind, and its "
             "expires_after ended at %s; its consumer must read the whole table",
-            *(table, one.name, "would expire" if dry_run else "expired"),
-            *(one.moved_at, one.version, one.behind, one.expires_at),
+            table,
+            one.name,
+            "would expire" if dry_run else "expired",
+            one.moved_at,
+            one.version,
+            one.behind,
+            one.expires_at,
         )
     return expired
 

@@ -79,7 +79,11 @@ def delete_rows(
         _log.warning(
             "table %s: nothing was deleted, since idempotency key %r was committed before: version %d "
             "deleted %d rows, and the table is at version %d; on_existing_key='write_again' deletes again",
-            *(result.table, idempotency_key, result.version, result.rows, lookup.version),
+            result.table,
+            idempotency_key,
+            result.version,
+            result.rows,
+            lookup.version,
         )
     else:
         done = "deleted" if result.committed else "an earlier try had deleted"

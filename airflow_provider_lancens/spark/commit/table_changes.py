@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -40,7 +41,7 @@ RUN_AGAIN = "; nothing was committed, run it again"
 
 
 @dataclass(frozen=True, slots=True)
-class TableChange:
+class TableChange(ABC):
     """Fragments that were written while the table was at version `base`."""
 
     table: str
@@ -57,6 +58,7 @@ class TableChange:
         """What it does, as its commit says, for a rerun that is to replace it."""
         return self.KIND
 
+    @abstractmethod
     def apply_to(self, latest: LanceDataset | None) -> CommitStep:
         """Return the operation that applies the change to the latest version.
 
@@ -66,7 +68,6 @@ class TableChange:
         Raises:
             ConcurrentModificationError: (14) it conflicts with a commit made since `base`.
         """
-        raise NotImplementedError
 
     def check_same_columns(self, latest: LanceDataset) -> None:
         """Check that the fragments have exactly the columns of the dataset, which Lance does not check.

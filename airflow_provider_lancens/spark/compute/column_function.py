@@ -202,5 +202,9 @@ def _is_bytes(arrow: pa.DataType) -> bool:
 
 
 _KINDS: tuple[Callable[[pa.DataType], bool], ...] = (
-    *(pa.types.is_integer, pa.types.is_floating, pa.types.is_timestamp, _is_text, _is_bytes),
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_timestamp,
+    _is_text,
+    _is_bytes,
 )

@@ -96,8 +96,12 @@ class ColumnRun:
         """Commit finished files; return whether all of them, and not only those that others have left."""
         layout, base = self.request.layout, self.latest
         update = ColumnUpdate(
-            *(str(self.target.id), base.version, base.schema, []),
-            *(layout, tuple(files)),
+            table=str(self.target.id),
+            base=base.version,
+            schema=base.schema,
+            fragments=[],
+            layout=layout,
+            files=tuple(files),
         )
         version = commit_columns(self.target, self.lease, update)
         if version is not None:
@@ -213,8 +217,13 @@ class _Round:
         made = counts_of(self.of.files)
         _log.info(
             "table %s: column %s: version %d; %d of %d fragments are left, %s rows, %.1f MB so far",
-            *(self.of.target.id, self.of.request.layout.field.name, self.of.latest.version),
-            *(left, count, f"{made.rows:,}", made.bytes / 1e6),
+            self.of.target.id,
+            self.of.request.layout.field.name,
+            self.of.latest.version,
+            left,
+            count,
+            f"{made.rows:,}",
+            made.bytes / 1e6,
         )
 
 

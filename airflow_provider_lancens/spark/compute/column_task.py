@@ -104,8 +104,14 @@ class ColumnTask:
                 return None
             condition = None if matching == fragment.count_rows() else condition
         values = FragmentValues(
-            *(dataset, fragment, request.layout.field, self._values, request.inputs),
-            *(condition, request.batch_rows, request.dataset.blob_check(dataset)),
+            dataset=dataset,
+            fragment=fragment,
+            column=request.layout.field,
+            function=self._values,
+            inputs=request.inputs,
+            condition=condition,
+            batch_rows=request.batch_rows,
+            check_blob=request.dataset.blob_check(dataset),
         )
         layout = request.layout
         with request.progress.reporting(values.batches(layout.file_schema)) as batches:
@@ -114,8 +120,12 @@ class ColumnTask:
             )
         depends_on = self._depends_on(dataset)
         return ColumnFile(
-            *(self.fragment, file, depends_on, files_of(fragment.metadata, depends_on)),
-            *(values.rows, values.nulls),
+            fragment=self.fragment,
+            file=file,
+            depends_on=depends_on,
+            sources=files_of(fragment.metadata, depends_on),
+            rows=values.rows,
+            nulls=values.nulls,
             offsets=_bitmap(values.offsets) if dataset.has_stable_row_ids else None,
         )
 

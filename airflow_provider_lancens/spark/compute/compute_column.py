@@ -125,7 +125,11 @@ def compute_column(
             begun = latest.version
             condition = _condition(target, latest, column, where, only_missing=only_missing)
             request = ColumnRequest(
-                *(target.dataset, ColumnLayout.of(latest, column), made, tuple(columns), condition),
+                dataset=target.dataset,
+                layout=ColumnLayout.of(latest, column),
+                function=made,
+                inputs=tuple(columns),
+                condition=condition,
                 reads_other_columns=where is not None,
                 batch_rows=batch_rows,
                 execution_id=execution_id or "",
@@ -191,8 +195,14 @@ class _Preparation:
         commits = len(run.versions) + (begun > self.base)
         previous = self.base if commits else version
         return ComputeResult(
-            *(str(self.target.id), self.function.column, version, previous),
-            *(counts.rows, sum(file.nulls for file in run.files), counts.files, counts.bytes),
+            table=str(self.target.id),
+            column=self.function.column,
+            version=version,
+            previous_version=previous,
+            rows=counts.rows,
+            nulls=sum(file.nulls for file in run.files),
+            files=counts.files,
+            bytes=counts.bytes,
             commits=commits,
             seconds=round(time.monotonic() - started, 3),
             committed=bool(commits),

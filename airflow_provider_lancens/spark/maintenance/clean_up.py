@@ -126,8 +126,12 @@ def clean_up_versions(
 def not_cleaned_up(state: TableState, reason: str, *, dry_run: bool = False) -> CleanUpResult:
     """Return the result where a clean-up isn't due."""
     return CleanUpResult(
-        *(state.table, state.version),
-        *(0, 0, 0, 0),
+        table=state.table,
+        version=state.version,
+        versions=0,
+        files=0,
+        bytes=0,
+        tagged=0,
         seconds=0.0,
         dry_run=dry_run,
         cleaned_up=False,

@@ -73,8 +73,14 @@ def compact_table(
 def not_compacted(state: TableState, reason: str) -> CompactionResult:
     """Return the result where a compaction isn't due."""
     return CompactionResult(
-        *(state.table, state.version, state.version),
-        *(0, 0, 0, 0, 0),
+        table=state.table,
+        version=state.version,
+        previous_version=state.version,
+        fragments_removed=0,
+        fragments_added=0,
+        files_removed=0,
+        files_added=0,
+        tasks=0,
         seconds=0.0,
         committed=False,
         reason=reason,

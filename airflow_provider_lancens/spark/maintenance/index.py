@@ -110,8 +110,15 @@ def not_indexed(state: TableState, coverage: Coverage, reason: str) -> IndexResu
     """Return the result where building or extending an index isn't due."""
     spec = coverage.spec
     return IndexResult(
-        *(state.table, spec.name, spec.column, spec.index_type, state.version, state.version),
-        *(coverage.indexed, coverage.segments, coverage.bytes),
+        table=state.table,
+        index=spec.name,
+        column=spec.column,
+        index_type=spec.index_type,
+        version=state.version,
+        previous_version=state.version,
+        rows=coverage.indexed,
+        segments=coverage.segments,
+        bytes=coverage.bytes,
         seconds=0.0,
         created=False,
         reason=reason,

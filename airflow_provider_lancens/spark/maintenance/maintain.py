@@ -142,7 +142,11 @@ class _Maintenance:
 
     def _build(self, spec: IndexSpec, *, rebuild: bool) -> IndexResult:
         return build_index(
-            *(self.spark, self.namespace, self.table, spec.column, spec.index_type),
+            spark=self.spark,
+            namespace=self.namespace,
+            table=self.table,
+            column=spec.column,
+            index_type=spec.index_type,
             name=spec.name,
             if_exists="replace" if rebuild else "extend",
             segments=self.plan.segments,

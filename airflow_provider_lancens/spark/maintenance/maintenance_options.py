@@ -32,8 +32,15 @@ DEFAULT_MIN_REMOVABLE_VERSIONS = 20
 DEFAULT_MAX_REMOVAL_DELAY = timedelta(days=7)
 
 _TEXT_OPTIONS = (
-    *("with_position", "base_tokenizer", "language", "max_token_length", "lower_case"),
-    *("stem", "remove_stop_words", "custom_stop_words", "ascii_folding"),
+    "with_position",
+    "base_tokenizer",
+    "language",
+    "max_token_length",
+    "lower_case",
+    "stem",
+    "remove_stop_words",
+    "custom_stop_words",
+    "ascii_folding",
 )
 _VECTOR_OPTIONS = ("metric", "num_partitions", "max_iterations")
 _QUANTIZER_OPTIONS = ("num_sub_vectors", "num_bits")

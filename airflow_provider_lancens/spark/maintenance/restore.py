@@ -133,7 +133,8 @@ def restore_version(
         _log.warning(
             "%s. Nothing was restored, since idempotency key %r was committed before; "
             "on_existing_key='write_again' restores once more",
-            *(_sentence(result), lookup.write.key),
+            _sentence(result),
+            lookup.write.key,
         )
     else:
         _log.info("%s", _sentence(result))

@@ -72,8 +72,12 @@ class TableState:
             return Coverage(spec, rows)
         elsewhere = "" if found.field_names == [spec.column] else f" on {', '.join(found.field_names)}"
         return Coverage(
-            *(spec, rows, f"{found.index_type}{elsewhere}", found.num_rows_indexed),
-            *(len(found.segments), found.total_size_bytes or 0),
+            spec=spec,
+            rows=rows,
+            present=f"{found.index_type}{elsewhere}",
+            indexed=found.num_rows_indexed,
+            segments=len(found.segments),
+            bytes=found.total_size_bytes or 0,
             misses_rows=misses_rows(self.dataset, found.segments),
             has_old_values=has_old_values(self.dataset, found),
             deleted_share=deleted_share(self.dataset, found),

@@ -118,7 +118,9 @@ def discard_version(namespace: NamespaceSpec | LanceNamespace, table: TableId | 
             if foreign := staged.foreign_paths:
                 _log.warning(
                     "table %s: staged version %d named files outside of the table, which are kept: %s",
-                    *(target.id, version, shown_location(example_of(foreign))),
+                    target.id,
+                    version,
+                    shown_location(example_of(foreign)),
                 )
     _log.info("table %s: discarded staged version %d", target.id, version)
     return True

@@ -114,7 +114,9 @@ def _earlier_release(lookup: KeyLookup, earlier: KeyedCommit) -> WriteResult:
     if result.skipped:
         _log.warning(
             "%s under idempotency key %r, so nothing was released; it is at version %d now",
-            *(what, lookup.write.key, lookup.version),
+            what,
+            lookup.write.key,
+            lookup.version,
         )
     else:
         _log.info("%s, by an earlier try", what)

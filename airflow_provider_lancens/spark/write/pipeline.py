@@ -182,6 +182,8 @@ def skipped_write(lookup: KeyLookup, earlier: KeyedCommit) -> WriteResult:
     again = "'write_again' does" if lookup.request.mode == "upsert" else "'replace' or 'write_again' does"
     _log.warning(
         "%s. Nothing was written, since idempotency key %r was committed before; on_existing_key=%s",
-        *(result, lookup.write.key, again),
+        result,
+        lookup.write.key,
+        again,
     )
     return result

@@ -22,8 +22,11 @@ from tests.servers.proxy import Proxy
 
 TREE = Path(__file__).parents[3]
 DAGS = [
-    *("example_dags/schedule_on_commit.py", "example_dags/flights.py", "example_dags/nycflights"),
-    *("example_dags/publish_after_approval.py", "example_dags/changed_days.py"),
+    "example_dags/schedule_on_commit.py",
+    "example_dags/flights.py",
+    "example_dags/nycflights",
+    "example_dags/publish_after_approval.py",
+    "example_dags/changed_days.py",
     *(f"tests/e2e/dags/{name}.py" for name in ("held", "ingested", "many", "overlapping", "gestures")),
 ]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -13,8 +13,11 @@ LAKE = AllowedLocations.parse("s3://lake/sales, abfss://c@a.dfs.core.windows.net
 @pytest.mark.parametrize(
     "location",
     [
-        *("s3://lake/sales/t.lance", "s3a://lake/sales/t.lance", "s3://lake/root/db-lance/t.lance"),
-        *("s3://lake/sales", "abfss://c@a.dfs.core.windows.net/lake/t.lance"),
+        "s3://lake/sales/t.lance",
+        "s3a://lake/sales/t.lance",
+        "s3://lake/root/db-lance/t.lance",
+        "s3://lake/sales",
+        "abfss://c@a.dfs.core.windows.net/lake/t.lance",
     ],
 )
 def test_a_location_below_a_prefix_or_the_root_is_allowed(location: str) -> None:
@@ -24,8 +27,14 @@ def test_a_location_below_a_prefix_or_the_root_is_allowed(location: str) -> None
 @pytest.mark.parametrize(
     "location",
     [
-        *("s3://lake/salesman/t.lance", "s3://lake/t.lance", "s3://other/sales/t.lance", "/sales/t.lance"),
-        *("s3://lake/sales/../t.lance", "s3://lake/sales/%2e%2e/t.lance", "file:///etc", "gs://lake/sales/t"),
+        "s3://lake/salesman/t.lance",
+        "s3://lake/t.lance",
+        "s3://other/sales/t.lance",
+        "/sales/t.lance",
+        "s3://lake/sales/../t.lance",
+        "s3://lake/sales/%2e%2e/t.lance",
+        "file:///etc",
+        "gs://lake/sales/t",
         "abfss://other@a.dfs.core.windows.net/lake/t.lance",
     ],
 )

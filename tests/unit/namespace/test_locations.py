@@ -138,9 +138,19 @@ def test_a_number_sign_in_a_local_path_is_legal() -> None:
 
 
 UNUSABLE = [
-    *("hdfs://nn/t", "viewfs://c/t", "ofs://o/v/t", "wasbs://c@a.blob.core.windows.net/t", "oss://b/t"),
-    *("cos://b/t", "tos://b/t", "http://169.254.169.254/t", "s3+ddb://b/t", "hf://datasets/a/b"),
-    *("file-object-store:///etc", "memory://x", "abfs://c@a.dfs.core.windows.net/t"),
+    "hdfs://nn/t",
+    "viewfs://c/t",
+    "ofs://o/v/t",
+    "wasbs://c@a.blob.core.windows.net/t",
+    "oss://b/t",
+    "cos://b/t",
+    "tos://b/t",
+    "http://169.254.169.254/t",
+    "s3+ddb://b/t",
+    "hf://datasets/a/b",
+    "file-object-store:///etc",
+    "memory://x",
+    "abfs://c@a.dfs.core.windows.net/t",
 ]
 
 

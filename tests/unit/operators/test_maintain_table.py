@@ -48,11 +48,13 @@ INDEX = {"column": "day", "index_type": "BITMAP"}
         (LanceCompactTableOperator, {"min_small_fragments": "10"}, "min_small_fragments: .*got '10'"),
         (LanceCompactTableOperator, {"max_deleted_share": 2}, "max_deleted_share: .*got 2"),
         (
-            *(LanceCreateIndexOperator, {**INDEX, "max_unindexed_share": 0.1}),
+            LanceCreateIndexOperator,
+            {**INDEX, "max_unindexed_share": 0.1},
             "max_unindexed_share: requires if_exists='extend' or 'replace', got 'skip'",
         ),
         (
-            *(LanceCreateIndexOperator, {**INDEX, "if_exists": "extend", "max_unindexed_share": 2}),
+            LanceCreateIndexOperator,
+            {**INDEX, "if_exists": "extend", "max_unindexed_share": 2},
             "max_unindexed_share: .*got 2",
         ),
         (LanceCleanUpVersionsOperator, {"min_removable_versions": 0}, "min_removable_versions: .*got 0"),

@@ -12,10 +12,17 @@ from airflow_provider_lancens.spark.options import WriteRequest
 from airflow_provider_lancens.spark.submit.job_script import Job
 
 JOB = Job(
-    "airflow_provider_lancens.namespace.Hive2Namespace",
-    {"uri": "thrift://hub", "storage.aws_secret_access_key": "hush", "storage.session_token": "hush"},
-    *("db$orders", "lake.jobs:orders", {"raw": ("db$raw", 3)}, {"day": "2026-01-01"}),
-    WriteRequest(idempotency_key="orders/1", fingerprint="f", execution_id="1/-1/0"),
+    impl="airflow_provider_lancens.namespace.Hive2Namespace",
+    properties={
+        "uri": "thrift://hub",
+        "storage.aws_secret_access_key": "hush",
+        "storage.session_token": "hush",
+    },
+    table="db$orders",
+    source="lake.jobs:orders",
+    inputs={"raw": ("db$raw", 3)},
+    kwargs={"day": "2026-01-01"},
+    request=WriteRequest(idempotency_key="orders/1", fingerprint="f", execution_id="1/-1/0"),
 )
 
 

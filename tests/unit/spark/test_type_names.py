@@ -38,8 +38,17 @@ def test_type_names_are_parsed(text: str, expected: pa.DataType) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "integer?", "decimal(99, 2)", "list<>", "float[]", "map<string>", "array<int, int>"),
-        *("struct<>", "struct<int>", "struct<: int>", "list<int"),
+        "",
+        "integer?",
+        "decimal(99, 2)",
+        "list<>",
+        "float[]",
+        "map<string>",
+        "array<int, int>",
+        "struct<>",
+        "struct<int>",
+        "struct<: int>",
+        "list<int",
     ],
 )
 def test_an_unknown_type_name_is_reported_with_its_argument(text: str) -> None:

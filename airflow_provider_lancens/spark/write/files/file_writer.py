@@ -83,7 +83,13 @@ def write_files(
     """
     layout = options or DEFAULT_LAYOUT
     request = WriteRequest(
-        *(mode, idempotency_key, fingerprint, on_existing_key, on, layout, execution_id),
+        mode=mode,
+        idempotency_key=idempotency_key,
+        fingerprint=fingerprint,
+        on_existing_key=on_existing_key,
+        on=on,
+        options=layout,
+        execution_id=execution_id,
         schema_mode=schema_mode,
         replace_where=replace_where,
     )

@@ -19,7 +19,7 @@ def changes(table: Maintained) -> Changes:
 
     def read(after: int | None, version: int, **arguments: Any) -> list[tuple[Any, ...]]:
         frame = read_changes(
-            *(table.spark, table.spec, table.id), after_version=after, version=version, **arguments
+            table.spark, table.spec, table.id, after_version=after, version=version, **arguments
         )
         return sorted((tuple(row) for row in frame.collect()), key=repr)
 

@@ -223,7 +223,8 @@ def test_a_field_in_a_struct_that_is_renamed_or_brought_back_is_an_update(
             table.frame(
                 pa.table({"id": [3], "meta": pa.array([None], table.open().schema.field("meta").type)})
             ),
-            *(table.namespace, table.id),
+            table.namespace,
+            table.id,
         )
         table.open().optimize.compact_files()
 

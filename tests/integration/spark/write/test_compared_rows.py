@@ -128,8 +128,14 @@ def test_an_upsert_may_only_delete(spark: SparkSession, upsert: Any, prices: Pri
 
 def test_the_last_change_of_a_key_decides(spark: SparkSession, upsert: Any, prices: Prices) -> None:
     log = changes(
-        *(spark, (1, 11, "x", "U"), (1, 12, None, "D"), (2, 19, None, "D")),
-        *((3, 1, None, "D"), (3, 2, "back", "I"), (4, 1, "d", "I"), (4, 2, None, "D")),
+        spark,
+        (1, 11, "x", "U"),
+        (1, 12, None, "D"),
+        (2, 19, None, "D"),
+        (3, 1, None, "D"),
+        (3, 2, "back", "I"),
+        (4, 1, "d", "I"),
+        (4, 2, None, "D"),
     )
     upsert(log, sequence_by="at", delete_when="op = 'D'")
 

@@ -37,8 +37,16 @@ READ: dict[str, Any] = {
     "FromANewerService": {"a": 1},
 }
 READ_ONLY = {
-    *("DatabaseName", "CreateTime", "UpdateTime", "CreatedBy", "IsRegisteredWithLakeFormation", "CatalogId"),
-    *("VersionId", "IsMultiDialectView", "Status", "FromANewerService"),
+    "DatabaseName",
+    "CreateTime",
+    "UpdateTime",
+    "CreatedBy",
+    "IsRegisteredWithLakeFormation",
+    "CatalogId",
+    "VersionId",
+    "IsMultiDialectView",
+    "Status",
+    "FromANewerService",
 }
 
 

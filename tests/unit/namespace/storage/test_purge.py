@@ -115,9 +115,17 @@ def test_a_linked_parent_folder_is_allowed(root: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("notes.txt", "data/notes.txt", "data/sub/y.lance", "data/other.lance/data/1.lance"),
-        *("data/other.lance/_versions/1.manifest", "_versions/notes.txt", "_indices/notes/1.idx"),
-        *("_transactions/1.txt", "tree/notes.txt", "_refs/notes.json", "data/other.lance/1.blob"),
+        "notes.txt",
+        "data/notes.txt",
+        "data/sub/y.lance",
+        "data/other.lance/data/1.lance",
+        "data/other.lance/_versions/1.manifest",
+        "_versions/notes.txt",
+        "_indices/notes/1.idx",
+        "_transactions/1.txt",
+        "tree/notes.txt",
+        "_refs/notes.json",
+        "data/other.lance/1.blob",
     ],
 )
 def test_foreign_files_are_kept(root: Path, name: str) -> None:

@@ -124,7 +124,10 @@ def test_a_dry_run_counts_what_the_tag_keeps_and_changes_nothing(overdue: Orders
 
     assert (said.versions, said.files, said.tagged, said.expired_bookmarks) == (2, 2, 1, [NAME])
     assert (said.versions, said.files, said.bytes, said.tagged, said.expired_bookmarks) == (
-        *(done.versions, done.files, done.bytes, done.tagged),
+        done.versions,
+        done.files,
+        done.bytes,
+        done.tagged,
         done.expired_bookmarks,
     )
 

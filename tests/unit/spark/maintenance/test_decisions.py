@@ -74,11 +74,15 @@ def test_a_decision_names_what_was_found_and_its_thresholds() -> None:
         (Coverage(BITMAP, 9, "Bitmap", indexed=9), None, False, "0.0% of 9 rows are not indexed"),
         (Coverage(BITMAP, 9, "Bitmap", indexed=8), None, True, "11.1% of 9 rows are not indexed"),
         (
-            *(Coverage(BITMAP, 1000, "Bitmap", indexed=900), 0.1, False),
+            Coverage(BITMAP, 1000, "Bitmap", indexed=900),
+            0.1,
+            False,
             "10.0% of 1,000 rows are not indexed (max_unindexed_share=0.1)",
         ),
         (
-            *(Coverage(VECTORS, 1000, "IVF_PQ", indexed=899), 0.1, True),
+            Coverage(VECTORS, 1000, "IVF_PQ", indexed=899),
+            0.1,
+            True,
             "10.1% of 1,000 rows are not indexed (max_unindexed_share=0.1)",
         ),
     ],

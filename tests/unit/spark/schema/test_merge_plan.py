@@ -138,10 +138,29 @@ def test_nothing_inside_a_large_list_is_changed() -> None:
 
 
 TYPES = [
-    *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
-    *(pa.float16(), pa.float32(), pa.float64(), pa.decimal128(5, 2), pa.decimal128(38, 10)),
-    *(pa.string(), pa.large_string(), pa.date32(), pa.timestamp("ms"), pa.timestamp("us"), pa.time32("s")),
-    *(pa.time64("us"), pa.bool_(), pa.list_(pa.float32(), 2), pa.list_(pa.float64(), 2)),
+    pa.int8(),
+    pa.int16(),
+    pa.int32(),
+    pa.int64(),
+    pa.uint8(),
+    pa.uint16(),
+    pa.uint32(),
+    pa.uint64(),
+    pa.float16(),
+    pa.float32(),
+    pa.float64(),
+    pa.decimal128(5, 2),
+    pa.decimal128(38, 10),
+    pa.string(),
+    pa.large_string(),
+    pa.date32(),
+    pa.timestamp("ms"),
+    pa.timestamp("us"),
+    pa.time32("s"),
+    pa.time64("us"),
+    pa.bool_(),
+    pa.list_(pa.float32(), 2),
+    pa.list_(pa.float64(), 2),
 ]
 
 

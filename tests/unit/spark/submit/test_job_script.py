@@ -9,7 +9,11 @@ from airflow_provider_lancens.spark.submit.job_script import Job
 
 def test_a_job_is_the_same_after_it_was_serialized() -> None:
     request = WriteRequest(
-        *("upsert", "january", "f", "write_again", ["id"]),
+        mode="upsert",
+        idempotency_key="january",
+        fingerprint="f",
+        on_existing_key="write_again",
+        on=["id"],
         options=WriteOptions(10, vector_columns={"v": 2}),
         schema_mode="merge",
     )
