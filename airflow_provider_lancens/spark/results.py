@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from airflow_provider_lancens.spark.amounts import counted, rate_of, size_of
+
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
@@ -60,24 +62,17 @@ class WriteResult:
 
     def __str__(self) -> str:
         changes = "".join(f", {count:,} {name}" for name, count in self.changes.items())
-        size = f"{self.rows:,} rows, {self.files} files, {_size(self.bytes)}{changes}"
+        size = f"{counted(self.rows, 'row')}, {counted(self.files, 'file')}, {size_of(self.bytes)}{changes}"
         if self.skipped:
             now = "" if self.newest_version is None else f"; the table is at version {self.newest_version}"
             return f"table {self.table}: skipped, version {self.version} was committed before ({size}){now}"
+        did = "committed" if self.published else "staged"
         if not self.committed and not self.rows and not any(self.changes.values()):
             return f"table {self.table}: nothing to commit, at version {self.version}"
         if not self.committed:
-            return f"table {self.table}: an earlier try has committed version {self.version} ({size})"
-        rate = self.rows / max(self.seconds, 0.001)
-        did = "committed" if self.published else "staged"
-        fast = f" ({rate:,.0f} rows/s)" if rate >= 1 else ""
+            return f"table {self.table}: an earlier try has {did} version {self.version} ({size})"
+        fast = rate_of(self.rows, self.seconds)
         return f"table {self.table}: {did} version {self.version} with {size} in {self.seconds:.1f} s{fast}"
-
-
-def _size(count: int) -> str:
-    if count < 100_000:
-        return f"{count / 1e3:,.1f} kB"
-    return f"{count / 1e6:,.1f} MB"
 
 
 @dataclass(frozen=True, slots=True)

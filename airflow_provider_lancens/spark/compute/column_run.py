@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.spark.amounts import counted, size_of
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease
 from airflow_provider_lancens.spark.compute.column_commit import (
     ColumnUpdate,
@@ -216,14 +217,14 @@ class _Round:
         self.is_preempted |= not self.of.commit(files)
         made = counts_of(self.of.files)
         _log.info(
-            "table %s: column %s: version %d; %d of %d fragments are left, %s rows, %.1f MB so far",
+            "table %s: column %s: version %d; %d of %d fragments are left, %s, %s so far",
             self.of.target.id,
             self.of.request.layout.field.name,
             self.of.latest.version,
             left,
             count,
-            f"{made.rows:,}",
-            made.bytes / 1e6,
+            counted(made.rows, "row"),
+            size_of(made.bytes),
         )
 
 

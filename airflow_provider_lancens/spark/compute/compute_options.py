@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from airflow_provider_lancens.spark.amounts import counted, rate_of, size_of
+
 DEFAULT_BATCH_ROWS = 1024
 
 
@@ -57,8 +59,8 @@ class ComputeResult:
         what = f"table {self.table}: column {self.column}"
         if not self.committed:
             return f"{what}: nothing to compute, still at version {self.version}"
-        rate = self.rows / max(self.seconds, 0.001)
         return (
-            f"{what}: computed {self.rows:,} rows in {self.files} fragments, {self.bytes / 1e6:,.1f} MB, in "
-            f"{self.commits} versions up to {self.version} in {self.seconds:.1f} s ({rate:,.0f} rows/s)"
+            f"{what}: computed {counted(self.rows, 'row')} in {counted(self.files, 'fragment')}, "
+            f"{size_of(self.bytes)}, in {counted(self.commits, 'version')} up to {self.version} in "
+            f"{self.seconds:.1f} s{rate_of(self.rows, self.seconds)}"
         )

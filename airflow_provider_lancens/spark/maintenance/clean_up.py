@@ -13,6 +13,7 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage import purge
 from airflow_provider_lancens.namespace.storage.version_tags import delete_abandoned_tags, list_tags
 from airflow_provider_lancens.namespace.storage.write_leases import leases_of
+from airflow_provider_lancens.spark.amounts import counted, size_of
 from airflow_provider_lancens.spark.bookmarks.expire_bookmarks import expire_bookmarks
 from airflow_provider_lancens.spark.commit.lease_revocation import pending_revocations, revoke_leases
 from airflow_provider_lancens.spark.keys import maintain_keys
@@ -192,8 +193,8 @@ def _tagged(opened: MaintainedTable, expired: Sequence[str]) -> int:
 def _sentence(result: CleanUpResult) -> str:
     did = "would remove" if result.dry_run else "removed"
     return (
-        f"table {result.table}: {did} {result.versions} versions, "
-        f"{result.files} files, {result.bytes / 1e6:,.1f} MB; tags keep {result.tagged} older versions"
+        f"table {result.table}: {did} {counted(result.versions, 'version')}, "
+        f"{counted(result.files, 'file')}, {size_of(result.bytes)}; tags keep {result.tagged} older versions"
         + (f"; {result.expired_keys} idempotency keys expired" if result.expired_keys else "")
         + (f"; {len(result.expired_bookmarks)} bookmarks expired" if result.expired_bookmarks else "")
     )

@@ -29,6 +29,7 @@ from airflow_provider_lancens.namespace.storage.object_store import (
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
 from airflow_provider_lancens.namespace.storage.version_removals import REMOVALS
 from airflow_provider_lancens.namespace.storage.write_leases import LEASES, SILENCE, LeaseRecord, leases_of
+from airflow_provider_lancens.spark.amounts import counted, size_of
 from airflow_provider_lancens.spark.bookmarks.expiry_records import EXPIRED_BOOKMARKS
 from airflow_provider_lancens.spark.commit.lease_revocation import pending_revocations, revoke_leases
 from airflow_provider_lancens.spark.commit.write_lease import REVOKED, acquire_lease, stray_heartbeats
@@ -110,7 +111,8 @@ def remove_orphans(
     ):
         answer = _Search(target, now.files, now.began() - older_than).remove(dry_run=dry_run)
     action = "would be removed" if dry_run else "removed"
-    _log.info("table %s: %d files, %.1f MB %s", answer.table, len(answer.paths), answer.bytes / 1e6, action)
+    found = f"{counted(len(answer.paths), 'file')}, {size_of(answer.bytes)}" if answer.paths else "no files"
+    _log.info("table %s: %s %s", answer.table, found, action)
     return answer
 
 

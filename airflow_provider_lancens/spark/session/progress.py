@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_lancens.spark.amounts import counted, rate_of, size_of
 from airflow_provider_lancens.spark.session.handles import is_remote
 
 if TYPE_CHECKING:
@@ -31,10 +32,11 @@ class Stage:
     bytes: int
 
     def __str__(self) -> str:
-        rows = "" if self.rows is None else f"{self.rows:,} rows, "
-        return (
-            f"stage {self.number}: {self.done} of {self.tasks} tasks, {rows}{self.bytes / 1e6:,.1f} MB read"
-        )
+        # Neither is known of what Spark doesn't read itself, such as our own sources.
+        read = [counted(self.rows, "row")] if self.rows else []
+        read += [f"{size_of(self.bytes)}"] if self.bytes else []
+        more = f", {', '.join(read)} read" if read else ""
+        return f"stage {self.number}: {self.done} of {counted(self.tasks, 'task')}{more}"
 
 
 class ProgressLog:
@@ -51,9 +53,8 @@ class ProgressLog:
         if not stages or stages == self._reported or now - self._last < self._seconds:
             return
         self._reported, self._last = stages, now
-        rows = sum(stage.rows or 0 for stage in stages) / max(now - self._started, 0.001)
-        rate = f" ({rows:,.0f} rows/s)" if rows else ""
-        _log.info("%s%s", "; ".join(map(str, stages)), rate)
+        rows = sum(stage.rows or 0 for stage in stages)
+        _log.info("%s%s", "; ".join(map(str, stages)), rate_of(rows, now - self._started))
 
 
 @contextmanager

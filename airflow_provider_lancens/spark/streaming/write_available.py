@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.spark.amounts import counted
 from airflow_provider_lancens.spark.options import WriteRequest
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.session.handles import from_another_thread, is_remote
@@ -53,10 +54,8 @@ class StreamResult:
 
     def __str__(self) -> str:
         changes = "".join(f", {count:,} {name}" for name, count in self.changes.items())
-        return (
-            f"table {self.table}: {self.epochs} epochs with {self.rows:,} rows{changes} committed up to "
-            f"version {self.version} in {self.seconds:.1f} s"
-        )
+        wrote = f"{counted(self.epochs, 'epoch')} with {counted(self.rows, 'row')}{changes}"
+        return f"table {self.table}: {wrote} committed up to version {self.version} in {self.seconds:.1f} s"
 
 
 def write_available(

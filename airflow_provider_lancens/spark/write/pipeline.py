@@ -174,10 +174,9 @@ def staged_before(lookup: KeyLookup) -> WriteResult | None:
 
 
 def skipped_write(lookup: KeyLookup, earlier: KeyedCommit) -> WriteResult:
-    """Log that a write is skipped and how to repeat it; return the result of the earlier run."""
+    """Return the result of the earlier run, and log how to repeat the write if it is skipped."""
     result = lookup.found_result(earlier)
     if not result.skipped:
-        _log.info("%s", result)
         return result
     again = "'write_again' does" if lookup.request.mode == "upsert" else "'replace' or 'write_again' does"
     _log.warning(

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.write_leases import HEARTBEAT, LEASES
+from airflow_provider_lancens.spark.amounts import counted, size_of
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class RunningTasks(NamedTuple):
 
     def __str__(self) -> str:
         tasks = "1 running task has" if self.tasks == 1 else f"{self.tasks} running tasks have"
-        return f"{tasks} written {self.rows:,} rows, {self.bytes / 1e6:,.1f} MB in memory"
+        return f"{tasks} written {counted(self.rows, 'row')}, {size_of(self.bytes)} in memory"
 
 
 @dataclass(frozen=True, slots=True)

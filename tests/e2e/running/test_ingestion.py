@@ -57,7 +57,7 @@ def test_the_last_line_of_the_log_links_to_the_version(airflow: RunningAirflow, 
 
     last = [line for line in log if table in line][-1]
 
-    assert f"table {table}: committed version 1 with 10 rows, 1 files, " in last
+    assert f"table {table}: committed version 1 with 10 rows, 1 file, " in last
     assert last.endswith(f"; see {airflow.url}/lance/?conn=lake&table={quote(table, safe='')}&version=1")
 
 

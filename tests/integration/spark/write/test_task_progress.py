@@ -39,7 +39,7 @@ class Awaited(logging.Handler):
 def logged(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Set once a task is known to have written its first file, in reports that come quickly."""
     monkeypatch.setattr(task_progress, "SECONDS", 0.2)
-    handler = Awaited("1 running task has written 1,000 rows, 0.0 MB in memory")
+    handler = Awaited("1 running task has written 1,000 rows, ")
     log = logging.getLogger(task_progress.__name__)
     log.addHandler(handler)
     log.setLevel(logging.INFO)

@@ -329,7 +329,7 @@ def test_the_result_of_an_upsert_tells_what_it_did_to_rows() -> None:
     result = KeyedCommit(2, counts=counts).result("db$t", 0, committed=True)
 
     assert result.changes == {"inserted": 3, "updated": 2, "deleted": 1}
-    assert "5 rows, 1 files, 0.0 kB, 3 inserted, 2 updated, 1 deleted" in str(result)
+    assert "5 rows, 1 file, 10 bytes, 3 inserted, 2 updated, 1 deleted" in str(result)
     assert (
         "inserted" not in KeyedCommit(2, counts=Counts(5, 1, 10)).result("db$t", 0, committed=True).as_dict()
     )
