@@ -22,8 +22,12 @@ class TableStatus:
     """Newest version; 0 if it has none."""
     needs_listing: bool = False
     """Whether only the catalog table was read so far: `version` isn't known before its storage is listed."""
+    denial: str = ""
+    """The server's refusal, if it doesn't tell whether the table doesn't exist or may not be read."""
 
     def __str__(self) -> str:
+        if self.denial:
+            return f"Table {self.table} does not exist, or may not be read: {self.denial}"
         if self.location is None:
             return f"Table {self.table} does not exist"
         return f"Table {self.table} is at {f'version {self.version}' if self.version else 'no version yet'}"

@@ -65,9 +65,7 @@ class LanceFindChangesOperator(LanceOperator):
         with self.connected(f"finding changes of table {str(table)!r}") as namespace:
             status = self.hook.table_status(table)
             if status.location is None:
-                raise AirflowFailException(
-                    f"table {str(table)!r} does not exist; declare it, or correct its name"
-                )
+                raise AirflowFailException(f"{status}; declare it, or correct its name")
             newest = status.version
             bookmark = find_bookmark(namespace, table, name) if newest else None
         previous = None if bookmark is None else self._previous(table, bookmark)

@@ -13,6 +13,7 @@ from lance_namespace.errors import (
     ConcurrentModificationError,
     LanceNamespaceError,
     NamespaceNotFoundError,
+    PermissionDeniedError,
     TableNotFoundError,
     UnsupportedOperationError,
 )
@@ -89,6 +90,14 @@ class GlueMetastore(GlueDatabases):
             one=lambda name: self._find_table(namespace.table(name)),
             pages=lambda: self._table_pages(namespace),
         )
+
+    def hides_missing_tables(self, namespace: NamespaceId) -> bool:
+        """Whether these credentials may read the database, so that only its tables are denied or missing."""
+        try:
+            self.get_namespace(namespace)
+        except (NamespaceNotFoundError, PermissionDeniedError):
+            return False
+        return True
 
     def scan_tables(self, namespace: NamespaceId, *, lance_only: bool = False) -> Iterator[BatchRead]:  # noqa: ARG002 - Glue filters only names
         """Read all tables page by page."""

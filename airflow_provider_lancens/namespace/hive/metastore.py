@@ -109,6 +109,10 @@ class HiveMetastore(HiveDatabases):
         """Read catalog tables in batches; those that don't exist are omitted."""
         return self._batch_reader.read(namespace, list(names))
 
+    def hides_missing_tables(self, namespace: NamespaceId) -> bool:  # noqa: ARG002 - no server of Hive does
+        """Return false: Hive says of a missing table that it doesn't exist."""
+        return False
+
     def scan_tables(self, namespace: NamespaceId, *, lance_only: bool = False) -> Iterator[BatchRead]:
         """Read all tables and views of a database in batches, or those that the server's filter finds."""
         names = self.list_lance_tables(namespace) if lance_only else self.list_tables(namespace)

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from lance_namespace.errors import InvalidInputError, LanceNamespaceError, NamespaceNotFoundError
+from lance_namespace.errors import (
+    InvalidInputError,
+    LanceNamespaceError,
+    NamespaceNotFoundError,
+    PermissionDeniedError,
+)
 
 from airflow_provider_lancens.identifiers import NamespaceId, TableId
 from airflow_provider_lancens.namespace import table_properties
@@ -68,9 +73,16 @@ class TablePolls(NamespaceCore):
         self, namespace: NamespaceId, named: dict[str, TableId]
     ) -> dict[TableId, StatusOrError]:
         found: dict[TableId, StatusOrError] = {table: TableStatus(table) for table in named.values()}
+        hidden: bool | None = None
         try:
             for read in self._metastore.get_tables(namespace, list(named)):
-                found |= {named[name]: error for name, error in read.failures.items()}
+                for name, error in read.failures.items():
+                    is_denied = isinstance(error, PermissionDeniedError)
+                    if is_denied and hidden is None:
+                        hidden = self._metastore.hides_missing_tables(namespace)
+                    may_be_missing = is_denied and hidden
+                    table = named[name]
+                    found[table] = TableStatus(table, denial=str(error)) if may_be_missing else error
                 found |= {
                     named[catalog_table.id.name]: self._status(named[catalog_table.id.name], catalog_table)
                     for catalog_table in read.tables

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 from lance_namespace.errors import ErrorCode, LanceNamespaceError
 
+from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace import GlueNamespace
+from airflow_provider_lancens.namespace.table_status import TableStatus
 from tests.conformance.codes import refused_with
 from tests.servers.glue_double import GlueDouble
 from tests.servers.glue_faults import BROKEN, DENIED, EXPIRED, FULL, THROTTLED, UNKNOWN_KEY, Refusal
@@ -101,3 +103,21 @@ def test_an_endpoint_that_is_not_glue_is_reported(
     with connect_glue(endpoint=path_of_s3) as other, pytest.raises(LanceNamespaceError) as caught:
         other.list_namespaces({"id": []})
     assert path_of_s3 in str(caught.value)
+
+
+def test_a_poll_of_a_table_that_is_denied_waits_if_its_database_may_be_read(
+    glue: GlueDouble, namespace: GlueNamespace
+) -> None:
+    namespace.create_namespace({"id": ["lakeformation"]})
+    table = TableId.parse("lakeformation$t")
+
+    with glue.faults.on("GetTable", DENIED):
+        found = namespace.poll_tables([table])[table]
+    with glue.faults.on("GetTable", DENIED), glue.faults.on("GetDatabase", DENIED):
+        denied = namespace.poll_tables([table])[table]
+
+    assert isinstance(found, TableStatus)
+    assert found.location is None
+    assert "Lake Formation" in found.denial
+    assert isinstance(denied, LanceNamespaceError)
+    assert denied.code == ErrorCode.PERMISSION_DENIED

@@ -10,6 +10,7 @@ from lance_namespace.errors import (
     InternalError,
     InvalidInputError,
     NamespaceNotFoundError,
+    PermissionDeniedError,
     ServiceUnavailableError,
 )
 
@@ -41,12 +42,17 @@ class Server:
     def get_tables(self, namespace: NamespaceId, names: Collection[str]) -> Iterator[BatchRead]:
         yield read_each(list(names), partial(self._read, namespace))
 
+    def hides_missing_tables(self, namespace: NamespaceId) -> bool:
+        return namespace.name == "hidden"
+
     def _read(self, namespace: NamespaceId, names: Sequence[str]) -> list[Table]:
         self.calls += 1
         if namespace.name == "unreachable":
             raise ServiceUnavailableError("no reply")
         if namespace.name == "missing":
             raise NamespaceNotFoundError("no such database")
+        if namespace.name in ("hidden", "denied"):
+            raise PermissionDeniedError("not authorized")
         if BROKEN in names:
             raise InternalError("a catalog table can't be read")
         wanted = [namespace.table(name) for name in names]
@@ -93,6 +99,19 @@ def test_a_catalog_table_that_fails_on_the_server_does_not_affect_others() -> No
     found = poll(Server(*map(catalog_table, names)), *names, f"a${BROKEN}")
     assert isinstance(found.pop(f"a${BROKEN}"), InternalError)
     assert all(isinstance(one, TableStatus) for one in found.values())
+
+
+@pytest.mark.parametrize("database", ["hidden", "denied"])
+def test_a_denied_table_may_be_missing_where_its_database_may_be_read(database: str) -> None:
+    found = poll(Server(), f"{database}$t", f"{database}$u", "a$t")
+
+    assert found["a$t"] == status("a$t")
+    for name in (f"{database}$t", f"{database}$u"):
+        if database == "hidden":
+            assert found[name] == status(name, denial="not authorized")
+            assert str(found[name]).startswith(f"Table {name} does not exist, or may not be read: not")
+        else:
+            assert isinstance(found[name], PermissionDeniedError)
 
 
 def test_a_foreign_table_fails_only_its_own_poll() -> None:
