@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
@@ -196,7 +196,7 @@ class StagedChange(TableChange):
             TableVersionNotFoundError: (11) it was discarded meanwhile.
         """
         if latest is not None and latest.version == self.base and self._is_complete():
-            return CommitStep(self.staged.transaction.operation, latest.version, self.staged.commit.counts)
+            return CommitStep(self._operation, latest.version, self.staged.commit.counts)
         change = self.staged.spec.change(self.target, self.schema, self.fragments, self._columns())
         try:
             step = change.apply_to(latest)
@@ -211,6 +211,21 @@ class StagedChange(TableChange):
         # Lance refuses an append for `base` if the table was restored or overwritten since, which doesn't
         # matter to new rows: their columns are still the same.
         return step._replace(read_version=latest.version)
+
+    @property
+    def _operation(self) -> Any:
+        """The operation as it was staged."""
+        from lance import LanceOperation
+
+        staged = self.staged.transaction.operation
+        if not isinstance(staged, LanceOperation.Update):
+            return staged
+        # Lance reads it back with an update mode, see `Upsert`: new rows would be missing in its indices.
+        return LanceOperation.Update(
+            removed_fragment_ids=staged.removed_fragment_ids,
+            updated_fragments=staged.updated_fragments,
+            new_fragments=staged.new_fragments,
+        )
 
     def _columns(self) -> LanceSchema:
         try:
