@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from airflow_provider_lancens.spark.commit.row_deletions import RowDeletions
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
 from airflow_provider_lancens.spark.keys import REPLACE_WHERE
-from airflow_provider_lancens.spark.table.history import changed_rows, data_changed
+from airflow_provider_lancens.spark.table.history import data_changed
+from airflow_provider_lancens.spark.table.row_difference import changed_rows
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -47,10 +48,10 @@ class ReplaceWhere(TableChange):
         return CommitStep(operation, latest.version)
 
     def _check_no_new_rows(self, latest: LanceDataset, base: int) -> None:
-        """Check that no row that matches is in a fragment written since the write began.
+        """Check that others have written no row that matches since the write began.
 
-        A restore that brings such a row back writes it, too. Rows that only a compaction moved there can't be
-        identified, and conflict too.
+        A restore that brings such a row back writes it, too. A row that others rewrote as it is wasn't
+        written.
 
         Raises:
             ConcurrentModificationError: (14) there is one, whose rows this commit would delete.
@@ -58,7 +59,8 @@ class ReplaceWhere(TableChange):
         changed = changed_rows(latest, base, [], self.condition)
         if changed is None:
             raise self._conflict(f"version {base} was cleaned up")
-        if changed.written.num_rows:
+        written, _ = changed.but_for_moved(changed.written, changed.deleted)
+        if written:
             raise self._conflict(f"other writers wrote rows where {self.condition}")
 
 

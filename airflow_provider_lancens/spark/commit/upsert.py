@@ -18,7 +18,8 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
 from airflow_provider_lancens.spark.keys import UPSERT
-from airflow_provider_lancens.spark.table.history import changed_rows, data_changed
+from airflow_provider_lancens.spark.table.history import data_changed
+from airflow_provider_lancens.spark.table.row_difference import changed_rows
 
 if TYPE_CHECKING:
     from lance import FragmentMetadata, LanceDataset
@@ -53,7 +54,7 @@ class Upsert(TableChange):
     def _check_not_written_since(self, latest: LanceDataset, base: int) -> None:
         """Check that nobody has written or deleted a row with one of the keys, which was then not compared.
 
-        A restore that brings a row back writes it, too.
+        A restore that brings a row back writes it, too. A row that others rewrote as it is wasn't written.
 
         Raises:
             ConcurrentModificationError: (14) somebody has, or the version that was compared is gone.
@@ -64,15 +65,21 @@ class Upsert(TableChange):
         changed = changed_rows(latest, base, names)
         if changed is None:
             raise self._conflict(f"version {base} was cleaned up")
-        if self._has_keys_of(changed.written):
+        with_keys = (self._with_keys(rows) for rows in (changed.written, changed.deleted))
+        written, deleted = changed.but_for_moved(*with_keys)
+        if written:
             raise self._conflict(f"other writers wrote rows with the same {', '.join(names)}")
-        if self._has_keys_of(changed.deleted):
+        if deleted:
             raise self._conflict(f"other writers deleted rows with the same {', '.join(names)}")
 
-    def _has_keys_of(self, rows: pa.Table) -> bool:
-        theirs = comparable_keys(rows.cast(self.keys.schema))
+    def _with_keys(self, rows: pa.Table) -> pa.Table:
+        """Return the rows that have one of the keys."""
         names = self.keys.column_names
-        return bool(rows.num_rows and self.keys.join(theirs, names, join_type="left semi").num_rows)
+        others = [name for name in rows.column_names if name not in names]
+        theirs = comparable_keys(rows.select(names).cast(self.keys.schema))
+        for name in others:
+            theirs = theirs.append_column(rows.field(name), rows[name])
+        return theirs.join(self.keys, names, join_type="left semi") if rows.num_rows else theirs
 
     def _merged(self, latest: LanceDataset) -> CommitStep:
         from lance import LanceOperation

@@ -6,22 +6,18 @@ Which version an idempotency key committed isn't searched here, but in the key's
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from lance import LanceDataset, Transaction
-    from lance.fragment import DataFile, FragmentMetadata, LanceFragment
+    from lance.fragment import DataFile, FragmentMetadata
 
 COMPUTED_FILES = "computed-"
 """How the names of files begin that only add computed columns to a fragment, see `spark.compute`."""
-_ADDRESS = "_rowaddr"
-_FRAGMENT_BITS = 32
-"""By how many bits an address is shifted to give the id of its fragment."""
 _READ_AHEAD = 16
 _FEW = 64
 """Number of versions that are tried one by one before the kept ones are listed."""
@@ -77,90 +73,10 @@ def rewritten_files(transaction: Transaction) -> Iterator[str]:
             yield from (file.path for file in fragment.files)
 
 
-class RowDifference(NamedTuple):
-    """Rows of two versions that may differ, by their addresses."""
-
-    before: pa.Table
-    after: pa.Table
-    same_files: Collection[int]
-    """The fragments whose data files are the same in both versions: only what is deleted of them differs."""
-
-    @property
-    def written(self) -> pa.Table:
-        """Rows that others wrote, brought back by a restore, or changed in one of their columns."""
-        return self._only(self.after, self.before)
-
-    @property
-    def deleted(self) -> pa.Table:
-        """The rows that only the older version has."""
-        return self._only(self.before, self.after)
-
-    def _only(self, rows: pa.Table, others: pa.Table) -> pa.Table:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        fragments = pc.shift_right(others[_ADDRESS], pa.scalar(_FRAGMENT_BITS, pa.uint64()))
-        same = pc.is_in(fragments, value_set=pa.array(self.same_files, pa.uint64()))
-        known = pc.is_in(rows[_ADDRESS], value_set=others[_ADDRESS].filter(same))
-        return rows.filter(pc.invert(known)).drop_columns([_ADDRESS])
-
-
-def changed_rows(
-    latest: LanceDataset, base: int, columns: Sequence[str], condition: str | None = None
-) -> RowDifference | None:
-    """Return columns of the rows whose fragments have changed since an older version; None if it isn't kept.
-
-    Args:
-        latest: the newer version.
-        base: the older one.
-        columns: the columns, which both have.
-        condition: the condition on the rows, in Lance's SQL dialect; None returns all.
-    """
-    before = kept_version(latest, base)
-    if before is None:
-        return None
-    sides = [{_identity(one): one for one in version.get_fragments()} for version in (before, latest)]
-    old, new = (
-        [fragment for known, fragment in side.items() if known not in other]
-        for side, other in (sides, sides[::-1])
-    )
-    same_files = sorted({_files(one) for one in old} & {_files(one) for one in new})
-    read = [
-        version.scanner(columns=list(columns), fragments=fragments, filter=condition, with_row_address=True)
-        for version, fragments in ((before, old), (latest, new))
-        if fragments
-    ]
-    tables = [scanner.to_table().select([*columns, _ADDRESS]) for scanner in read]
-    if not tables:
-        none = _no_rows(latest, columns)
-        return RowDifference(none, none, same_files=())
-    if len(tables) == 1:
-        tables.insert(0 if new else 1, tables[0].slice(0, 0))
-    rows_before, rows_after = tables
-    return RowDifference(rows_before, rows_after, same_files=[fragment for fragment, _ in same_files])
-
-
-def _identity(fragment: LanceFragment) -> tuple[object, ...]:
-    return *_files(fragment), deletions_of(fragment.metadata)
-
-
-def _files(fragment: LanceFragment) -> tuple[int, tuple[object, ...]]:
-    """Return a fragment's id, and its data files with the ids of the columns for which each is used."""
-    files = ((file.path, tuple(file.fields)) for file in fragment.metadata.files)
-    return fragment.fragment_id, tuple(sorted(files))
-
-
 def deletions_of(fragment: FragmentMetadata) -> str | None:
     """Return what identifies the deletions of a fragment: two of equal number aren't the same."""
     deletions = fragment.deletion_file
     return None if deletions is None else str(deletions.json())
-
-
-def _no_rows(dataset: LanceDataset, columns: Sequence[str]) -> pa.Table:
-    import pyarrow as pa
-
-    fields = [dataset.schema.field(name) for name in columns]
-    return pa.schema([*fields, pa.field(_ADDRESS, pa.uint64())]).empty_table()
 
 
 def is_maintenance(transaction: Transaction) -> bool:

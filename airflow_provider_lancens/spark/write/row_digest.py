@@ -5,27 +5,19 @@ Epochs of streams are recognized by it: Spark repeats an epoch with the same row
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Hashes = npt.NDArray[np.uint64]
+from airflow_provider_lancens.spark.table.row_hashes import row_hashes
 
 DIGESTED_COLUMNS = "digest long"
 """The column of the result of `digest_task`, as Spark DDL."""
 
 PREFIX = "rows:"
 """Begins the text of a digest, which other fingerprints don't."""
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_NULL = np.uint64(0x5851F42D4C957F2D)
-_SHIFT = np.uint64(32)
 
 
 @dataclass(slots=True)
@@ -42,7 +34,7 @@ class RowDigest:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add rows to the digest."""
-        hashes = _row_hashes(batch.columns, batch.num_rows)
+        hashes = row_hashes(batch.columns, batch.num_rows)
         self.value = _signed(self.value + int(hashes.sum(dtype=np.uint64)))
 
 
@@ -62,68 +54,3 @@ def combined_digest(digests: Iterable[int]) -> str:
 def _signed(value: int) -> int:
     """Return the lowest 64 bits as Spark's long."""
     return (value + 2**63) % 2**64 - 2**63
-
-
-def _row_hashes(columns: Sequence[pa.Array], rows: int) -> Hashes:
-    hashes = np.zeros(rows, np.uint64)
-    for column in columns:
-        hashes = _mixed(hashes * np.uint64(31) + _hashes(column))
-    return hashes
-
-
-def _mixed(values: Hashes) -> Hashes:
-    mixed = (values ^ (values >> _SHIFT)) * _MIX
-    return mixed ^ (mixed >> _SHIFT)
-
-
-def _hashes(array: pa.Array) -> Hashes:
-    """Return a hash of each value, of a type that Spark has; nulls have one of their own, at any depth."""
-    kind = array.type
-    if pa.types.is_map(kind):
-        entries = pa.struct([kind.key_field, kind.item_field])
-        array = array.cast(pa.list_(pa.field("entries", entries, nullable=False)))
-        kind = array.type
-    if pa.types.is_struct(kind):
-        hashes = _row_hashes(array.flatten(), len(array))
-    elif pa.types.is_list(kind):
-        hashes = _list_hashes(array)
-    else:
-        hashes = _value_hashes(array)
-    if array.null_count:
-        hashes = np.where(_numpy(array.is_null()), _NULL, hashes)
-    return hashes
-
-
-def _list_hashes(array: Any) -> Hashes:
-    """Return the hash of each list: that of its values, with their positions."""
-    lengths = np.diff(_numpy(array.offsets)).astype(np.int64)
-    lengths[_numpy(array.is_null())] = 0  # `flatten` leaves their values out
-    ends = np.cumsum(lengths)
-    positions = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)
-    values = _mixed(_hashes(array.flatten()) + positions.astype(np.uint64) * _MIX)
-    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(values, dtype=np.uint64)])
-    return _mixed(sums[ends] - sums[ends - lengths] + lengths.astype(np.uint64))
-
-
-def _value_hashes(array: pa.Array) -> Hashes:
-    kind = array.type
-    if pa.types.is_null(kind):
-        return np.zeros(len(array), np.uint64)
-    if pa.types.is_floating(kind):
-        values = _numpy(array.cast(pa.float64()).fill_null(0.0)).view(np.uint64)
-    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        values = pd.util.hash_array(_numpy(array.fill_null("")), categorize=False)
-    elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        values = pd.util.hash_array(_numpy(array.fill_null(b"")), categorize=False)
-    elif pa.types.is_decimal(kind):
-        return _value_hashes(array.cast(pa.string()))
-    else:
-        width = pa.int32() if kind.bit_width == 32 else pa.int64()
-        numbers = array.cast(pa.int8() if pa.types.is_boolean(kind) else width)
-        values = _numpy(numbers.fill_null(0)).astype(np.int64).view(np.uint64)
-    return _mixed(values)
-
-
-def _numpy(array: pa.Array) -> npt.NDArray[Any]:
-    values: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False)
-    return values

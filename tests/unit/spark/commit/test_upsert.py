@@ -292,8 +292,7 @@ def test_a_column_that_others_write_in_place_conflicts_with_an_upsert_of_compare
 
 
 def test_a_column_that_others_write_in_place_conflicts_with_a_replacement(before: ResolvedTable) -> None:
-    written = begin(before, table_of({2: "new"}))
-    change = ReplaceWhere(written.table, written.base, written.schema, written.fragments, "id < 3")
+    change = replacement(before, {2: "new"})
     rewrite_in_place(lance.dataset(before.dataset.location))
 
     with pytest.raises(ConcurrentModificationError, match="other writers wrote rows where id < 3"):
@@ -303,12 +302,97 @@ def test_a_column_that_others_write_in_place_conflicts_with_a_replacement(before
 def test_a_replacement_sees_a_row_that_a_restore_brings_back(before: ResolvedTable) -> None:
     dataset = lance.dataset(before.dataset.location)
     dataset.delete("id = 1")
-    written = begin(before, table_of({2: "new"}))
-    change = ReplaceWhere(written.table, written.base, written.schema, written.fragments, "id < 3")
+    change = replacement(before, {2: "new"})
     dataset.checkout_version(1).restore()
 
     with pytest.raises(ConcurrentModificationError, match="other writers wrote rows where id < 3"):
         Committer(before, KeyedWrite("k"), Counts(1, 1, 1)).commit(change)
+
+
+def _compact(dataset: lance.LanceDataset) -> None:
+    dataset.optimize.compact_files()
+    lance.write_dataset(table_of({9: "theirs"}), dataset.uri, mode="append")
+
+
+def _compact_with_index(dataset: lance.LanceDataset) -> None:
+    dataset.create_scalar_index("id", "BTREE")
+    _compact(dataset)
+
+
+def _write_as_they_are(dataset: lance.LanceDataset) -> None:
+    dataset.update({"v": "v"}, where="id < 4")
+    lance.write_dataset(table_of({9: "theirs"}), dataset.uri, mode="append")
+
+
+def _delete_and_restore(dataset: lance.LanceDataset) -> None:
+    version = dataset.version
+    lance.write_dataset(table_of({9: "theirs"}), dataset.uri, mode="overwrite")
+    dataset.checkout_version(version).restore()
+    lance.write_dataset(table_of({9: "theirs"}), dataset.uri, mode="append")
+
+
+MOVES = [_compact, _compact_with_index, _write_as_they_are, _delete_and_restore]
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_rows_that_others_only_moved_do_not_conflict_with_an_upsert_of_compared_rows(
+    before: ResolvedTable, move: Callable[[lance.LanceDataset], None]
+) -> None:
+    change = compared(before, {1: "A", 8: "z"})
+    move(lance.dataset(before.dataset.location))
+
+    commit(before, change, "k")
+
+    assert content(before) == [(1, "A"), (2, "b"), (3, "c"), (4, "d"), (8, "z"), (9, "theirs")]
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_rows_that_others_only_moved_do_not_conflict_with_a_replacement(
+    before: ResolvedTable, move: Callable[[lance.LanceDataset], None]
+) -> None:
+    change = replacement(before, {2: "new"})
+    move(lance.dataset(before.dataset.location))
+
+    Committer(before, KeyedWrite("k"), Counts(1, 1, 1)).commit(change)
+
+    assert content(before) == [(2, "new"), (3, "c"), (4, "d"), (9, "theirs")]
+
+
+def replacement(target: ResolvedTable, rows: Rows) -> ReplaceWhere:
+    """A replacement of the rows whose ids are lower than 3."""
+    written = begin(target, table_of(rows))
+    return ReplaceWhere(written.table, written.base, written.schema, written.fragments, "id < 3")
+
+
+@pytest.mark.parametrize("theirs", [{1: "theirs"}, {1: "a"}], ids=["other values", "one more of them"])
+def test_rows_that_others_wrote_conflict_although_others_moved_the_rest(
+    before: ResolvedTable, theirs: Rows
+) -> None:
+    changes = compared(before, {1: "A"}), replacement(before, {2: "new"})
+    dataset = lance.dataset(before.dataset.location)
+    lance.write_dataset(table_of(theirs), dataset.uri, mode="append")
+    lance.dataset(dataset.uri).optimize.compact_files()
+
+    for number, change in enumerate(changes):
+        with pytest.raises(ConcurrentModificationError, match="other writers wrote rows w"):
+            Committer(before, KeyedWrite(f"k{number}"), Counts(1, 1, 1)).commit(change)
+    assert len(content(before)) == 5
+
+
+def test_blobs_that_others_moved_conflict_since_they_are_not_compared(target: ResolvedTable) -> None:
+    def rows(*values: bytes) -> pa.Table:
+        blob = pa.field("v", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+        schema = pa.schema([pa.field("id", pa.int64()), blob])
+        return pa.table([list(range(len(values))), list(values)], schema=schema)
+
+    commit(target, begin(target, rows(b"1", b"2", b"3")), "december")
+    dataset = lance.dataset(target.dataset.location)
+    change = replace(begin(target, rows(b"4")), schema=dataset.schema, compared=True)
+    dataset.optimize.compact_files()
+    lance.write_dataset(rows(b"9").set_column(0, "id", pa.array([9])), dataset.uri, mode="append")
+
+    with pytest.raises(ConcurrentModificationError, match="other writers wrote rows with the same id"):
+        commit(target, change, "k")
 
 
 def test_inserted_updated_and_deleted_rows_are_counted(before: ResolvedTable) -> None:

@@ -3,8 +3,9 @@ from datetime import timedelta
 
 import lance
 
-from airflow_provider_lancens.spark.table.history import changed_rows, data_changed, read_transaction
+from airflow_provider_lancens.spark.table.history import data_changed, read_transaction
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+from airflow_provider_lancens.spark.table.row_difference import changed_rows
 
 
 def location(target: ResolvedTable) -> str:

@@ -1,0 +1,156 @@
+"""Which rows of a table others have written or deleted since an older version: rows, not files.
+
+A compaction, or a writer that rewrites rows as they are, puts rows into other files. Such rows are found by
+their values, which are only read of rows that matter to a commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_lancens.spark.blobs.blob_columns import is_blob
+from airflow_provider_lancens.spark.table.history import deletions_of, kept_version
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+    from lance.fragment import LanceFragment
+
+    from airflow_provider_lancens.spark.table.row_hashes import Hashes
+
+_ADDRESS = "_rowaddr"
+_FRAGMENT_BITS = 32
+"""By how many bits an address is shifted to give the id of its fragment."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowDifference:
+    """The rows that are in the files of only one of two versions, or deleted in only one of them."""
+
+    written: pa.Table
+    """Rows of the newer version, with their addresses: others wrote them, moved them to other files, changed
+    one of their columns, or brought them back by a restore."""
+    deleted: pa.Table
+    """Rows of the older version, with their addresses."""
+    _before: _Side
+    _after: _Side
+
+    def but_for_moved(self, written: pa.Table, deleted: pa.Table) -> tuple[int, int]:
+        """Return how many of some rows are in one version alone, rather than with the same values in both.
+
+        Args:
+            written: some of `written`.
+            deleted: those of `deleted` that they may equal.
+        """
+        if not written.num_rows or not deleted.num_rows:
+            return written.num_rows, deleted.num_rows
+        new, old = self._after.hashes(written), self._before.hashes(deleted)
+        if new is None or old is None:
+            return written.num_rows, deleted.num_rows
+        return _more(new, old), _more(old, new)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One of the two versions."""
+
+    dataset: LanceDataset
+    fragments: Sequence[LanceFragment]
+    """Those that differ from the other version's."""
+
+    def read(self, columns: Sequence[str], condition: str | None) -> pa.Table:
+        """Return columns and the addresses of the rows that match a condition."""
+        if not self.fragments:
+            fields = [self.dataset.schema.field(name) for name in columns]
+            return pa.schema([*fields, pa.field(_ADDRESS, pa.uint64())]).empty_table()
+        scanner = self.dataset.scanner(
+            columns=list(columns), fragments=list(self.fragments), filter=condition, with_row_address=True
+        )
+        return scanner.to_table().select([*columns, _ADDRESS])
+
+    def hashes(self, rows: pa.Table) -> Hashes | None:
+        """Return a hash of all values of each row; None if some can't be compared.
+
+        Of a blob, a scan reads only where its bytes are.
+        """
+        from airflow_provider_lancens.spark.table.row_hashes import row_hashes  # takes pandas
+
+        names = self.dataset.schema.names
+        if any(is_blob(one.type) for one in self.dataset.schema):
+            return None
+        chosen = rows[_ADDRESS].to_numpy()
+        wanted = set(np.unique(chosen >> np.uint64(_FRAGMENT_BITS)).tolist())
+        fragments = [one for one in self.fragments if one.fragment_id in wanted]
+        scanner = self.dataset.scanner(columns=names, fragments=fragments, with_row_address=True)
+        found = [np.empty(0, np.uint64)]
+        for batch in scanner.to_batches():
+            of_rows = batch.filter(pa.array(np.isin(batch.column(_ADDRESS).to_numpy(), chosen)))
+            if [one.type for one in of_rows.select(names).schema] != self.dataset.schema.types:
+                return None
+            try:
+                found.append(row_hashes(of_rows.select(names).columns, of_rows.num_rows))
+            except pa.ArrowNotImplementedError:
+                return None
+        return np.concatenate(found)
+
+
+def changed_rows(
+    latest: LanceDataset, base: int, columns: Sequence[str], condition: str | None = None
+) -> RowDifference | None:
+    """Return the rows whose files or deletions have changed since an older version; None if it isn't kept.
+
+    Args:
+        latest: the newer version.
+        base: the older one.
+        columns: the columns to read, which both have.
+        condition: the condition on the rows, in Lance's SQL dialect; None returns all.
+    """
+    before = kept_version(latest, base)
+    if before is None:
+        return None
+    both = [{_identity(one): one for one in version.get_fragments()} for version in (before, latest)]
+    old, new = (
+        [fragment for known, fragment in side.items() if known not in other]
+        for side, other in (both, both[::-1])
+    )
+    same_files = [fragment for fragment, _ in {_files(one) for one in old} & {_files(one) for one in new}]
+    sides = _Side(before, old), _Side(latest, new)
+    rows_before, rows_after = (side.read(columns, condition) for side in sides)
+    return RowDifference(
+        written=_only(rows_after, rows_before, same_files),
+        deleted=_only(rows_before, rows_after, same_files),
+        _before=sides[0],
+        _after=sides[1],
+    )
+
+
+def _only(rows: pa.Table, others: pa.Table, same_files: Sequence[int]) -> pa.Table:
+    """Return the rows that aren't among others of the fragments that have the same files in both versions."""
+    fragments = pc.shift_right(others[_ADDRESS], pa.scalar(_FRAGMENT_BITS, pa.uint64()))
+    same = pc.is_in(fragments, value_set=pa.array(same_files, pa.uint64()))
+    known = pc.is_in(rows[_ADDRESS], value_set=others[_ADDRESS].filter(same))
+    return rows.filter(pc.invert(known))
+
+
+def _more(some: Hashes, others: Hashes) -> int:
+    """Return how many of some values are not among others, each counted as often as it is there."""
+    values, counts = np.unique(some, return_counts=True)
+    other_values, other_counts = np.unique(others, return_counts=True)
+    _, here, there = np.intersect1d(values, other_values, assume_unique=True, return_indices=True)
+    common = np.minimum(counts[here], other_counts[there]).sum()
+    return int(counts.sum() - common)
+
+
+def _identity(fragment: LanceFragment) -> tuple[object, ...]:
+    return *_files(fragment), deletions_of(fragment.metadata)
+
+
+def _files(fragment: LanceFragment) -> tuple[int, tuple[object, ...]]:
+    """Return a fragment's id, and its data files with the ids of the columns for which each is used."""
+    files = ((file.path, tuple(file.fields)) for file in fragment.metadata.files)
+    return fragment.fragment_id, tuple(sorted(files))
