@@ -10,7 +10,7 @@ from lance_namespace.errors import LanceNamespaceError
 
 from airflow_provider_lancens.spark import find_release_set, read_changes
 from airflow_provider_lancens.spark.changes.changed_values import changed_values
-from tests.histories.model import Column, Rows, State, counted, type_name
+from tests.histories.model import Column, Rows, State, counted, plain, type_name
 from tests.histories.values import WORDS, conditions
 from tests.histories.work import Work
 
@@ -18,6 +18,8 @@ _ADDS = ("insert", "update_postimage")
 _OWN_TAGS = ("lancens-", "release-set")
 _HALF = 0.5
 _MOST_ROWS = 1_000
+_NAMED = ("int", "string", "date", "timestamp", "timestamp_ntz")
+"""Types whose values are compared as text."""
 _UNKNOWN = (11, 13)
 """Codes with which changes that can't be known are refused."""
 
@@ -125,7 +127,7 @@ def check_changes(work: Work, after: int, version: int) -> str:
 def check_values(work: Work, chance: random.Random, after: int, version: int) -> str:
     """Check that each value of a row that changed is named, and none that neither version has."""
     old, new = work.model.states[after], work.model.states[version]
-    position = chance.choice([n for n, one in enumerate(new.columns) if one.type in ("int", "string")] or [0])
+    position = chance.choice([n for n, one in enumerate(new.columns) if one.type in _NAMED] or [0])
     column = new.columns[position]
     try:
         found = changed_values(
@@ -197,7 +199,7 @@ def _check_nearest(work: Work, dataset: lance.LanceDataset, column: Column) -> N
 
 
 def _check_keys(what: str, scanner: Any, expected: Rows) -> None:
-    found = Counter((key,) for key in scanner.to_table().column(0).to_pylist())
+    found = Counter((plain(key),) for key in scanner.to_table().column(0).to_pylist())
     _check_rows(what, found, expected)
 
 

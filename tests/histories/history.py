@@ -17,6 +17,7 @@ from tests.histories.foreign_steps import FOREIGN
 from tests.histories.own_steps import OWN, Step, first_write
 from tests.histories.table import Table
 from tests.histories.upkeep_steps import UPKEEP
+from tests.histories.values import ZONES
 from tests.histories.work import Work
 
 MakeTable = Callable[[Path], Table]
@@ -67,7 +68,9 @@ def run(make: MakeTable, seed: int, drawn: Sequence[Drawn], *, stable: bool | No
     outcome = Outcome(seed, [])
     try:
         work = Work(make(folder), seed % 3 != 0 if stable is None else stable, script=outcome.script)
-        outcome.script.append(f"# stable row ids: {work.stable}, managed: {work.table.managed}")
+        zone = random.Random(f"zone {seed}").choice(ZONES)
+        work.table.set_zone(zone)
+        outcome.script.append(f"# stable row ids: {work.stable}, managed: {work.table.managed}, zone: {zone}")
         for step, arguments in [(first_write, seed), *drawn]:
             outcome.counts[_take(work, step, arguments)] += 1
             outcome.steps += 1

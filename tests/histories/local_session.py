@@ -16,8 +16,9 @@ from airflow_provider_lancens.spark.types import spark_schema
 
 Run = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
+ZONE = "spark.sql.session.timeZone"
 _CONF = {
-    "spark.sql.session.timeZone": "UTC",
+    ZONE: "UTC",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**20),  # not unset, so that no filler is added
 }
 
@@ -28,6 +29,11 @@ class LocalSession:
 
     conf: Any = field(default_factory=lambda: SimpleNamespace(get=_CONF.get))
     sparkContext: Any = field(default_factory=lambda: SimpleNamespace(defaultParallelism=2))  # noqa: N815 Spark's name
+
+    @classmethod
+    def in_zone(cls, zone: str) -> "LocalSession":
+        """Return a session with a time zone."""
+        return cls(conf=SimpleNamespace(get={**_CONF, ZONE: zone}.get))
 
     def __call__(self, target: Any = None) -> Any:
         """Return itself, as a function that starts a session does, or a thread's target as it is."""

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +18,9 @@ TYPES: dict[str, pa.DataType] = {
     "bigint": pa.int64(),
     "double": pa.float64(),
     "string": pa.string(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
     "array": pa.list_(pa.string()),
     "vector": pa.list_(pa.float32(), 2),
 }
@@ -90,6 +94,8 @@ class Model:
 
 def plain(value: Any) -> Any:
     """Return a value that can be compared and counted."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC)  # in a zone, a time that is there twice equals that of no other zone
     return tuple(map(plain, value)) if isinstance(value, list) else value
 
 

@@ -3,11 +3,13 @@
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from lance_namespace.errors import InvalidTableStateError
 
 from airflow_provider_lancens.spark import (
     WriteOptions,
@@ -29,20 +31,37 @@ from airflow_provider_lancens.spark.maintenance import (
     compact_table,
     restore_version,
 )
+from tests.histories.checks import MismatchError
 from tests.histories.model import NUMBERS, Column, Row, State
 from tests.histories.values import Condition, condition
-from tests.histories.work import Apply, Work
+from tests.histories.work import Staged, Work
 
 Step = Callable[[Work, random.Random], State | None]
 """Changes the table, and returns what it has to be; None if nothing could be done."""
 
-BASE = {"id": "bigint", "s": "string", "n": "int", "x": "double", "tags": "array", "vec": "vector"}
+BASE = {
+    "id": "bigint",
+    "s": "string",
+    "n": "int",
+    "x": "double",
+    "tags": "array",
+    "vec": "vector",
+    "day": "date",
+    "moment": "timestamp",
+    "wall": "timestamp_ntz",
+}
+_KEYS = ("bigint", "bigint", "date", "timestamp", "timestamp_ntz")
+_ADDED = ("int", "string", "double", "date", "timestamp", "timestamp_ntz")
+_COMPARED = ("int", "string", "double", "date", "timestamp", "timestamp_ntz")
 _NAMES = ("c1", "c2", "c3")
 INDEX_TYPES = {
     "int": ("BTREE", "BITMAP", "ZONEMAP", "BLOOMFILTER"),
     "bigint": ("BTREE", "BITMAP", "ZONEMAP", "BLOOMFILTER"),
     "double": ("BTREE", "BITMAP", "ZONEMAP"),
     "string": ("BTREE", "BITMAP", "ZONEMAP", "BLOOMFILTER", "NGRAM", "INVERTED"),
+    "date": ("BTREE", "BITMAP", "ZONEMAP"),
+    "timestamp": ("BTREE", "BITMAP", "ZONEMAP"),
+    "timestamp_ntz": ("BTREE", "BITMAP", "ZONEMAP"),
     "array": ("LABEL_LIST",),
     "vector": ("IVF_FLAT",),
 }
@@ -50,7 +69,8 @@ INDEX_TYPES = {
 
 def first_write(work: Work, chance: random.Random) -> State:
     """Write the first version."""
-    columns = tuple(work.model.new_column(name, kind) for name, kind in BASE.items())
+    kinds = BASE | {"id": chance.choice(_KEYS)}
+    columns = tuple(work.model.new_column(name, kind) for name, kind in kinds.items())
     rows = tuple(row for _ in range(3) for row in work.rows(chance, columns))
     state = State(columns, rows)
     options = WriteOptions(
@@ -67,6 +87,19 @@ def append(work: Work, chance: random.Random) -> State:
     rows = work.rows(chance, work.state.columns)
     _write(work, chance, rows, work.state.columns)
     return _added(work.state, rows)
+
+
+def append_dates(work: Work, chance: random.Random) -> State | None:
+    """Append dates to a column of times, which are midnight in the session's time zone."""
+    times = [one for one in work.state.of_types("timestamp") if one != _key(work)]
+    if not times or not work.table.has_spark:
+        return None
+    column = chance.choice(times)
+    columns = [replace(one, type="date") if one == column else one for one in work.state.columns]
+    rows = work.rows(chance, columns)
+    _write(work, chance, rows, columns)
+    zone = ZoneInfo(work.table.zone)
+    return _added(work.state, [{**row, column.number: _midnight(row[column.number], zone)} for row in rows])
 
 
 def append_files(work: Work, chance: random.Random) -> State:
@@ -146,42 +179,52 @@ def upsert_compared(work: Work, chance: random.Random) -> State | None:
     """Upsert rows that are compared with the table's, by Spark."""
     if not work.table.has_spark:
         return None
+    rows = work.rows_of_keys(chance, work.state.columns)
+    named, _, apply = _comparison(work, chance, rows)
+    _write(work, chance, rows, work.state.columns, **named)
+    return apply(work.state)
+
+
+def _comparison(
+    work: Work, chance: random.Random, rows: Sequence[Row]
+) -> tuple[dict[str, Any], Sequence[Row], Callable[[State], State]]:
+    """Return how rows are compared with the table's, which of them are upserted, and what that makes."""
     state, key = work.state, _key(work).number
-    rows = work.rows_of_keys(chance, state.columns)
     named: dict[str, Any] = {"mode": "upsert", "on": [_key(work).name]}
-    others = state.of_types("int", "string", "double")
-    kinds = ["keep", *(["update_columns", "sequence_by", "delete_when"] if others else [])]
-    kind = chance.choice(kinds)
+    others = [one for one in state.of_types(*_COMPARED) if one != _key(work)]
+    kind = chance.choice(["keep", *(["update_columns", "sequence_by", "delete_when"] if others else [])])
     by_key = {one[key]: [other for other in state.rows if other.get(key) == one[key]] for one in rows}
-    chosen = chance.choice(others) if others else None
-    kept_rows = list(rows)
-    expected = None
-    if kind == "keep":
+    if kind == "keep" or not others:
         named["when_matched"] = "keep"
-        kept_rows = [one for one in rows if not by_key[one[key]]]
-    elif kind == "sequence_by" and chosen is not None:
+        kept = [one for one in rows if not by_key[one[key]]]
+        return named, kept, lambda state: _upserted(state, kept)
+    chosen = chance.choice(others)
+    if kind == "sequence_by":
         named["sequence_by"] = chosen.name
-        kept_rows = [
+        kept = [
             one
             for one in rows
             if not any(_precedes(other.get(chosen.number), one[chosen.number]) for other in by_key[one[key]])
         ]
-    elif kind == "delete_when":
-        deleted = condition(chance, replace(state, columns=(chosen,) if chosen else ()))
+        return named, kept, lambda state: _upserted(state, kept)
+    if kind == "delete_when":
+        deleted = condition(chance, replace(state, columns=(chosen,)))
         named["delete_when"] = deleted.text
-        kept_rows = [one for one in rows if not deleted.matches(one)]
-        removed = {one[key] for one in rows}
-        expected = _added(
-            state.with_rows(one for one in state.rows if one.get(key) not in removed), kept_rows
+        kept = [one for one in rows if not deleted.matches(one)]
+        gone = {one[key] for one in rows}
+        return (
+            named,
+            rows,
+            lambda state: _added(
+                state.with_rows(one for one in state.rows if one.get(key) not in gone), kept
+            ),
         )
-    elif chosen is not None:
-        named["update_columns"] = [chosen.name]
-        kept_rows = [
-            {**by_key[one[key]][0], chosen.number: one[chosen.number]} if by_key[one[key]] else one
-            for one in rows
-        ]
-    _write(work, chance, rows, state.columns, **named)
-    return expected or _upserted(state, kept_rows)
+    named["update_columns"] = [chosen.name]
+    kept = [
+        {**by_key[one[key]][0], chosen.number: one[chosen.number]} if by_key[one[key]] else one
+        for one in rows
+    ]
+    return named, kept, lambda state: _upserted(state, kept)
 
 
 def delete(work: Work, chance: random.Random) -> State:
@@ -193,11 +236,13 @@ def delete(work: Work, chance: random.Random) -> State:
 
 
 def stage(work: Work, chance: random.Random) -> State:
-    """Stage an append, an upsert or a replacement of some rows."""
-    columns = work.state.columns
-    kind = chance.choice(("append", "upsert", "replace"))
-    apply: Apply
-    named: dict[str, Any] = {"publish": False}
+    """Stage an append, an upsert, also one of compared rows, or a replacement of some rows or of all."""
+    columns, key = work.state.columns, _key(work).number
+    kinds = ["append", "upsert", "replace", "overwrite", *["compared"] * (3 if work.table.has_spark else 0)]
+    kind = chance.choice(kinds)
+    named: dict[str, Any] = {}
+    matters: Callable[[Row], bool] | None = None
+    apply: Callable[[State], State]
     if kind == "append":
         rows = work.rows(chance, columns)
         apply = lambda state: _added(state, rows)  # noqa: E731
@@ -205,14 +250,23 @@ def stage(work: Work, chance: random.Random) -> State:
         rows = work.rows_of_keys(chance, columns)
         named |= {"mode": "upsert", "on": [_key(work).name]}
         apply = lambda state: _upserted(state, rows)  # noqa: E731
-    else:
+    elif kind == "compared":
+        rows = work.rows_of_keys(chance, columns)
+        named, kept, apply = _comparison(work, chance, rows)
+        keys = {one[key] for one in kept}
+        matters = lambda row: row.get(key) in keys  # noqa: E731
+    elif kind == "replace":
         replaced = _simple(work, chance)
         rows = tuple(one for one in work.rows(chance, columns, 20) if replaced.matches(one))
         named |= {"mode": "overwrite", "replace_where": replaced.text}
-        apply = lambda state: _added(_without(state, replaced), rows)  # noqa: E731
-    result = _write(work, chance, rows, columns, **named)
+        apply, matters = lambda state: _added(_without(state, replaced), rows), replaced.matches
+    else:
+        rows = work.rows(chance, columns)
+        named |= {"mode": "overwrite"}
+        apply, matters = lambda state: state.with_rows(rows), lambda _: True
+    result = _write(work, chance, rows, columns, vectors=kind == "overwrite", publish=False, **named)
     if result.version != work.model.newest:
-        work.staged[result.version] = apply
+        work.staged[result.version] = Staged(work.state, apply, matters)
         work.script[-1] = f"staged{len(work.script)} = {work.script[-1]}  # {result.version}"
     return work.state
 
@@ -223,9 +277,16 @@ def publish(work: Work, chance: random.Random) -> State | None:
         return None
     version = chance.choice(list(work.staged))
     work.note("publish_version", version)
-    apply = work.staged.pop(version)
-    publish_version(work.table.namespace, work.table.id, version)
-    return apply(work.state)
+    staged = work.staged.pop(version)
+    try:
+        publish_version(work.table.namespace, work.table.id, version)
+    except InvalidTableStateError as error:
+        if "other writers" in str(error) and not staged.conflicts(work.state):
+            raise MismatchError(f"nobody changed rows, but: {error}") from error
+        raise
+    if staged.conflicts(work.state):
+        raise MismatchError(f"staged version {version} was published over what others wrote since")
+    return staged.apply(work.state)
 
 
 def discard(work: Work, chance: random.Random) -> State | None:
@@ -440,7 +501,7 @@ def _new_column(work: Work, chance: random.Random, kind: str | None = None) -> C
     free = [name for name in (*_NAMES, *BASE) if name not in dict(work.state.schema)]
     if not free:
         return None
-    return work.model.new_column(chance.choice(free), kind or chance.choice(("int", "string", "double")))
+    return work.model.new_column(chance.choice(free), kind or chance.choice(_ADDED))
 
 
 def _added(state: State, rows: Sequence[Row]) -> State:
@@ -455,6 +516,10 @@ def _upserted(state: State, rows: Sequence[Row]) -> State:
     key = state.columns[0].number
     keys = {row[key] for row in rows}
     return state.with_rows([*(row for row in state.rows if row.get(key) not in keys), *rows])
+
+
+def _midnight(day: Any, zone: ZoneInfo) -> datetime | None:
+    return None if day is None else datetime(day.year, day.month, day.day, tzinfo=zone)
 
 
 def _precedes(present: Any, new: Any) -> bool:
@@ -476,6 +541,7 @@ def _multiplied(factor: float) -> Callable[[pa.RecordBatch], pa.Array]:
 
 OWN: dict[Step, int] = {
     append: 3,
+    append_dates: 1,
     append_files: 1,
     append_merged: 1,
     overwrite: 1,
@@ -485,8 +551,8 @@ OWN: dict[Step, int] = {
     upsert_merged: 1,
     upsert_compared: 3,
     delete: 3,
-    stage: 2,
-    publish: 2,
+    stage: 3,
+    publish: 4,
     discard: 1,
     restore: 3,
     compact: 2,

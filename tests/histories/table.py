@@ -1,7 +1,7 @@
 """The table of a history: storage-managed or managed, on Spark or in this process."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ from lance_namespace import DeclareTableRequest, DescribeTableRequest
 
 from airflow_provider_lancens.spark import FileSource, NamespaceSpec
 from airflow_provider_lancens.spark.types import spark_schema
-from tests.histories.local_session import LocalFrame, LocalSession
+from tests.histories.local_session import ZONE, LocalFrame, LocalSession
 
 
 @dataclass
@@ -79,6 +79,18 @@ class Table:
         return lance.dataset(self.location, version=version)
 
     @property
+    def zone(self) -> str:
+        """The time zone of the session."""
+        return str(self.spark.conf.get(ZONE))
+
+    def set_zone(self, zone: str) -> None:
+        """Set the time zone of the session."""
+        if self.has_spark:
+            self.spark.conf.set(ZONE, zone)
+        else:
+            self.spark = LocalSession.in_zone(zone)
+
+    @property
     def authority(self) -> dict[str, Any]:
         """Arguments of a commit by another client: who decides the versions."""
         if not self.managed:
@@ -108,9 +120,16 @@ class Table:
         if self.has_spark:
             values = [tuple(row.values()) for row in rows.to_pylist()]
             return self.spark.createDataFrame(values, spark_schema(rows.schema)).repartition(parts)
+        rows = rows.cast(pa.schema([self._as_in_spark(one) for one in rows.schema]))
         size = max(1, -(-rows.num_rows // parts))
         starts = range(0, max(1, rows.num_rows), size)
         return LocalFrame(self.spark, [rows.slice(start, size) for start in starts])
+
+    def _as_in_spark(self, field: pa.Field) -> pa.Field:
+        """Return a column as Spark passes it to a task, with times in the session's zone."""
+        if not pa.types.is_timestamp(field.type) or field.type.tz is None:
+            return field
+        return field.with_type(pa.timestamp(field.type.unit, self.zone))
 
     def file(self, rows: pa.Table) -> FileSource:
         """Return rows as a file."""
@@ -121,8 +140,9 @@ class Table:
 
     def collected(self, frame: Any) -> list[dict[str, Any]]:
         """Return the rows of a DataFrame."""
-        rows: Sequence[Any] = frame.collect()
-        return [row.asDict(recursive=True) for row in rows] if self.has_spark else list(rows)
+        # Python's rows would have times without a zone, in that of this machine.
+        rows: list[dict[str, Any]] = frame.toArrow().to_pylist() if self.has_spark else frame.collect()
+        return rows
 
     @property
     def location(self) -> str:

@@ -7,11 +7,27 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.histories.model import Column, Model, Row, State, as_arrow
+from tests.histories.model import Column, Model, Row, Rows, State, as_arrow
 from tests.histories.table import Table
-from tests.histories.values import row
+from tests.histories.values import key, row
 
-Apply = Callable[[State], State]
+
+@dataclass(frozen=True)
+class Staged:
+    """What a staged version does when it is published."""
+
+    base: State
+    """What it was staged onto."""
+    apply: Callable[[State], State]
+    matters: Callable[[Row], bool] | None = None
+    """The rows of `base` that must still be the same; None if others may change all."""
+
+    def conflicts(self, state: State) -> bool:
+        """Return whether others have changed such rows since."""
+        return self._rows(self.base) != self._rows(state)
+
+    def _rows(self, state: State) -> Rows:
+        return state.with_rows(row for row in state.rows if self.matters and self.matters(row)).counted()
 
 
 @dataclass
@@ -22,8 +38,8 @@ class Work:
     stable: bool
     """Whether the table has stable row ids."""
     model: Model = field(default_factory=Model)
-    staged: dict[int, Apply] = field(default_factory=dict)
-    """What each staged version does when it is published."""
+    staged: dict[int, Staged] = field(default_factory=dict)
+    """The staged versions that were neither published nor discarded."""
     releases: list[tuple[int, int]] = field(default_factory=list)
     """The versions of the release set that keep a version of the table, each with that one."""
     script: list[str] = field(default_factory=list)
@@ -44,12 +60,13 @@ class Work:
         """Return rows with new keys."""
         count = chance.randint(1, most)
         self._keys += count
-        return tuple(row(chance, columns, self._keys - number) for number in range(count))
+        numbers = range(self._keys, self._keys - count, -1)
+        return tuple(row(chance, columns, key(columns[0].type, number)) for number in numbers)
 
     def rows_of_keys(self, chance: random.Random, columns: Sequence[Column]) -> tuple[Row, ...]:
         """Return rows with different keys, of which the table has some."""
-        key = columns[0].number
-        known = sorted({one[key] for one in self.state.rows if one.get(key) is not None})
+        number = columns[0].number
+        known = sorted({one[number] for one in self.state.rows if one.get(number) is not None})
         chosen = chance.sample(known, min(len(known), chance.randint(0, 4)))
         new = self.rows(chance, columns, 3) if chance.random() < 0.7 or not chosen else ()
         return (*(row(chance, columns, one) for one in chosen), *new)
