@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -133,7 +133,10 @@ class WriteTask:
     def _with_kept_columns(
         self, batches: Iterable[pa.RecordBatch], kept: KeptColumns
     ) -> Iterator[pa.RecordBatch]:
-        with storage_failures(self.dataset.location, self.dataset.storage_options):
+        with (
+            storage_failures(self.dataset.location, self.dataset.storage_options),
+            _explaining_removal(self.dataset, kept.version, _base_cleaned_up),
+        ):
             yield from with_kept_columns(batches, self.schema, self.match, kept)
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -160,7 +163,8 @@ class WriteTask:
         if self.appends_to is None:
             self.dataset.check_links()
             return self.dataset.location
-        return self.dataset.open(self.appends_to, self.manifest)
+        with _explaining_removal(self.dataset, self.appends_to, _base_cleaned_up):
+            return self.dataset.open(self.appends_to, self.manifest)
 
     def _write(self, target: str | LanceDataset, reader: pa.RecordBatchReader) -> list[FragmentMetadata]:
         from lance.fragment import write_fragments
@@ -210,23 +214,9 @@ class ReadTask:
         # Spark has no nanoseconds: those that another writer stored are truncated.
         with (
             storage_failures(self.dataset.location, self.dataset.storage_options),
-            self._explaining_removal(),
+            _explaining_removal(self.dataset, self.version, version_cleaned_up),
         ):
             yield from conform(self._scan(self.groups[number]), self.schema, cut_times=True)
-
-    @contextmanager
-    def _explaining_removal(self) -> Iterator[None]:
-        """If the block fails, check whether that is since a clean-up removed the version.
-
-        Raises:
-            TableVersionNotFoundError: (11) it is.
-        """
-        try:
-            yield
-        except LANCE_ERRORS as error:
-            if not is_detached(self.version) and is_removed(self.dataset.manifests, self.version):
-                raise version_cleaned_up(f"{self.dataset.location}: version {self.version}") from error
-            raise
 
     def _scan(self, fragment_ids: Sequence[int]) -> Iterator[pa.RecordBatch]:
         dataset = self.dataset.open(self.version)
@@ -241,6 +231,38 @@ class ReadTask:
         return self.blobs.batches(
             dataset, without_empty(scanner.to_batches()), self.dataset.blob_check(dataset)
         )
+
+
+@contextmanager
+def _explaining_removal(
+    dataset: DatasetRef, version: int, explained: Callable[[str], spec_errors.LanceNamespaceError]
+) -> Iterator[None]:
+    """If the block fails, check whether that is since a clean-up removed the version that it reads.
+
+    Args:
+        dataset: the dataset.
+        version: the version.
+        explained: returns the error for a version that was cleaned up.
+
+    Raises:
+        LanceNamespaceError: it was.
+    """
+    try:
+        yield
+    except RowError:
+        raise
+    except LANCE_ERRORS as error:
+        if not is_detached(version) and is_removed(dataset.manifests, version):
+            raise explained(f"{dataset.location}: version {version}") from error
+        raise
+
+
+def _base_cleaned_up(version: str) -> spec_errors.ConcurrentModificationError:
+    """Return the error (14) for a version that was cleaned up while a write was based on it."""
+    return spec_errors.ConcurrentModificationError(
+        f"{version} was cleaned up while a write was based on it, so nothing was committed. Write again, and "
+        "clean up with an older_than that is longer than a write takes"
+    )
 
 
 def _refusing(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -270,7 +292,10 @@ class KeyReadTask(ReadTask):
     def read(self, number: int) -> Iterator[pa.RecordBatch]:
         """Read one group, by its number; without rows whose keys Spark can't have."""
         columns = pa.schema([one for one in self.schema if one.name != POSITION])
-        with storage_failures(self.dataset.location, self.dataset.storage_options):
+        with (
+            storage_failures(self.dataset.location, self.dataset.storage_options),
+            _explaining_removal(self.dataset, self.version, _base_cleaned_up),
+        ):
             dataset = self.dataset.open(self.version)
             for fragment in dataset.get_fragments():
                 if fragment.fragment_id not in self.groups[number]:
