@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from lance_namespace import (
     CreateNamespaceRequest,
     DeclareTableRequest,
+    DeregisterTableRequest,
     DescribeTableRequest,
     DropNamespaceRequest,
     DropTableRequest,
@@ -58,7 +59,12 @@ def _check_table(namespace: MetastoreNamespace, table: list[str]) -> Iterator[Fi
         described = namespace.describe_table(DescribeTableRequest(id=table))
         yield from check_storage(str(described.location), dict(described.storage_options or {}))
     finally:
-        namespace.drop_table(DropTableRequest(id=table))
+        try:
+            namespace.drop_table(DropTableRequest(id=table))
+        except LanceNamespaceError:
+            # Such as a storage that denies listings: the catalog, at least, is left as it was.
+            namespace.deregister_table(DeregisterTableRequest(id=table))
+            raise
 
 
 def _compare_and_set(namespace: MetastoreNamespace, table: list[str]) -> Finding:

@@ -85,13 +85,16 @@ def pin(hook: LanceHook, table: TableId, version: int, tag: str) -> None:
         set_tag(dataset, Manifests(dataset.uri, hook.storage_options()), tag, version)
 
 
-def data_changed(hook: LanceHook, table: TableId, since: int) -> bool:
+def data_changed(hook: LanceHook, table: TableId, since: int, version: int) -> bool:
     """Return whether a version after this one changed data; compaction, indexing and configuration don't.
+
+    Commits after the polled version don't count: whoever is told of it would read it without their rows.
 
     Args:
         hook: hook to the table's namespace.
         table: table identifier.
         since: the last known version; 0 for none.
+        version: the last version to look at: the one that was polled.
 
     Returns:
         True also if a clean-up removed the transactions to check: a change must not be missed.
@@ -105,9 +108,9 @@ def data_changed(hook: LanceHook, table: TableId, since: int) -> bool:
     attempt = f"reading the versions of table {str(table)!r} after {since}"
     with _open_dataset(hook, table, attempt, missing=LanceRetryableError) as dataset:
         kept = {reference["version"] for reference in dataset.version_refs()}
-        if not kept.issuperset(range(since + 1, dataset.version + 1)):
+        if not kept.issuperset(range(since + 1, version + 1)):
             return True
-        return history.data_changed(dataset, since)
+        return history.data_changed(dataset, since, version)
 
 
 def index_covers(hook: LanceHook, table: TableId, index: str, rows_of: int, version: int) -> bool:

@@ -344,7 +344,7 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
             return False
         if self.data_only:
             since = wanted.data_since(status)
-            if not self._retryable(data_changed, self.hook, wanted.table, since):
+            if not self._retryable(data_changed, self.hook, wanted.table, since, status.version):
                 return False
         return not (index := parse_text(self.index)) or self._is_indexed(wanted, status, index)
 

@@ -135,7 +135,7 @@ class Cursor:
             )
 
 
-async def wait_for_data_change(lance_conn_id: str, table: TableId, since: int) -> bool:
+async def wait_for_data_change(lance_conn_id: str, table: TableId, since: int, version: int) -> bool:
     """Return whether a version after this one changed data; failed checks are repeated until one succeeds.
 
     This requires Lance's transactions, so the first such check imports Lance in a worker thread.
@@ -144,6 +144,7 @@ async def wait_for_data_change(lance_conn_id: str, table: TableId, since: int) -
         lance_conn_id: the Airflow connection, read again for each check.
         table: table identifier.
         since: the last known version.
+        version: the last version to look at: the one that was polled.
 
     Returns:
         False if only compaction, indexing and configuration followed; True also if a clean-up removed the
@@ -153,7 +154,7 @@ async def wait_for_data_change(lance_conn_id: str, table: TableId, since: int) -
         try:
             hook = await LanceHook.afor_connection(lance_conn_id)
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(_check_threads(), _data_changed, hook, table, since)
+            return await loop.run_in_executor(_check_threads(), _data_changed, hook, table, since, version)
         except AirflowException as error:
             # As for a poll: there is no failed task that a user would clear, so it has to recover by itself.
             log.error("%s; polling again in %d seconds", error, _PAUSE_AFTER_FAILURE)
@@ -166,9 +167,9 @@ def _check_threads() -> Executor:
     return DaemonThreads(_CHECKS_AT_ONCE, "lance-data-changes")
 
 
-def _data_changed(hook: LanceHook, table: TableId, since: int) -> bool:
+def _data_changed(hook: LanceHook, table: TableId, since: int, version: int) -> bool:
     if "lance" not in sys.modules:
         with importing_without_gc():
             import lance  # noqa: F401 - excluded from garbage collection, like a poll's libraries
     with closing(hook):
-        return data_changed(hook, table, since)
+        return data_changed(hook, table, since, version)

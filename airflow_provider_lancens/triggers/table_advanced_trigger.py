@@ -115,7 +115,7 @@ class LanceTableAdvancedTrigger(BaseEventTrigger):
         """Return whether a version after a known one causes an event."""
         if not self.data_only or known is None or status.version < known:
             return True
-        return await wait_for_data_change(self.lance_conn_id, self.table, known)
+        return await wait_for_data_change(self.lance_conn_id, self.table, known, status.version)
 
     async def _settled_stream(self) -> AsyncIterator[TableEvent]:
         async for change in TableEventStream(self.lance_conn_id, self.table, self.poll_interval).stream():

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from http.server import ThreadingHTTPServer
 from typing import Self
 
+from airflow_provider_lancens.namespace.storage import conditional_writes, object_store
 from tests.servers.s3_bucket import Bucket
 from tests.servers.s3_credentials import TemporaryCredentials
 from tests.servers.s3_handler import Handler
@@ -38,8 +39,9 @@ class S3Double:
         """Called with each request before it takes effect: a test may let it wait, or lose it by an error."""
         self.fault: Callable[[Request], Fault | None] = lambda request: None
         """Called with each request when its headers have arrived."""
-        self.lists_in_order = True
-        """False for the order of a directory bucket: any."""
+        self.is_directory_bucket = bucket.endswith("--x-s3")
+        """Whether it lists in no order, after no given key, and only prefixes that end with a slash."""
+        self.lists_in_order = not self.is_directory_bucket
         self.checks_conditions = True
         """False for a store that ignores If-None-Match."""
         self.may_delete = True
@@ -65,7 +67,10 @@ class S3Double:
     @property
     def storage(self) -> dict[str, str]:
         """Lance's storage options for it."""
-        return {**self.endpoint, "aws_access_key_id": "nobody", "aws_secret_access_key": "checks it"}
+        # A session of a directory bucket would be asked for at AWS's own address, whatever the endpoint is.
+        unsigned = {"aws_skip_signature": "true"} if self.is_directory_bucket else {}
+        signed = {"aws_access_key_id": "nobody", "aws_secret_access_key": "checks it"}
+        return {**self.endpoint, **signed, **unsigned}
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[Counter[str]]:
@@ -75,7 +80,14 @@ class S3Double:
         yield seen
         seen.update(request.kind for request in self.requests[before:])
 
+    def forget(self) -> None:
+        """Let this process know nothing of the store at this address: another double had its port before."""
+        endpoint = self.endpoint["aws_endpoint"]
+        for known in (conditional_writes._supporting, object_store._without_bulk_deletes):
+            known.difference_update([one for one in known if endpoint in one])
+
     def __enter__(self) -> Self:
+        self.forget()
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
         return self
 

@@ -90,7 +90,8 @@ class Handler(BaseHTTPRequestHandler):
         self._key = unquote(split.path).removeprefix(f"/{self.s3.bucket_name}").lstrip("/")
         kind = kind_of(self.command, self._query, self._key, "x-amz-copy-source" in self.headers)
         key = self._query.get("prefix", "") if kind == LIST else self._key
-        self._request = Request(kind, key, int(self._query.get("partNumber", 0)))
+        creates = self.headers.get("if-none-match") == "*"
+        self._request = Request(kind, key, int(self._query.get("partNumber", 0)), creates)
         self._fault = self.s3.fault(self._request) or Fault()
 
     def _transfer(self, bandwidth: Bandwidth, *faulty: str) -> Transfer:
@@ -217,6 +218,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def _list(self) -> None:
         prefix, delimiter = self._query.get("prefix", ""), self._query.get("delimiter", "")
+        if self.s3.is_directory_bucket and ("start-after" in self._query or (prefix and prefix[-1] != "/")):
+            raise RefusedError(HTTPStatus.BAD_REQUEST, "InvalidRequest")
         after = self._query.get("continuation-token", self._query.get("start-after", ""))
         limit = min(PAGE, int(self._query.get("max-keys", PAGE)))
         bucket = self.s3.bucket

@@ -30,6 +30,8 @@ class Request:
     """The object's key, the prefix of a listing, or the first key of a bulk deletion."""
     part: int = 0
     """The number of an upload's part."""
+    creates: bool = False
+    """Whether it is refused if the object exists."""
 
 
 def kind_of(method: str, query: Mapping[str, str], key: str, is_copy: bool) -> str:

@@ -178,19 +178,36 @@ class TableFiles:
             ServiceUnavailableError: (17) nothing was written, since other requests for the same file, which
                 were not completed, were in progress at each attempt; or the storage failed.
         """
-        for attempt in range(_CONFLICTS):
+        attempts = 1
+        while True:
             if self.create_once(path, content):
                 return True
             # A retried request may find its own success; no two writers write the same content.
             found = self.read(path)
             if found is not None:
                 return found == content
-            # S3 refused it because of another request in progress, which has not stored anything.
-            time.sleep(_CONFLICT_SECONDS * 2**attempt)
-        raise spec_errors.ServiceUnavailableError(
-            f"storage at {redact(self.location)}: {path} could not be created, since the storage reported a "
-            f"conflict with other requests {_CONFLICTS} times; nothing was written, run it again"
-        )
+            attempts = self.wait_after_conflict(path, attempts)
+
+    def wait_after_conflict(self, path: str, attempts: int) -> int:
+        """Wait after the storage refused to create a file that nevertheless doesn't exist; count the attempt.
+
+        S3 does so because of another request in progress, which has not stored anything.
+
+        Args:
+            path: the file.
+            attempts: how many attempts to create it were refused.
+
+        Raises:
+            ServiceUnavailableError: (17) there were too many.
+        """
+        if attempts >= _CONFLICTS:
+            where = f"storage at {redact(self.location)}"
+            raise spec_errors.ServiceUnavailableError(
+                f"{where}: {path} could not be created, since the storage reported a conflict with other "
+                f"requests {_CONFLICTS} times; nothing was written, run it again"
+            )
+        time.sleep(_CONFLICT_SECONDS * 2 ** (attempts - 1))
+        return attempts + 1
 
     def create_once(self, path: str, content: bytes) -> bool:
         """Create a file by one request; return false if the storage refused it, as one that exists."""

@@ -13,7 +13,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.locations import join
+from airflow_provider_lancens.namespace.storage import purge
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
+from airflow_provider_lancens.namespace.storage.object_store import BRANCHES, VERSIONS
 from airflow_provider_lancens.namespace.storage.storage_errors import (
     is_invalid_name,
     is_refused_bulk_delete,
@@ -36,6 +39,8 @@ _TRIES = 10
 _TEMPORARY = "lancens-temporary-"
 """Begins the names of tags that keep a version while it is tagged or restored."""
 _EXISTS, _MISSING = "Ref conflict", "Ref not found"
+_IN_USE = "Dataset already exists"
+"""What Lance says if the first manifest of a branch can't be created."""
 _NO_VERSION = ("Version not found", "Table version not found")
 """In the errors of Lance, and of a namespace that decides the versions."""
 _REFERENCES = "/_refs/"
@@ -113,8 +118,12 @@ def create_tag(dataset: LanceDataset, files: Manifests, tag: str, version: Refer
         ConcurrentModificationError: (14) a clean-up may be removing it; the tag wasn't created.
     """
     try:
-        if not _unless(_EXISTS, lambda: dataset.tags.create(tag, version)):
-            return False
+        attempts = 1
+        while not _unless(_EXISTS, lambda: dataset.tags.create(tag, version)):
+            # Lance takes each refusal for a tag that exists, also a conflict with nothing stored.
+            if files.stat(path := _file_of(tag)) is not None:
+                return False
+            attempts = files.wait_after_conflict(path, attempts)
     except (OSError, ValueError) as error:
         if not any(one in str(error) for one in _NO_VERSION):
             raise
@@ -144,18 +153,45 @@ def create_branch(dataset: LanceDataset, files: Manifests, name: str, parent: Re
 
     Raises:
         TableVersionNotFoundError: (11) there is no such version; the branch wasn't created.
-        ConcurrentModificationError: (14) a clean-up may be removing it; the branch wasn't created.
+        ConcurrentModificationError: (14) a clean-up may be removing it, or another client is creating the
+            branch; it wasn't created.
     """
     if name in list_branches(dataset):
         return False
     with temporary_tag(dataset, files, parent):
-        try:
-            dataset.create_branch(name, parent if isinstance(parent, tuple) else (None, parent))
-        except OSError:
-            if name not in list_branches(dataset):
-                raise
-            return False  # another client has just created it
-    return True
+        attempts = 1
+        while True:
+            try:
+                dataset.create_branch(name, parent if isinstance(parent, tuple) else (None, parent))
+            except OSError as error:
+                if name in list_branches(dataset):
+                    return False  # another client has just created it
+                if not _is_conflict(files, name, error):
+                    raise
+                attempts = files.wait_after_conflict(f"{BRANCHES}/{name}", attempts)
+            else:
+                return True
+
+
+def _is_conflict(files: Manifests, branch: str, error: OSError) -> bool:
+    """Whether the storage refused to create a file of a branch that doesn't exist, which is then undone.
+
+    Lance writes the branch's first version, then the file with its name.
+
+    Raises:
+        ConcurrentModificationError: (14) the first version is there, and isn't this client's.
+    """
+    folder, text = f"{BRANCHES}/{branch}", str(error)
+    if _EXISTS in text:
+        purge.remove(join(files.location, *folder.split("/")), files.storage_options)
+        return True
+    if files.below(f"{folder}/{VERSIONS}"):
+        raise spec_errors.ConcurrentModificationError(
+            f"{redact(files.location)}: branch {branch!r} has versions and no name: another client is "
+            "creating it, or has died meanwhile; run it again, choose another name, or remove folder "
+            f"{folder}"
+        ) from None
+    return _IN_USE in text
 
 
 def move_tag(dataset: LanceDataset, files: Manifests, tag: str, version: Reference) -> bool:
@@ -252,7 +288,11 @@ def _delete_tag(dataset: LanceDataset, tag: str) -> None:
         if not is_refused_bulk_delete(error):
             raise
         # Lance asks S3 for a bulk delete of the tag's file, which is all that it deletes.
-        TableFiles(dataset.uri, dataset.latest_storage_options() or {}).remove(f"_refs/tags/{tag}.json")
+        TableFiles(dataset.uri, dataset.latest_storage_options() or {}).remove(_file_of(tag))
+
+
+def _file_of(tag: str) -> str:
+    return f"_refs/tags/{tag}.json"
 
 
 def replace_metadata(dataset: LanceDataset, tag: str, metadata: Mapping[str, str]) -> None:

@@ -25,11 +25,17 @@ _MAINTENANCE = frozenset({"Rewrite", "CreateIndex", "UpdateConfig", "BaseOperati
 _UNREADABLE = "RewrittenIndex"
 
 
-def data_changed(dataset: LanceDataset, since: int) -> bool:
-    """Return whether a version above `since` changed rows or columns, or might have; maintenance doesn't."""
+def data_changed(dataset: LanceDataset, since: int, newest: int | None = None) -> bool:
+    """Return whether a version above `since` changed rows or columns, or might have; maintenance doesn't.
+
+    Args:
+        dataset: the dataset, opened at its latest version.
+        since: the version to stop at.
+        newest: the version to begin with; None is the latest one.
+    """
     return any(
         transaction is None or not is_maintenance(transaction)
-        for _, transaction in transactions(dataset, since)
+        for _, transaction in transactions(dataset, since, newest)
     )
 
 

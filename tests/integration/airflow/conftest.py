@@ -17,6 +17,9 @@ from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVers
 from tests.integration.airflow.lifecycle import MODES, Attempt, run_to_its_end
 from tests.integration.airflow.tables import Table
 
+PATIENCE = 300
+"""Seconds that a wait may take on a busy machine until it has failed."""
+
 
 @pytest.fixture
 def lake(metastore: MetastoreServer, connect: Callable[..., str], tmp_path: Path) -> str:
@@ -58,7 +61,7 @@ def wait(request: pytest.FixtureRequest, lake: str, table: Table) -> Callable[..
     """Run a sensor on the test's table to its end in one of the modes, given an earlier run's result."""
 
     def run(earlier: Any = None, **arguments: Any) -> Any:
-        given = {"table": str(table), "lance_conn_id": lake, "poke_interval": 0.05, "timeout": 60}
+        given = {"table": str(table), "lance_conn_id": lake, "poke_interval": 0.05, "timeout": PATIENCE}
         sensor = LanceTableVersionSensor(task_id="wait", **{**given, **MODES[request.param], **arguments})
         return run_to_its_end(sensor, Attempt(earlier))
 
@@ -88,7 +91,7 @@ def meanwhile(polled: threading.Event) -> Iterator[Callable[..., "Future[Any]"]]
 
         def start(wait: Callable[..., Any], **arguments: Any) -> "Future[Any]":
             future = worker.submit(wait, **arguments)
-            assert polled.wait(60)
+            assert polled.wait(PATIENCE)
             return future
 
         yield start

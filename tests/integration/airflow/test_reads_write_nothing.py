@@ -35,7 +35,7 @@ def test_another_writers_commit_is_read_and_not_finished(
     assert [entry["version"] for entry in list_versions(hook, str(table), None, 5)["versions"]] == [2, 1]
     assert catalog.list_tables(hook, table.database, None, 5)["tables"][0]["version"] == 2
     assert next(check_table(hook, id_)).level == "ok"
-    assert data_changed(hook, id_, 1)
+    assert data_changed(hook, id_, 1, 2)
     assert not index_covers(hook, id_, "none", 1, 2)
 
     assert contents(location) == before

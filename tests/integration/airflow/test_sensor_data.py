@@ -8,6 +8,9 @@ import lance
 import pytest
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowSensorTimeout
+from airflow_provider_lancens.hooks.tags import data_changed
+from airflow_provider_lancens.sensors import table_version_sensor
+from tests.integration.airflow.conftest import PATIENCE
 from tests.integration.airflow.tables import Table
 
 Wait = Callable[..., Any]
@@ -43,7 +46,7 @@ def test_data_committed_after_maintenance_ends_the_wait(
     waiting = meanwhile(wait, after_version=3, data_only=True)
     compact(location)
     newest = table.advance()
-    found = waiting.result(60)
+    found = waiting.result(PATIENCE)
     assert (found["version"], found["previous_version"]) == (newest, 3)
 
 
@@ -53,6 +56,22 @@ def test_data_committed_before_maintenance_ends_the_wait_at_the_newest_version(
     table.advance()
     newest = compact(location)
     assert wait(after_version=3, data_only=True)["version"] == newest
+
+
+def test_data_committed_after_a_poll_ends_the_wait_at_its_own_version(
+    wait: Wait, table: Table, location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compact(location)
+    committed: list[int] = []
+
+    def commit_and_check(*arguments: Any) -> bool:
+        if not committed:
+            committed.append(table.advance())
+        return data_changed(*arguments)
+
+    monkeypatch.setattr(table_version_sensor, "data_changed", commit_and_check)
+    found = wait(after_version=3, data_only=True)
+    assert (found["version"], found["previous_version"]) == (committed[0], 3)
 
 
 def test_a_change_is_detected_after_its_history_was_cleaned_up(
@@ -98,7 +117,7 @@ def test_the_wait_ends_once_the_index_covers_the_awaited_rows(
     lance.dataset(location).optimize.optimize_indices()
     newest = table.advance()
 
-    assert waiting.result(60)["version"] in (newest - 1, newest)
+    assert waiting.result(PATIENCE)["version"] in (newest - 1, newest)
 
 
 def test_the_wait_goes_on_while_there_is_no_such_index(wait: Wait, table: Table, location: str) -> None:

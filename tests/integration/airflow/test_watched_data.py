@@ -38,7 +38,7 @@ def trigger_of(table: Table, lake: str, **arguments: Any) -> LanceTableAdvancedT
     return trigger
 
 
-async def next_event(events: AsyncIterator[Any], within: float = 60) -> tuple[int | None, int]:
+async def next_event(events: AsyncIterator[Any], within: float = 300) -> tuple[int | None, int]:
     event = (await asyncio.wait_for(anext(events), within)).payload
     return event["previous_version"], event["version"]
 

@@ -24,6 +24,8 @@ pytestmark = pytest.mark.slow
 SIZES = {"small": 300, "large": 1500}
 DATABASES = 300
 LIMIT = 100
+PATIENCE = {"client.read-timeout": "600"}
+"""A batch is made larger after a reply within a twentieth of this: also on a busy machine."""
 NAMES, READ = "get_table_names_by_filter", "get_table_objects_by_name_req"
 MEGABYTE = 2**20
 
@@ -54,7 +56,7 @@ def network(crowded_server: MetastoreServer) -> Iterator[Proxy]:
 @pytest.fixture
 def lake(network: Proxy) -> Iterator[Hive2Namespace]:
     """A namespace that is connected, but has listed nothing yet."""
-    with Hive2Namespace(uri=network.uri, root="/nowhere") as namespace:
+    with Hive2Namespace(uri=network.uri, root="/nowhere", **PATIENCE) as namespace:
         namespace.namespace_exists({"id": ["one"]})
         yield namespace
 

@@ -447,7 +447,7 @@ REQUESTS: Mapping[str, Callable[[Any], object]] = {
     "branch": lambda lake: lake.create_table_branch({**TABLE, "name": "b"}),
     "delete branch": lambda lake: lake.delete_table_branch({**TABLE, "name": "b"}),
     "pin": lambda lake: pin(hook_of(lake), TableId.parse("db$orders"), 3, "pinned"),
-    "data only": lambda lake: data_changed(hook_of(lake), TableId.parse("db$orders"), 1),
+    "data only": lambda lake: data_changed(hook_of(lake), TableId.parse("db$orders"), 1, 3),
     "convert": lambda lake: lake.convert_table(TABLE["id"], managed_by="impl"),
     "register": lambda lake: lake.register_table(
         {**TABLE, "location": lake.location, "mode": "overwrite", "properties": {"managed_by": "impl"}}

@@ -18,7 +18,7 @@ from airflow_provider_lancens.namespace.storage import object_store, purge
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.object_store import latest_version, manifest_names
 from airflow_provider_lancens.namespace.storage.storage_errors import storage_error
-from airflow_provider_lancens.namespace.storage.version_tags import create_tag, delete_tag
+from airflow_provider_lancens.namespace.storage.version_tags import create_branch, create_tag, delete_tag
 from tests.conformance.codes import refused_with
 from tests.servers.s3_bucket import Stored
 from tests.servers.s3_double import S3Double
@@ -131,6 +131,42 @@ def test_a_tag_is_deleted_where_bulk_deletes_are_refused(s3: S3Double) -> None:
     assert delete_tag(dataset, "january")
     assert not delete_tag(dataset, "january")
     assert not dataset.tags.list()
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_tag_is_created_after_a_conflict_with_nothing_stored(
+    s3: S3Double, files: Manifests, times: int
+) -> None:
+    dataset = lance.write_dataset(pa.table({"x": [1]}), LOCATION, storage_options=s3.storage)
+    refuse(s3, PUT, HTTPStatus.CONFLICT, "ConditionalRequestConflict", times)
+
+    assert create_tag(dataset, files, "january", 1)
+    refuse(s3, PUT, HTTPStatus.CONFLICT, "ConditionalRequestConflict")
+    assert not create_tag(dataset, files, "january", 1)
+    assert dataset.tags.list()["january"]["version"] == 1
+
+
+@pytest.mark.parametrize("refused", ["/tree/b/_versions/", "/_refs/branches/"])
+def test_a_branch_is_created_after_a_conflict_with_nothing_stored(
+    s3: S3Double, files: Manifests, refused: str
+) -> None:
+    dataset = lance.write_dataset(pa.table({"x": [1]}), LOCATION, storage_options=s3.storage)
+    left = [Fault(refusal=(HTTPStatus.CONFLICT, "ConditionalRequestConflict"))]
+    s3.fault = lambda one: left.pop() if one.creates and refused in f"/{one.key}" and left else None
+
+    assert create_branch(dataset, files, "b", 1)
+    assert not create_branch(dataset, files, "b", 1)
+    assert not left
+    assert dataset.checkout_version(("b", None)).count_rows() == 1
+
+
+def test_a_branch_that_another_client_left_unfinished_is_said_to_be(s3: S3Double, files: Manifests) -> None:
+    dataset = lance.write_dataset(pa.table({"x": [1]}), LOCATION, storage_options=s3.storage)
+    dataset.create_branch("b", (None, 1))
+    s3.bucket.remove("t.lance/_refs/branches/b.json")
+
+    with refused_with(ErrorCode.CONCURRENT_MODIFICATION, "remove folder tree/b"):
+        create_branch(dataset, files, "b", 1)
 
 
 def test_a_denied_deletion_names_the_right(s3: S3Double, files: Manifests) -> None:

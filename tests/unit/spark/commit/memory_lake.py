@@ -1,7 +1,7 @@
 """A table on the S3 double, and a metastore in memory that changes tables as Hive's does."""
 
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -12,6 +12,9 @@ import pytest
 from lance.fragment import write_fragments
 from lance_namespace.errors import (
     ConcurrentModificationError,
+    LanceNamespaceError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
     TableAlreadyExistsError,
     TableNotFoundError,
 )
@@ -19,9 +22,12 @@ from lance_namespace.errors import (
 from airflow_provider_lancens.identifiers import NamespaceId, TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.base import MetastoreNamespace
+from airflow_provider_lancens.namespace.batch_reads import BatchRead
 from airflow_provider_lancens.namespace.config import STORAGE_PREFIX, Properties, StorageConfig
 from airflow_provider_lancens.namespace.metastore_protocol import (
+    Namespace,
     ParameterChange,
+    ServerInfo,
     Table,
     TableLocation,
     TableUpdate,
@@ -47,13 +53,56 @@ class MemoryMetastore:
     fingerprint = "memory"
 
     def __init__(self) -> None:
+        self.namespaces: dict[NamespaceId, Namespace] = {}
+        """Those that were created; tables need none."""
         self.tables: dict[TableId, Table] = {}
         self.gate: Callable[[object], object] = lambda call: None
         self.calls: list[str] = []
         self.lock = threading.Lock()
 
+    def server_info(self) -> ServerInfo:
+        return ServerInfo("memory")
+
     def check_name(self, name: str) -> None:
         """Accept any."""
+
+    def check_droppable(self, namespace: NamespaceId) -> None:
+        """Drop any."""
+
+    def create_namespace(self, namespace: Namespace) -> None:
+        self.namespaces[namespace.id] = namespace
+
+    def get_namespace(self, namespace: NamespaceId) -> Namespace:
+        if namespace not in self.namespaces:
+            raise NamespaceNotFoundError(str(namespace))
+        return self.namespaces[namespace]
+
+    def list_namespaces(self, parent: NamespaceId) -> list[str]:
+        return [one.name for one in self.namespaces]
+
+    def drop_namespace(self, namespace: NamespaceId) -> None:
+        if self.list_tables(namespace):
+            raise NamespaceNotEmptyError(str(namespace))
+        self.namespaces.pop(namespace, None)
+
+    def list_tables(self, namespace: NamespaceId) -> list[str]:
+        return [one.name for one in self.tables if one.namespace == namespace]
+
+    def list_lance_tables(self, namespace: NamespaceId) -> list[str]:
+        return self.list_tables(namespace)
+
+    def get_tables(self, namespace: NamespaceId, names: Collection[str]) -> Iterator[BatchRead]:
+        yield BatchRead([self.tables[one] for one in map(namespace.table, names) if one in self.tables])
+
+    def scan_tables(self, namespace: NamespaceId, *, lance_only: bool = False) -> Iterator[BatchRead]:
+        yield from self.get_tables(namespace, self.list_tables(namespace))
+
+    def drop_tables(
+        self, namespace: NamespaceId, names: Collection[str]
+    ) -> Mapping[str, LanceNamespaceError]:
+        for name in names:
+            self.tables.pop(namespace.table(name), None)
+        return {}
 
     def default_location(self, namespace: NamespaceId, root: str) -> str:
         return f"{root}/{namespace.name}.db"

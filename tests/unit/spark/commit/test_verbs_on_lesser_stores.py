@@ -10,7 +10,7 @@ import pytest
 from lance_namespace.errors import ErrorCode
 
 from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
-from airflow_provider_lancens.namespace.storage import conditional_writes
+from airflow_provider_lancens.namespace.storage import conditional_writes, object_store
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 from airflow_provider_lancens.spark import (
     NamespaceSpec,
@@ -149,6 +149,18 @@ def test_a_known_store_costs_one_request_of_a_process(s3: S3Double) -> None:
     with s3.counted() as requests:
         conditional_writes.require_conditional_writes(files)
         conditional_writes.require_conditional_writes(files)
+    assert requests == {PUT: 1}
+
+
+def test_nothing_is_known_of_a_store_whose_address_another_one_had_before() -> None:
+    with S3Double() as s3:
+        files = TableFiles(LOCATION, s3.storage)
+        conditional_writes.require_conditional_writes(files)
+        object_store._without_bulk_deletes.add(files.store_id)
+        s3.forget()
+        assert files.supports_bulk_deletes
+        with s3.counted() as requests:
+            conditional_writes.require_conditional_writes(files)
     assert requests == {PUT: 1}
 
 

@@ -1,0 +1,371 @@
+"""Every verb on one table: what a store, or a neighbor, must not break. No Airflow, no JVM."""
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import lance
+import pyarrow as pa
+from lance.fragment import write_fragments
+from lance_namespace.errors import TableNotFoundError
+
+from airflow_provider_lancens.doctor.metastore_checks import check_rights
+from airflow_provider_lancens.doctor.table_checks import check_tables
+from airflow_provider_lancens.identifiers import NamespaceId, TableId
+from airflow_provider_lancens.namespace.config import STORAGE_PREFIX, Properties, StorageConfig
+from airflow_provider_lancens.namespace.metastore_protocol import Namespace
+from airflow_provider_lancens.spark import (
+    FileSource,
+    add_columns,
+    alter_columns,
+    compute_column,
+    delete_bookmark,
+    delete_rows,
+    discard_version,
+    drop_columns,
+    find_bookmark,
+    find_release_set,
+    find_version,
+    find_write,
+    list_bookmarks,
+    move_bookmark,
+    move_release_set,
+    publish_version,
+    read_changes,
+    read_table,
+    remove_orphans,
+    write_files,
+    write_table,
+)
+from airflow_provider_lancens.spark.maintenance import (
+    CompactionOptions,
+    IndexSpec,
+    MaintenancePlan,
+    Thresholds,
+    build_index,
+    check_files,
+    clean_up_versions,
+    compact_table,
+    maintain_table,
+    restore_version,
+)
+from airflow_provider_lancens.spark.publish.staged_versions import staged_versions
+from airflow_provider_lancens.spark.table.resolved_table import resolved_table
+from airflow_provider_lancens.ui.table_details import describe
+from airflow_provider_lancens.ui.version_history import list_versions
+from tests.histories.local_session import LocalFrame, LocalSession
+from tests.servers.s3_bucket import Stored
+from tests.servers.s3_double import S3Double
+from tests.unit.spark.commit.memory_lake import MemoryMetastore, MemoryNamespace
+
+NAME, TABLE = "db$t", {"id": ["db", "t"]}
+RELEASES = "db$releases"
+SPARK: Any = LocalSession()
+AGO = datetime(2020, 9, 13, tzinfo=UTC)
+
+
+class PickledNamespace(MemoryNamespace):
+    """One whose copies, in tasks, are itself: its metastore is in this process."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        _NAMESPACES[id(self)] = self
+        return _same, (id(self),)
+
+
+_NAMESPACES: dict[int, PickledNamespace] = {}
+
+
+def _same(number: int) -> PickledNamespace:
+    return _NAMESPACES[number]
+
+
+@dataclass
+class Lake:
+    """A table on the S3 double, of several versions, with whatever a table may have."""
+
+    s3: S3Double
+    managed_by: str
+    metastore: MemoryMetastore = field(default_factory=MemoryMetastore)
+    created: datetime = AGO
+
+    def __post_init__(self) -> None:
+        storage = {f"{STORAGE_PREFIX}{name}": value for name, value in self.s3.storage.items()}
+        properties = {"root": self.root, "managed_by": self.managed_by, **storage}
+        config = StorageConfig.parse(Properties(properties, ["root", "managed_by"]))
+        self.namespace: Any = PickledNamespace(self.metastore, config, properties)  # type: ignore[arg-type]
+        self.metastore.deletable_folders = lambda database: [f"{self.root}/{database.name}.db"]  # type: ignore[method-assign]
+        self.metastore.create_namespace(Namespace(NamespaceId.of(["db"]), f"{self.root}/db.db"))
+
+    @property
+    def root(self) -> str:
+        return f"s3://{self.s3.bucket_name}"
+
+    @property
+    def hook(self) -> Any:
+        """What the doctor and the page need of a hook."""
+        return SimpleNamespace(
+            get_conn=lambda: self.namespace,
+            get_reader=self.namespace.for_reading,
+            storage_options=lambda: dict(self.s3.storage),
+            conn_type="memory",
+            lance_conn_id="lake",
+        )
+
+    @property
+    def location(self) -> str:
+        return str(self.namespace.describe_table(TABLE).location)
+
+    def put(self, path: str, rows: pa.Table) -> str:
+        """Store rows as a Parquet file outside of all tables."""
+        import pyarrow.parquet as pq
+
+        sink = pa.BufferOutputStream()
+        pq.write_table(rows, sink)
+        self.s3.bucket.put(path, Stored.of(sink.getvalue().to_pybytes()))
+        return f"{self.root}/{path}"
+
+    def staged(self) -> list[int]:
+        with resolved_table(self.namespace, NAME) as target:
+            return [one.version for one in staged_versions(target)]
+
+    def contents(self, table: str = NAME) -> tuple[Any, ...] | None:
+        """The columns and rows that a reader by name sees; None if there is no table."""
+        try:
+            dataset = lance.dataset(
+                namespace_client=self.namespace,
+                table_id=table.split("$"),
+                storage_options=self.s3.storage,
+                session=lance.Session(),
+            )
+        except (TableNotFoundError, ValueError, OSError):
+            return None
+        rows = dataset.to_table().to_pylist()
+        return tuple(dataset.schema.names), tuple(sorted(repr(sorted(row.items())) for row in rows))
+
+    @property
+    def version(self) -> int:
+        with resolved_table(self.namespace, NAME) as target:
+            return target.latest_version() or 0
+
+
+def rows(*numbers: int) -> pa.Table:
+    return pa.table(
+        {"n": pa.array(numbers, pa.int64()), "v": pa.array([n * 10 for n in numbers], pa.int64())}
+    )
+
+
+def frame(*numbers: int) -> Any:
+    return LocalFrame(SPARK, [rows(*numbers)])
+
+
+def create(s3: S3Double, managed_by: str) -> Lake:
+    """Create the table, with all files made long ago, but those of a staged version."""
+    lake = Lake(s3, managed_by)
+    namespace = lake.namespace
+    for table in (NAME, RELEASES):
+        namespace.declare_table({"id": table.split("$")})
+    write_table(frame(1, 2), namespace, NAME, idempotency_key="first")
+    write_table(frame(3), namespace, NAME, idempotency_key="second")
+    build_index(SPARK, namespace, NAME, "n", "BTREE", name="n_btree")
+    write_table(frame(4, 5), namespace, NAME, idempotency_key="third")
+    delete_rows(namespace, NAME, "n = 5")
+    move_bookmark(namespace, NAME, "reader", 2)
+    move_release_set(namespace, RELEASES, {NAME: 4})
+    dataset = lance.dataset(lake.location, storage_options=s3.storage)
+    write_fragments(rows(99), dataset, mode="append", storage_options=s3.storage)
+    lake.put("in/a.parquet", rows(7))
+    lance.write_dataset(rows(8), f"{lake.root}/other.lance", storage_options=s3.storage)
+    s3.bucket.objects = {key: replace(one, modified=AGO) for key, one in s3.bucket.objects.items()}
+    write_table(frame(6), namespace, NAME, idempotency_key="staged", publish=False)
+    lake.created = datetime.now(UTC)
+    return lake
+
+
+Verb = Callable[[Lake], object]
+
+
+def of_table(verb: Callable[..., object], *arguments: Any, **named: Any) -> Verb:
+    return lambda lake: verb(lake.namespace, NAME, *arguments, **named)
+
+
+def on_spark(verb: Callable[..., object], *arguments: Any, **named: Any) -> Verb:
+    return lambda lake: verb(SPARK, lake.namespace, NAME, *arguments, **named)
+
+
+def write(*numbers: int, **named: Any) -> Verb:
+    return lambda lake: write_table(frame(*numbers), lake.namespace, NAME, idempotency_key="new", **named)
+
+
+def request(name: str, /, *data: pa.Table, **named: Any) -> Verb:
+    return lambda lake: getattr(lake.namespace, name)({**TABLE, **named}, *map(stream, data))
+
+
+def stream(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def collected(read: Callable[..., Any], **named: Any) -> Verb:
+    return lambda lake: read(SPARK, lake.namespace, NAME, **named).collect()
+
+
+def each_staged(verb: Callable[..., object]) -> Verb:
+    return lambda lake: [verb(lake.namespace, NAME, version) for version in lake.staged()]
+
+
+def poll(lake: Lake) -> object:
+    """Read the newest version as a sensor does."""
+    (status,) = lake.namespace.poll_tables([TableId.parse(NAME)]).values()
+    if isinstance(status, Exception):
+        raise status
+    return lake.namespace.read_storage_version(status) if status.needs_listing else status
+
+
+def doctor(lake: Lake) -> object:
+    return [*check_rights(lake.hook), *check_tables(lake.hook, NAME)]
+
+
+def cascade(lake: Lake) -> object:
+    return lake.namespace.drop_namespace({"id": ["db"], "behavior": "Cascade"})
+
+
+def converted(lake: Lake) -> object:
+    other = "storage" if lake.managed_by == "impl" else "impl"
+    return lake.namespace.convert_table(TABLE["id"], managed_by=other)
+
+
+def again(lake: Lake) -> object:
+    """Register the table anew, as one whose versions the metastore decides."""
+    properties = {"managed_by": "impl"}
+    return lake.namespace.register_table(
+        {**TABLE, "location": lake.location, "mode": "overwrite", "properties": properties}
+    )
+
+
+def plan() -> MaintenancePlan:
+    return MaintenancePlan(
+        compaction=CompactionOptions(),
+        indices=(IndexSpec("v", "BTREE", "v_btree"),),
+        older_than=timedelta(0),
+        keep_keys=timedelta(days=1),
+        orphans_older_than=timedelta(minutes=20),
+        thresholds=Thresholds(),
+    )
+
+
+def twice(batch: pa.RecordBatch) -> pa.Array:
+    import pyarrow.compute as pc
+
+    return pc.multiply(batch.column(0), 2)
+
+
+READS: Mapping[str, Verb] = {
+    "describe": request("describe_table"),
+    "exists": request("table_exists"),
+    "list tables": lambda lake: lake.namespace.list_tables({"id": ["db"]}),
+    "list tables with data": lambda lake: lake.namespace.list_tables(
+        {"id": ["db"], "include_declared": False}
+    ),
+    "count": request("count_table_rows"),
+    "versions": request("list_table_versions"),
+    "tags": request("list_table_tags"),
+    "branches": request("list_table_branches"),
+    "indices": request("list_table_indices"),
+    "statistics": request("get_table_stats"),
+    "read": collected(read_table),
+    "read an older version": collected(read_table, version=2),
+    "read a tag": lambda lake: read_table(SPARK, lake.namespace, NAME, tag="reader").collect(),
+    "read at a time": lambda lake: read_table(SPARK, lake.namespace, NAME, as_of=lake.created).collect(),
+    "read changes": collected(read_changes, after_version=3, version=4),
+    "find version": of_table(find_version, tag="reader"),
+    "find bookmark": of_table(find_bookmark, "reader"),
+    "list bookmarks": of_table(list_bookmarks),
+    "find write": of_table(find_write, "second"),
+    "find release set": lambda lake: find_release_set(lake.namespace, RELEASES),
+    "check files": of_table(check_files),
+    "compare": lambda lake: lake.namespace.compare_table(TABLE["id"]),
+    "poll": poll,
+    "page: table": lambda lake: describe(lake.hook, NAME),
+    "page: versions": lambda lake: list_versions(lake.hook, NAME, None, 10),
+    "clean-up, dry": of_table(clean_up_versions, older_than=timedelta(0), dry_run=True),
+    "orphans, dry": of_table(remove_orphans, older_than=timedelta(minutes=20), dry_run=True),
+    "doctor": doctor,
+}
+"""They change nothing; the doctor only beside the table."""
+
+WRITES: Mapping[str, Verb] = {
+    "declare": lambda lake: lake.namespace.declare_table({"id": ["db", "new"]}),
+    "declare at a location": lambda lake: lake.namespace.declare_table(
+        {"id": ["db", "new"], "location": f"{lake.root}/new.lance"}
+    ),
+    "register": lambda lake: lake.namespace.register_table(
+        {"id": ["db", "new"], "location": f"{lake.root}/other.lance"}
+    ),
+    "register again": again,
+    "first write": lambda lake: (
+        lake.namespace.declare_table({"id": ["db", "new"]})
+        if TableId.parse("db$new") not in lake.metastore.tables
+        else None,
+        write_table(frame(1), lake.namespace, "db$new", idempotency_key="new"),
+    ),
+    "append": write(10, 11),
+    "append a file": lambda lake: write_files(
+        SPARK,
+        FileSource("parquet", [f"{lake.root}/in/a.parquet"]),
+        lake.namespace,
+        NAME,
+        idempotency_key="new",
+    ),
+    "overwrite": write(10, mode="overwrite"),
+    "replace where": write(3, 3, mode="overwrite", replace_where="n = 3"),
+    "upsert": write(1, 10, mode="upsert", on=["n"]),
+    "delete rows": of_table(delete_rows, "n = 1", idempotency_key="new"),
+    "stage": write(10, publish=False),
+    "publish": each_staged(publish_version),
+    "discard": each_staged(discard_version),
+    "restore": of_table(restore_version, 2, idempotency_key="new"),
+    "move bookmark": of_table(move_bookmark, "reader", 4),
+    "delete bookmark": of_table(delete_bookmark, "reader"),
+    "move release set": lambda lake: move_release_set(
+        lake.namespace, RELEASES, {NAME: 5}, keep=1, idempotency_key="new"
+    ),
+    "tag": request("create_table_tag", tag="mine", version=3),
+    "branch": request("create_table_branch", name="b"),
+    "insert": request("insert_into_table", rows(12)),
+    "merge": request("merge_insert_into_table", rows(1, 12), on=["n"], when_not_matched_insert_all=True),
+    "update": request("update_table", updates=[["v", "5"]]),
+    "delete": request("delete_from_table", predicate="n = 1"),
+    "add columns": of_table(add_columns, {"c": "string"}),
+    "alter columns": of_table(alter_columns, rename={"v": "w"}),
+    "drop columns": of_table(drop_columns, ["v"]),
+    # Without a condition, whose count holds the interpreter, in which the double is too.
+    "compute column": on_spark(compute_column, "w", twice, ["v"], dtype="bigint", only_missing=False),
+    "compact": on_spark(compact_table),
+    "index": on_spark(build_index, "v", "BTREE", name="v_btree"),
+    "extend index": on_spark(build_index, "n", "BTREE", name="n_btree", if_exists="extend"),
+    "clean-up": of_table(clean_up_versions, older_than=timedelta(0), keep_keys=timedelta(days=1)),
+    "orphans": of_table(remove_orphans, older_than=timedelta(minutes=20)),
+    "maintain": on_spark(maintain_table, plan()),
+    "adopt": lambda lake: lake.managed_by == "impl" and lake.namespace.adopt_table(TABLE["id"]),
+    "convert": converted,
+    "deregister": request("deregister_table"),
+    "drop": request("drop_table"),
+    "cascade": cascade,
+}
+VERBS = {**READS, **WRITES}
+
+
+@contextlib.contextmanager
+def healthy(s3: S3Double) -> Any:
+    """Let the store lack nothing for a while."""
+    kept = s3.fault, s3.may_delete, s3.checks_conditions
+    s3.fault, s3.may_delete, s3.checks_conditions = (lambda request: None), True, True
+    try:
+        yield
+    finally:
+        s3.fault, s3.may_delete, s3.checks_conditions = kept
