@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.keys import look_up
@@ -32,6 +35,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _log = logging.getLogger(__name__)
+
+_AS_THEY_ARE = pa.schema([])
+"""The columns of no table, to which no row is converted."""
 
 EpochMode = Literal["append", "overwrite", "upsert"]
 
@@ -117,14 +123,33 @@ def write_epoch(
         query_id: replaces the query's id.
     """
     key = epoch_key(running_query(frame.sparkSession) if query_id is None else query_id, epoch)
-    with resolved_table(namespace, table) as target:
+    rows = FrameRows(frame)
+    with resolved_table(namespace, table) as target, ExitStack() as cached:
+        # Those that a comparison leaves out aren't written, so that a write can't digest them.
         given = replace(request, idempotency_key=key, digest_rows=not request.chooses_rows)
         lookup = look_up(target, given)
-        if lookup.earlier is not None and lookup.latest is not None and given.digest_rows:
-            digest = FrameRows(frame).digest(lookup.latest.schema)
-            check_same_rows(target.id, key, lookup.earlier, digest)
         # A query that resumes repeats its last epoch: that is no reason to warn.
         found = lookup.earlier
-        result = write_rows(FrameRows(frame), lookup) if found is None else lookup.found_result(found)
+        if found is not None and lookup.latest is not None:
+            compared = lookup.latest.schema if given.digest_rows else _AS_THEY_ARE
+            check_same_rows(target.id, key, found, rows.digest(compared))
+        elif found is None and not given.digest_rows:
+            cached.enter_context(_cached(frame))
+            write = replace(lookup.write, fingerprint=rows.digest(_AS_THEY_ARE))
+            lookup = replace(lookup, write=write)
+        result = write_rows(rows, lookup) if found is None else lookup.found_result(found)
     _log.info("%s", result)
     return result
+
+
+@contextmanager
+def _cached(frame: DataFrame) -> Iterator[None]:
+    """Let Spark keep the rows of an epoch for the block, which uses them twice, unless it does so anyway."""
+    if frame.is_cached:
+        yield
+        return
+    frame.persist()
+    try:
+        yield
+    finally:
+        frame.unpersist()

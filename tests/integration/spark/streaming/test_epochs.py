@@ -94,6 +94,26 @@ def test_an_older_checkpoint_whose_epochs_have_other_rows_is_refused(
 
 
 @only_managed
+def test_epochs_of_which_an_upsert_chooses_rows_are_recognized_by_all_of_their_rows(stream: Stream) -> None:
+    stream.sink = "foreach_batch"
+    chosen = {"on": "id", "sequence_by": "amount"}
+    stream.add((1, 1.0))
+    stream.add((1, 3.0), (1, 2.0))  # one of which is written
+    stream.run(**chosen)
+    stream.forget(after=0)
+    stream.run(**chosen)  # finds the epoch, also though the table has its row now
+    assert (stream.rows(), version(stream)) == ([(1, 3.0)], 2)
+
+    stream.forget(after=0, offsets=True)
+    last = max(stream.files.glob("*.csv"))
+    last.write_text("1,3.0\n2,2.0\n")
+
+    with pytest.raises(PySparkException, match=r"was committed as epoch .*/1' with 1 rows, and"):
+        stream.run(**chosen)
+    assert (stream.rows(), version(stream)) == ([(1, 3.0)], 2)
+
+
+@only_managed
 @pytest.mark.long
 def test_the_complete_output_replaces_the_rows(either: Stream) -> None:
     totals = either.frame().groupBy().agg(sql.sum("amount").alias("total"))
