@@ -266,7 +266,7 @@ def stage(work: Work, chance: random.Random) -> State:
         apply, matters = lambda state: state.with_rows(rows), lambda _: True
     result = _write(work, chance, rows, columns, vectors=kind == "overwrite", publish=False, **named)
     if result.version != work.model.newest:
-        work.staged[result.version] = Staged(work.state, apply, matters)
+        work.staged[result.version] = Staged(work.state, apply, matters, deletions_matter=kind != "replace")
         work.script[-1] = f"staged{len(work.script)} = {work.script[-1]}  # {result.version}"
     return work.state
 

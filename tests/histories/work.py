@@ -22,9 +22,13 @@ class Staged:
     matters: Callable[[Row], bool] | None = None
     """The rows of `base` that must still be the same; None if others may change all."""
 
+    deletions_matter: bool = True
+    """Whether it conflicts with deletions of such rows, too."""
+
     def conflicts(self, state: State) -> bool:
-        """Return whether others have changed such rows since."""
-        return self._rows(self.base) != self._rows(state)
+        """Return whether others have written or deleted such rows since."""
+        before, now = self._rows(self.base), self._rows(state)
+        return bool(now - before or (self.deletions_matter and before - now))
 
     def _rows(self, state: State) -> Rows:
         return state.with_rows(row for row in state.rows if self.matters and self.matters(row)).counted()

@@ -61,11 +61,14 @@ class Lake:
             "AIRFLOW_CONN_YARN": json.dumps(
                 {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}
             ),
+            "AIRFLOW_CONN_ONE_CORE": json.dumps({"conn_type": "spark", "host": "local[1]"}),
             "AIRFLOW_CONN_SECRET": "postgres://user:hush-hush@127.0.0.1:1/db",
             "LANCE_EXAMPLE_CONNECTION": "lake",
             "LANCE_EXAMPLE_TABLE": str(self.table("watched")),
             "LANCE_EXAMPLE_POLL": str(WATCH_SECONDS),
             "LANCE_TEST_POLL": str(POLL_SECONDS),
+            "LANCE_TEST_DATABASE": self.database,
+            "LANCE_TEST_LANDING": str(self.root / "landing"),
         }
 
     def _connection(self, uri: str) -> str:
@@ -107,6 +110,9 @@ def airflow(
         # A killed triggerer's waits are reassigned once it is presumed dead, by default after 30 s.
         "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
         "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "8",
+        # A killed task is retried once it is presumed dead, by default after 300 s.
+        "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
+        "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "2",
         "HADOOP_CONF_DIR": str(hadoop_conf_dir),
         "PYTHONPATH": os.pathsep.join([str(TREE), *filter(None, [os.environ.get("PYTHONPATH")])]),
         "NO_PROXY": "127.0.0.1,localhost",

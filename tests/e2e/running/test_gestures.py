@@ -1,47 +1,34 @@
-"""What people do in a running Airflow with tasks that write, and the rows after each of it."""
+"""Gestures of people and of machines in a running Airflow with tasks that write, and the rows after each.
+
+Each has a table and runs of its own. Those that take minutes are marked `long`.
+"""
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import lance
+import psutil
 import pytest
 
+from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.e2e.running.conftest import Lake
 from tests.e2e.servers import RunningAirflow, run_path
 from tests.integration.airflow.tables import Table
+from tests.servers.daemon import Daemon
+from tests.servers.spark import connect_daemon
 
-MAPPED, RELOADED = "mapped_gestures", "reloaded_gestures"
+MAPPED, RELOADED, FILED, HELD, DAILY = (
+    f"{name}_gestures" for name in ("mapped", "reloaded", "filed", "held", "daily")
+)
+PATIENCE = 900
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
-
-
-def rows(table: Table) -> dict[str, int]:
-    """The number of rows of each item."""
-    found = lance.dataset(namespace_client=table.namespace, table_id=table.id).to_table()
-    return dict(Counter(found["item"].to_pylist()))
-
-
-def declared(lake: Lake, name: str) -> Table:
-    table = lake.table(name)
-    table.declare()
-    return table
-
-
-def ended(airflow: RunningAirflow, dag_id: str, run_id: str) -> str:
-    return airflow.until(lambda: airflow.ended(dag_id, run_id), patience=900)
-
-
-def clear(airflow: RunningAirflow, dag_id: str, run_id: str, *task_ids: str) -> str:
-    """Clear tasks with what is downstream of them, and return the run's state at its end."""
-    body = {"dag_run_id": run_id, "task_ids": task_ids, "only_failed": False, "dry_run": False}
-    airflow.send("POST", f"/api/v2/dags/{dag_id}/clearTaskInstances", {**body, "include_downstream": True})
-    return ended(airflow, dag_id, run_id)
-
-
-def mark(airflow: RunningAirflow, dag_id: str, run_id: str, task_id: str, state: str) -> None:
-    path = f"{run_path(dag_id, run_id)}/taskInstances/{task_id}"
-    airflow.send("PATCH", path, {"new_state": state})
 
 
 def test_a_list_that_grows_in_front_neither_skips_nor_doubles_when_its_run_is_cleared(
@@ -82,6 +69,285 @@ def test_a_day_is_reloaded_by_a_clear_and_an_ingestion_marked_as_success_leaves_
     assert ended(airflow, RELOADED, other) == "failed"
     mark(airflow, RELOADED, other, "load", "success")
     assert clear(airflow, RELOADED, other, "wait") == "failed"
-    logs = airflow.task_logs.glob(f"dag_id={RELOADED}/run_id={other}/task_id=wait/*.log")
-    assert any("or by another task, but came out empty" in log.read_text() for log in logs)
+    assert says(airflow, RELOADED, other, "wait", "or by another task, but came out empty")
     assert rows(table) == {"day": 7}
+
+
+@pytest.mark.long
+def test_a_late_file_is_added_by_a_clear_and_refused_where_the_run_says_skip(
+    airflow: RunningAirflow, lake: Lake, tmp_path: Path
+) -> None:
+    table = declared(lake, "filed")
+    land(tmp_path, "early", 10)
+    given = {"table": str(table), "folder": str(tmp_path)}
+    run_id = airflow.trigger_run(FILED, "2026-01-01T00:00:00Z", **given)
+    assert ended(airflow, FILED, run_id) == "success"
+    assert rows(table) == {"early": 10}
+    skipping = airflow.trigger_run(
+        FILED, "2026-01-02T00:00:00Z", **given, lance_on_existing_key={"load": "skip"}
+    )
+    assert ended(airflow, FILED, skipping) == "success"
+    assert rows(table) == {"early": 20}
+
+    assert clear(airflow, FILED, run_id, "load") == "success"
+    assert airflow.xcom(FILED, run_id, "load")["skipped"]
+    assert rows(table) == {"early": 20}
+
+    land(tmp_path, "late", 5)
+    assert clear(airflow, FILED, run_id, "load") == "success"
+    assert rows(table) == {"early": 20, "late": 5}
+    assert clear(airflow, FILED, skipping, "load") == "failed"
+    assert says(airflow, FILED, skipping, "load", "with different data (fingerprint ")
+    assert rows(table) == {"early": 20, "late": 5}
+
+
+@pytest.mark.long
+def test_a_task_that_goes_on_after_its_supervisor_was_killed_writes_once_with_its_retry(
+    airflow: RunningAirflow, lake: Lake, tmp_path: Path
+) -> None:
+    table = declared(lake, "unsupervised")
+    run_id = airflow.trigger_run(HELD, table=str(table), folder=str(tmp_path))
+    (worker,) = airflow.until(lambda: running(tmp_path))
+
+    supervisor_of(airflow, worker).kill()
+    airflow.until(lambda: len(running(tmp_path)) == 2, PATIENCE)  # both write at once
+    release(tmp_path)
+
+    assert ended(airflow, HELD, run_id) == "success"
+    assert rows(table) == {"held": 10}
+    assert airflow.task(HELD, run_id, "load")["try_number"] == 2
+    assert airflow.xcom(HELD, run_id, "load")["version"] == 1
+    assert clear(airflow, HELD, run_id, "load") == "success"
+    assert rows(table) == {"held": 10}
+
+
+@pytest.mark.long
+def test_a_run_whose_scheduler_was_killed_with_all_its_tasks_is_resumed_and_writes_once(
+    airflow: RunningAirflow, lake: Lake, tmp_path: Path
+) -> None:
+    table = declared(lake, "unscheduled")
+    run_id = airflow.trigger_run(HELD, table=str(table), folder=str(tmp_path))
+    (worker,) = airflow.until(lambda: running(tmp_path))
+
+    airflow.kill("scheduler")
+    psutil.wait_procs([process for process in [worker] if process.is_running()], 60)
+    airflow.start("scheduler")
+    release(tmp_path)
+
+    assert ended(airflow, HELD, run_id) == "success"
+    assert rows(table) == {"held": 10}
+
+
+@pytest.mark.long
+def test_a_metastore_that_is_suspended_during_a_write_and_a_wait_ends_neither(
+    airflow: RunningAirflow, fragile: "Fragile", tmp_path: Path
+) -> None:
+    table = fragile.declared("suspended")
+    run_id = airflow.trigger_run(HELD, table=str(table), folder=str(tmp_path), lance=fragile.conn_id)
+    airflow.until(lambda: running(tmp_path))
+    deferred(airflow, run_id)
+
+    with fragile.suspended():
+        release(tmp_path)
+        airflow.until(lambda: tried_again(airflow, run_id), PATIENCE)
+
+    assert ended(airflow, HELD, run_id) == "success"
+    assert rows(table) == {"held": 10}
+    assert clear(airflow, HELD, run_id, "load") == "success"
+    assert rows(table) == {"held": 10}
+
+
+@pytest.mark.long
+def test_a_metastore_that_is_killed_and_restarted_during_a_write_and_a_wait_ends_neither(
+    airflow: RunningAirflow, fragile: "Fragile", tmp_path: Path
+) -> None:
+    table = fragile.declared("killed")
+    run_id = airflow.trigger_run(HELD, table=str(table), folder=str(tmp_path), lance=fragile.conn_id)
+    airflow.until(lambda: running(tmp_path))
+    deferred(airflow, run_id)
+
+    fragile.server.kill()
+    release(tmp_path)
+    airflow.until(lambda: tried_again(airflow, run_id), PATIENCE)
+    fragile.server.start()
+
+    assert ended(airflow, HELD, run_id) == "success"
+    assert rows(table) == {"held": 10}
+
+
+@pytest.mark.long
+def test_a_write_is_made_once_although_its_spark_connect_server_is_killed(
+    airflow: RunningAirflow, lake: Lake, tmp_path: Path
+) -> None:
+    table = declared(lake, "disconnected")
+    with connect_daemon(tmp_path) as server:
+        port = port_of(server)
+        airflow.add_connection("connect", "spark_connect", host="sc://127.0.0.1", port=port)
+        run_id = airflow.trigger_run(HELD, table=str(table), folder=str(tmp_path), spark="connect")
+        airflow.until(lambda: running(tmp_path))
+
+        server.kill()
+        airflow.until(lambda: tried_again(airflow, run_id), PATIENCE)
+
+    assert rows(table) == {}
+    release(tmp_path)
+    with connect_daemon(tmp_path, **{"spark.connect.grpc.binding.port": str(port)}) as server:
+        port_of(server)
+        assert ended(airflow, HELD, run_id) == "success"
+    assert rows(table) == {"held": 10}
+
+
+@pytest.mark.long
+def test_backfills_after_the_newest_run_add_and_replace_their_days_and_a_copy_by_changes_follows(
+    airflow: RunningAirflow, lake: Lake
+) -> None:
+    table, copy = declared(lake, "daily"), declared(lake, "daily_copy")
+    landing = lake.root / "landing"
+    landing.mkdir()
+    airflow.unpause(DAILY)
+    (newest,) = airflow.until(lambda: airflow.runs(DAILY))
+    assert ended(airflow, DAILY, newest) == "success"
+    today = datetime.now(UTC).date()
+    before, days = {str(today): 10}, [str(today - timedelta(number)) for number in (3, 2, 1)]
+    assert rows(table) == rows(copy) == before
+
+    airflow.backfill(DAILY, days[0], days[-1])
+    assert all_ended(airflow, DAILY, 4) == {"success"}
+    every = {**before, **dict.fromkeys(days, 10)}
+    assert rows(table) == rows(copy) == every
+
+    (landing / days[0]).write_text("7")
+    (landing / days[1]).write_text("12")
+    airflow.backfill(DAILY, days[0], days[1], reprocess_behavior="completed")
+    assert all_ended(airflow, DAILY, 4) == {"success"}
+    assert rows(table) == rows(copy) == every  # the keys exist: skipped
+
+    conf = {"lance_on_existing_key": {"load": "replace"}}
+    airflow.backfill(DAILY, days[0], days[1], reprocess_behavior="completed", dag_run_conf=conf)
+    assert all_ended(airflow, DAILY, 4) == {"success"}
+    assert rows(table) == rows(copy) == {**every, days[0]: 7, days[1]: 12}
+
+
+# What the gestures are made of.
+
+
+@dataclass(frozen=True)
+class Fragile:
+    """A metastore of a test's own, and Airflow's connection to it."""
+
+    server: EmbeddedMetastore
+    namespace: Hive2Namespace
+    conn_id: str
+
+    def declared(self, name: str) -> Table:
+        table = Table(self.namespace, "fragile", name)
+        table.declare()
+        return table
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Stop its process for the duration of the block, as a debugger or a machine that swaps does."""
+        process = psutil.Process(self.server.pid)
+        process.suspend()
+        try:
+            yield
+        finally:
+            process.resume()
+
+
+@pytest.fixture(scope="module")
+def fragile(
+    airflow: RunningAirflow, ui: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Fragile]:  # `ui` as the connection is added by Airflow's API
+    root, conn_id = str(tmp_path_factory.mktemp("fragile-lake")), "fragile"
+    with EmbeddedMetastore(tmp_path_factory.mktemp("fragile")) as server:
+        short = {"root": root, "client.connect-timeout": "5", "client.read-timeout": "5"}
+        airflow.add_connection(conn_id, "lance_hive2", host=server.uri, extra=short)
+        with closing(Hive2Namespace(uri=server.uri, root=root)) as namespace:
+            yield Fragile(server, namespace, conn_id)
+
+
+def rows(table: Table) -> dict[str, int]:
+    """The number of rows of each item."""
+    try:
+        dataset = lance.dataset(namespace_client=table.namespace, table_id=table.id)
+    except ValueError:  # declared, and not written yet
+        return {}
+    return dict(Counter(dataset.to_table()["item"].to_pylist()))
+
+
+def declared(lake: Lake, name: str) -> Table:
+    table = lake.table(name)
+    table.declare()
+    return table
+
+
+def land(folder: Path, item: str, count: int) -> None:
+    """Put a file of rows where an ingestion reads all files."""
+    lines = ["id,item", *(f"{number},{item}" for number in range(count))]
+    (folder / f"{item}.csv").write_text("\n".join(lines))
+
+
+def ended(airflow: RunningAirflow, dag_id: str, run_id: str) -> str:
+    return airflow.until(lambda: airflow.ended(dag_id, run_id), PATIENCE)
+
+
+def all_ended(airflow: RunningAirflow, dag_id: str, count: int) -> set[str]:
+    """The states of so many runs, once all have ended."""
+    # A run that is made again is queued, and then running, until it has ended again.
+    airflow.until(lambda: set(airflow.runs(dag_id).values()) & {"queued", "running"})
+
+    def states() -> list[str]:
+        found = list(airflow.runs(dag_id).values())
+        return found if len(found) == count and set(found) <= {"success", "failed"} else []
+
+    return set(airflow.until(states, PATIENCE))
+
+
+def clear(airflow: RunningAirflow, dag_id: str, run_id: str, *task_ids: str) -> str:
+    """Clear tasks with what is downstream of them, and return the run's state at its end."""
+    body = {"dag_run_id": run_id, "task_ids": task_ids, "only_failed": False, "dry_run": False}
+    airflow.send("POST", f"/api/v2/dags/{dag_id}/clearTaskInstances", {**body, "include_downstream": True})
+    return ended(airflow, dag_id, run_id)
+
+
+def mark(airflow: RunningAirflow, dag_id: str, run_id: str, task_id: str, state: str) -> None:
+    path = f"{run_path(dag_id, run_id)}/taskInstances/{task_id}"
+    airflow.send("PATCH", path, {"new_state": state})
+
+
+def says(airflow: RunningAirflow, dag_id: str, run_id: str, task_id: str, text: str) -> bool:
+    """Whether a task's logs contain a text, such as that of an error."""
+    logs = airflow.task_logs.glob(f"dag_id={dag_id}/run_id={run_id}/task_id={task_id}/*.log")
+    return any(text in log.read_text() for log in logs)
+
+
+def running(folder: Path) -> list[psutil.Process]:
+    """Spark's workers that have begun to write the held rows."""
+    return [psutil.Process(int(file.stem)) for file in folder.glob("*.running")]
+
+
+def release(folder: Path) -> None:
+    """Let the held rows be written."""
+    (folder / "released").touch()
+
+
+def supervisor_of(airflow: RunningAirflow, worker: psutil.Process) -> psutil.Process:
+    """Airflow's process that watches the task to which one of Spark's workers belongs."""
+    scheduler = airflow.pid("scheduler")
+    (found,) = [one for one in worker.parents() if one.ppid() == scheduler]
+    return found
+
+
+def deferred(airflow: RunningAirflow, run_id: str) -> None:
+    """Return when the run's wait is with the triggerer."""
+    airflow.until(lambda: airflow.task(HELD, run_id, "wait").get("triggerer_job") is not None)
+
+
+def tried_again(airflow: RunningAirflow, run_id: str) -> bool:
+    """Whether the ingestion has failed, and has been retried."""
+    return int(airflow.task(HELD, run_id, "load").get("try_number") or 0) > 1
+
+
+def port_of(server: Daemon) -> int:
+    return int(server.read(r"Spark Connect server started at: \S+:(\d+)"))
