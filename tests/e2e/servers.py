@@ -77,22 +77,6 @@ class RunningAirflow(AirflowServers):
         body = {"dag_run_id": run_id, "task_ids": [task_id], "only_failed": False, "dry_run": False}
         self.send("POST", f"/api/v2/dags/{dag_id}/clearTaskInstances", body)
 
-    def add_connection(self, conn_id: str, conn_type: str, **fields: Any) -> None:
-        """Add a connection, as the form does."""
-        fields = {**fields, "extra": json.dumps(fields.get("extra", {}))}
-        given = {"connection_id": conn_id, "conn_type": conn_type, **fields}
-        self.send("POST", "/api/v2/connections", given)
-
-    def backfill(self, dag_id: str, first: str, last: str, **given: Any) -> None:
-        """Have the runs of some days made."""
-        days = {"from_date": f"{first}T00:00:00Z", "to_date": f"{last}T00:00:00Z"}
-        self.send("POST", "/api/v2/backfills", {"dag_id": dag_id, **days, **given})
-
-    def runs(self, dag_id: str) -> dict[str, str]:
-        """The ids of a DAG's runs with their states, in the order of their logical dates."""
-        runs = self.get(f"/api/v2/dags/{dag_id}/dagRuns?order_by=logical_date&limit=100")["dag_runs"]
-        return {one["dag_run_id"]: one["state"] for one in runs}
-
     def state(self, dag_id: str, run_id: str) -> str:
         """A run's."""
         return str(self.get(run_path(dag_id, run_id)).get("state"))

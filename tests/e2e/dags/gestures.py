@@ -1,18 +1,16 @@
-"""Tasks that write, to be cleared, marked as success, reloaded, killed and backfilled."""
+"""Tasks that write, to be cleared, marked as success, reloaded and killed."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from airflow.sdk import DAG, task
 
-from airflow_provider_lancens.operators.changes import LanceFindChangesOperator
 from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
-from airflow_provider_lancens.operators.versions import LanceTagVersionOperator
 from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVersionSensor
 
 SMALL = {"spark.master": "local[1]", "spark.driver.memory": "512m", "spark.ui.enabled": "false"}
@@ -104,62 +102,5 @@ with DAG(
         lance_conn_id="{{ params.lance }}",
         poke_interval=1,
     )
-
-DAILY = f"{os.environ.get('LANCE_TEST_DATABASE', 'db')}$daily"
-"""Nobody gives a scheduled run a table."""
-COPY = f"{DAILY}_copy"
-
-
-def rows_of_day(spark: Any, day: str, folder: str) -> Any:
-    """As many rows as the file of the day says, or ten."""
-    file = Path(folder, day)
-    count = int(file.read_text()) if file.exists() else 10
-    return spark.range(count).selectExpr("id", f"'{day}' AS item")
-
-
-def changed_rows(spark: Any, changes: Any) -> Any:
-    """The rows to put into the copy, and the rows to delete from it, which were not added again."""
-    query = """
-        SELECT id, item, every(_change_type = 'delete') AS gone
-        FROM {changes} WHERE _change_type <> 'update_preimage' GROUP BY id, item
-    """
-    return spark.sql(query, changes=changes)
-
-
-with DAG(
-    "daily_gestures",
-    schedule="@daily",
-    start_date=datetime(2026, 1, 1, tzinfo=UTC),
-    catchup=False,
-    max_active_runs=1,  # of those that move the bookmark
-    default_args={**RETRIED, "lance_conn_id": "lake"},
-) as daily_gestures:
-    load = LanceSparkIngestOperator(
-        task_id="load",
-        table=DAILY,
-        source=rows_of_day,
-        op_kwargs={"day": "{{ ds }}", "folder": os.environ.get("LANCE_TEST_LANDING", "")},
-        mode="overwrite",
-        replace_where="item = '{{ ds }}'",
-        options={"enable_stable_row_ids": True},
-        spark_conf=SMALL,
-    )
-    changes = LanceFindChangesOperator(task_id="changes", table=DAILY, bookmark="copied")
-    copy = LanceSparkIngestOperator(
-        task_id="copy",
-        table=COPY,
-        source=changed_rows,
-        inputs={"changes": {"changes": changes.output}},
-        mode="upsert",
-        on=["id", "item"],
-        delete_when="gone",
-        helper_columns=["gone"],
-        idempotency_key="copy/{{ ti.xcom_pull('changes') }}",
-        spark_conf=SMALL,
-    )
-    move = LanceTagVersionOperator(
-        task_id="move", table=DAILY, version=changes.output["version"], tag="copied"
-    )
-    load >> changes >> copy >> move
 
 dag = mapped_gestures

@@ -67,8 +67,6 @@ class Lake:
             "LANCE_EXAMPLE_TABLE": str(self.table("watched")),
             "LANCE_EXAMPLE_POLL": str(WATCH_SECONDS),
             "LANCE_TEST_POLL": str(POLL_SECONDS),
-            "LANCE_TEST_DATABASE": self.database,
-            "LANCE_TEST_LANDING": str(self.root / "landing"),
         }
 
     def _connection(self, uri: str) -> str:
