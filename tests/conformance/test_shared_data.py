@@ -129,3 +129,22 @@ def test_an_insert_only_hive_table_does_not_prevent_a_drop(hms3: MetastoreServer
         namespace.drop_table({"id": [*db, "t"]})
         foreign = {"context": {"cascade.foreign-tables": "*"}}
         namespace.drop_namespace({"id": db, "behavior": "cascade", **foreign})
+
+
+def test_data_that_a_clone_refers_to_is_not_dropped_before_the_clone(
+    namespace: LanceNamespace, db: list[str], tmp_path: Path
+) -> None:
+    source, clone = str(tmp_path / "lake" / "source.lance"), str(tmp_path / "lake" / "clone.lance")
+    lance.write_dataset(ROWS, source).shallow_clone(clone, 1)
+    lance.write_dataset(ROWS, str(tmp_path / "lake" / "other.lance"))
+    for name in ("source", "clone", "other"):
+        namespace.register_table({"id": [*db, name], "location": str(tmp_path / "lake" / f"{name}.lance")})
+    namespace.declare_table({"id": [*db, "empty"]})
+    namespace.register_table({"id": [*db, "lost"], "location": str(tmp_path / "lost.lance")})
+
+    with refused_with(ErrorCode.INVALID_INPUT, "clone is a clone that refers to its data"):
+        namespace.drop_table({"id": [*db, "source"]})
+    assert lance.dataset(clone).to_table() == ROWS
+    for name in ("other", "clone", "source"):
+        namespace.drop_table({"id": [*db, name]})
+    assert not Path(source).exists()

@@ -34,6 +34,7 @@ from airflow_provider_lancens.namespace.paging import Page, PageRequest
 from airflow_provider_lancens.namespace.storage import object_store, purge
 from airflow_provider_lancens.namespace.storage.location_overlap import ResolvedLocation
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
+from airflow_provider_lancens.namespace.storage.missing_files import other_locations
 from airflow_provider_lancens.namespace.storage.object_store import StoreId
 from airflow_provider_lancens.namespace.storage.write_leases import (
     gates_of,
@@ -203,10 +204,12 @@ class TableOperations:
         Raises:
             ConcurrentModificationError: (14) a write is running; the message names it.
             InvalidInputError: (13) another catalog table, in any catalog, has the same location or an
-                overlapping one, or the location is a symbolic link; nothing is dropped.
+                overlapping one, one of the same namespace is a clone that refers to the data, or the location
+                is a symbolic link; nothing is dropped.
         """
         catalog_table = self.get(table)
         self._check_sole_owner(catalog_table)
+        self._check_no_clones(catalog_table)
         wait_for_writes(self._files(catalog_table), f"table {table} can't be dropped")
         self._finish_last_commit(catalog_table)
         purge.remove(self.location_of(catalog_table), self.config.storage_options)
@@ -318,6 +321,37 @@ class TableOperations:
                     f"table {catalog_table.id}: table {other.table} points to the same data: {its}, and this "
                     f"one to {catalog_table.location}; deregister one of them instead"
                 )
+
+    def _check_no_clones(self, catalog_table: Table) -> None:
+        """Refuse to remove data that the newest version of another table in the namespace refers to.
+
+        Lance records a clone in the clone alone, so those in other namespaces aren't known. A table that
+        can't be read doesn't stop the drop: any client could have put it there.
+        """
+        mine = ResolvedLocation(self.location_of(catalog_table))
+        if self._files(catalog_table).newest() is None:
+            return
+
+        def check(other: Table) -> None:
+            try:
+                found = other_locations(self.location_of(other), self.config.storage_options)
+            except (spec_errors.LanceNamespaceError, OSError, ValueError, RuntimeError):
+                return  # without data, or not readable
+            if any(ResolvedLocation(location).overlaps(mine) for location in found):
+                raise spec_errors.InvalidInputError(
+                    f"table {catalog_table.id}: table {other.id} is a clone that refers to its data; drop "
+                    "the clone first, or overwrite it; deregistering this table keeps the data"
+                )
+
+        others = [
+            table
+            for read in self.metastore.scan_tables(catalog_table.id.namespace, lance_only=True)
+            for table in read.tables
+            if table.id != catalog_table.id and table_properties.is_lance(table) and table.location
+        ]
+        if others:
+            with ThreadPoolExecutor(min(_THREADS, len(others)), thread_name_prefix="lance-clones") as pool:
+                list(pool.map(check, others))
 
     def _drop_unless_declared_again(self, catalog_table: Table) -> None:
         """Drop a catalog table after the removal of its data, which takes time."""

@@ -141,6 +141,25 @@ def check_bases(dataset: LanceDataset, location: str, allowed: AllowedLocations)
     return dataset
 
 
+def other_locations(location: str, storage_options: Mapping[str, str]) -> list[str]:
+    """Return the locations of other datasets that the newest version of a dataset refers to, as a clone does.
+
+    Args:
+        location: the dataset's root.
+        storage_options: Lance's storage options for it.
+
+    Raises:
+        OSError, ValueError: there is no dataset, or the storage failed.
+        LanceNamespaceError: a symbolic link leads out of it.
+    """
+    import lance
+
+    check_links(location)
+    dataset = lance.dataset(Location.of(location), storage_options=snapshot(storage_options))
+    bases: Any = dataset._ds.base_paths()
+    return [base.path for base in bases.values()]
+
+
 def index_folders(dataset: LanceDataset) -> set[str]:
     """Return the folders of the indices that a version refers to below its own location."""
     return {
