@@ -9,6 +9,7 @@ it latency, bandwidth, faults of single requests, credentials that expire, and t
 
 import contextlib
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from http.server import ThreadingHTTPServer
@@ -21,6 +22,9 @@ from tests.servers.s3_handler import Handler
 from tests.servers.s3_link import Bandwidth, Fault
 from tests.servers.s3_requests import Request
 from tests.servers.s3_uploads import Uploads
+
+_ON_ITS_WAY = 0.05
+"""Seconds that a request may take from the client to the server."""
 
 
 class S3Double:
@@ -49,6 +53,7 @@ class S3Double:
         self.credentials: TemporaryCredentials | None = None
         """The only ones that are accepted; None accepts any."""
         self.lock = threading.Lock()
+        self._in_progress = 0
         self._server = _Server(("127.0.0.1", 0), type("Handler", (Handler,), {"s3": self}))
 
     def set_gate(self, gate: Callable[[Request], object]) -> None:
@@ -79,6 +84,23 @@ class S3Double:
         before = len(self.requests)
         yield seen
         seen.update(request.kind for request in self.requests[before:])
+
+    @contextlib.contextmanager
+    def being_served(self) -> Iterator[None]:
+        """Count a request as in progress during the block."""
+        with self.lock:
+            self._in_progress += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self._in_progress -= 1
+
+    def wait_until_quiet(self) -> None:
+        """Wait for the requests that a client has sent, and given up at the failure of another one."""
+        time.sleep(_ON_ITS_WAY)
+        while self._in_progress:
+            time.sleep(_ON_ITS_WAY)
 
     def forget(self) -> None:
         """Let this process know nothing of the store at this address: another double had its port before."""

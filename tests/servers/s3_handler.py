@@ -66,6 +66,10 @@ class Handler(BaseHTTPRequestHandler):
         self._serve()
 
     def _serve(self) -> None:
+        with self.s3.being_served():
+            self._answer_request()
+
+    def _answer_request(self) -> None:
         self._read_head()
         if self.path == CREDENTIALS and self.s3.credentials:
             self._answer(HTTPStatus.OK, json.dumps(self.s3.credentials.issue()).encode(), {})

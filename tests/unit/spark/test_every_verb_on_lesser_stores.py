@@ -174,6 +174,7 @@ def check(lake: Lake, store: Store, name: str, expected: Outcome) -> None:
     before = outcome(lake), lake.version, dict(lake.metastore.namespaces)
     store.lessen(lake.s3)
     found = run(lake, name)
+    lake.s3.wait_until_quiet()  # several deletions at once: the others must not take effect when they may
     with healthy(lake.s3):
         if name not in getattr(store, lake.managed_by):
             assert found == "", f"{name}: {found!r}"
