@@ -59,7 +59,7 @@ class ReplaceWhere(TableChange):
         changed = changed_rows(latest, base, [], self.condition)
         if changed is None:
             raise self._conflict(f"version {base} was cleaned up")
-        written, _ = changed.but_for_moved(changed.written, changed.deleted)
+        written, _ = changed.count_differing(changed.written, changed.deleted)
         if written:
             raise self._conflict(f"other writers wrote rows where {self.condition}")
 

@@ -66,7 +66,7 @@ class Upsert(TableChange):
         if changed is None:
             raise self._conflict(f"version {base} was cleaned up")
         with_keys = (self._with_keys(rows) for rows in (changed.written, changed.deleted))
-        written, deleted = changed.but_for_moved(*with_keys)
+        written, deleted = changed.count_differing(*with_keys)
         if written:
             raise self._conflict(f"other writers wrote rows with the same {', '.join(names)}")
         if deleted:

@@ -37,10 +37,10 @@ class RowDifference:
     one of their columns, or brought them back by a restore."""
     deleted: pa.Table
     """Rows of the older version, with their addresses."""
-    _before: _Side
-    _after: _Side
+    _before: _ComparedVersion
+    _after: _ComparedVersion
 
-    def but_for_moved(self, written: pa.Table, deleted: pa.Table) -> tuple[int, int]:
+    def count_differing(self, written: pa.Table, deleted: pa.Table) -> tuple[int, int]:
         """Return how many of some rows are in one version alone, rather than with the same values in both.
 
         Args:
@@ -56,7 +56,7 @@ class RowDifference:
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class _ComparedVersion:
     """One of the two versions."""
 
     dataset: LanceDataset
@@ -119,7 +119,7 @@ def changed_rows(
         for side, other in (both, both[::-1])
     )
     same_files = [fragment for fragment, _ in {_files(one) for one in old} & {_files(one) for one in new}]
-    sides = _Side(before, old), _Side(latest, new)
+    sides = _ComparedVersion(before, old), _ComparedVersion(latest, new)
     rows_before, rows_after = (side.read(columns, condition) for side in sides)
     return RowDifference(
         written=_only(rows_after, rows_before, same_files),
