@@ -10,7 +10,7 @@ from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.template_args import check_choice, parse_table, parse_version
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators.lance_operator import SKIP, SKIP_OR_FAIL, IfMissing, LanceOperator
-from airflow_provider_lancens.spark.bookmarks.bookmark import check_expires_after
+from airflow_provider_lancens.spark.options import check_expires_after
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Literal, NoReturn, get_args
 
 Mode = Literal["append", "overwrite", "create", "upsert"]
@@ -21,10 +22,29 @@ SCHEMA_MODES: tuple[str, ...] = get_args(SchemaMode)
 DEFAULT_ROWS_PER_FILE = 1024 * 1024
 """Lance's default."""
 
+MILLISECOND = timedelta(milliseconds=1)
+LONGEST_EXPIRY = timedelta(days=36_500)
+"""The shortest and the longest time after which a bookmark may expire."""
+
 
 def is_whole_number(value: object, *, at_least: int) -> bool:
     """Return whether a value is an integer, not a bool, of at least `at_least`."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= at_least
+
+
+def check_expires_after(value: object) -> None:
+    """Check the time after which a bookmark expires; None is never.
+
+    Raises:
+        ValueError: it isn't a time span, or out of range.
+    """
+    if value is None:
+        return
+    if not isinstance(value, timedelta) or not MILLISECOND <= value <= LONGEST_EXPIRY:
+        raise ValueError(
+            "expires_after: expected a timedelta of at least a millisecond and at most "
+            f"{LONGEST_EXPIRY.days} days, or None, got {value!r}"
+        )
 
 
 def _check_positive(name: str, value: object) -> None:

@@ -48,6 +48,8 @@ from airflow_provider_lancens.redaction import redact
 log = logging.getLogger(__name__)
 
 _TRIES, _THREADS = 5, 32
+_SEARCHED_FOR_CLONES = 1000
+"""Tables of a namespace that are searched for clones of a table before its data is removed, at most."""
 _OF_THE_STORE = (spec_errors.UnauthenticatedError, spec_errors.ServiceUnavailableError)
 """No location of the store can be asked."""
 _OF_THE_SERVER = ("transient_lastDdlTime", "last_modified_by", "last_modified_time")
@@ -326,7 +328,8 @@ class TableOperations:
         """Refuse to remove data that the newest version of another table in the namespace refers to.
 
         Lance records a clone in the clone alone, so those in other namespaces aren't known. A table that
-        can't be read doesn't stop the drop: any client could have put it there.
+        can't be read doesn't stop the drop: any client could have put it there. Each table costs some requests
+        to its storage, so a large namespace isn't searched.
         """
         mine = ResolvedLocation(self.location_of(catalog_table))
         if self._files(catalog_table).newest() is None:
@@ -349,7 +352,13 @@ class TableOperations:
             for table in read.tables
             if table.id != catalog_table.id and table_properties.is_lance(table) and table.location
         ]
-        if others:
+        if len(others) > _SEARCHED_FOR_CLONES:
+            log.warning(
+                "Table %s: its namespace has more than %d other tables, which are not searched for clones of it",
+                catalog_table.id,
+                _SEARCHED_FOR_CLONES,
+            )
+        elif others:
             with ThreadPoolExecutor(min(_THREADS, len(others)), thread_name_prefix="lance-clones") as pool:
                 list(pool.map(check, others))
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from airflow_provider_lancens.spark.options import LONGEST_EXPIRY, MILLISECOND
+
 _KIND, _BOOKMARK = "lancens.kind", "bookmark"
 _EXPIRES_AFTER = "lancens.expires_after_millis"
 """Keys of a tag's metadata."""
-_MILLISECOND = timedelta(milliseconds=1)
-_LONGEST = timedelta(days=36_500)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +39,6 @@ class Bookmark:
         return not self.is_expired and self.expires_at is not None and self.expires_at <= now
 
 
-def check_expires_after(value: object) -> None:
-    """Check the time after which a bookmark expires; None is never.
-
-    Raises:
-        ValueError: it isn't a time span, or out of range.
-    """
-    if value is None:
-        return
-    if not isinstance(value, timedelta) or not _MILLISECOND <= value <= _LONGEST:
-        raise ValueError(
-            f"expires_after: expected a timedelta of at least a millisecond and at most {_LONGEST.days} "
-            f"days, or None, got {value!r}"
-        )
-
-
 def is_bookmark(metadata: Mapping[str, str]) -> bool:
     """Return whether a tag with this metadata is a bookmark."""
     return metadata.get(_KIND) == _BOOKMARK
@@ -63,11 +48,11 @@ def expires_after(metadata: Mapping[str, str]) -> timedelta | None:
     """Return after what time without a move the tag expires; None is never."""
     text = metadata.get(_EXPIRES_AFTER, "")
     # What another client wrote there and can't be read keeps the version: that loses nothing.
-    return min(int(text) * _MILLISECOND, _LONGEST) if text.isdecimal() and len(text) < 16 else None
+    return min(int(text) * MILLISECOND, LONGEST_EXPIRY) if text.isdecimal() and len(text) < 16 else None
 
 
 def as_metadata(metadata: Mapping[str, str], expires_after: timedelta | None) -> dict[str, str]:
     """Return the metadata of a bookmark: a tag's, with what others keep in it."""
     others = {key: value for key, value in metadata.items() if key != _EXPIRES_AFTER}
-    expiry = {} if expires_after is None else {_EXPIRES_AFTER: str(expires_after // _MILLISECOND)}
+    expiry = {} if expires_after is None else {_EXPIRES_AFTER: str(expires_after // MILLISECOND)}
     return {**others, _KIND: _BOOKMARK, **expiry}

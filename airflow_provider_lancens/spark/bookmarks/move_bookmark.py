@@ -15,9 +15,9 @@ from airflow_provider_lancens.namespace.storage.version_tags import (
     replace_metadata,
     set_tag,
 )
-from airflow_provider_lancens.spark.bookmarks.bookmark import as_metadata, check_expires_after
+from airflow_provider_lancens.spark.bookmarks.bookmark import as_metadata
 from airflow_provider_lancens.spark.bookmarks.expiry_records import remove_expiry
-from airflow_provider_lancens.spark.options import is_whole_number
+from airflow_provider_lancens.spark.options import check_expires_after, is_whole_number
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 
 if TYPE_CHECKING:
