@@ -1,4 +1,4 @@
-"""Unique names: no class name is used twice, and only Hive and Glue share file names."""
+"""Unique names: no class name is used twice; twins, and an operator and what it calls, share file names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_no_class_name_is_used_twice(modules: list[Path], root: Path) -> None:
     assert {name: files for name, files in found.items() if len(files) > 1} == {}
 
 
-def test_only_hive_and_glue_share_file_names(modules: list[Path], root: Path) -> None:
+def test_only_twins_and_operators_share_file_names(modules: list[Path], root: Path) -> None:
     found = defaultdict(list)
     for module in modules:
         if module.stem not in NOT_NAMED_BY_US:
@@ -43,5 +43,6 @@ def classes(tree: ast.AST) -> Iterator[str]:
 
 
 def are_twins(name: str, files: list[Path]) -> bool:
-    """Whether they are the Hive and the Glue variant of one thing, or belong to one of the two."""
-    return name in TWINS or {file.parent.name for file in files} == TWINS
+    """Whether they are the Hive and the Glue variant of one thing, or an operator and what it calls."""
+    folders = {file.parent.name for file in files}
+    return name in TWINS or folders in (TWINS, {"operators", "spark"})

@@ -328,8 +328,8 @@ class TableOperations:
         """Refuse to remove data that the newest version of another table in the namespace refers to.
 
         Lance records a clone in the clone alone, so those in other namespaces aren't known. A table that
-        can't be read doesn't stop the drop: any client could have put it there. Each table costs some requests
-        to its storage, so a large namespace isn't searched.
+        can't be read doesn't stop the drop: any client could have put it there. Each table costs requests to
+        its storage, so a large namespace isn't searched.
         """
         mine = ResolvedLocation(self.location_of(catalog_table))
         if self._files(catalog_table).newest() is None:
@@ -354,7 +354,7 @@ class TableOperations:
         ]
         if len(others) > _SEARCHED_FOR_CLONES:
             log.warning(
-                "Table %s: its namespace has more than %d other tables, which are not searched for clones of it",
+                "Table %s: its namespace has more than %d other tables; they are not searched for clones of it",
                 catalog_table.id,
                 _SEARCHED_FOR_CLONES,
             )
