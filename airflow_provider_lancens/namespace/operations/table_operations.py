@@ -354,7 +354,7 @@ class TableOperations:
         ]
         if len(others) > _SEARCHED_FOR_CLONES:
             log.warning(
-                "Table %s: its namespace has more than %d other tables; they are not searched for clones of it",
+                "Table %s: its namespace has more than %d other tables, which are not searched for clones",
                 catalog_table.id,
                 _SEARCHED_FOR_CLONES,
             )
