@@ -23,8 +23,7 @@ from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.commit.table_changes import KINDS
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
 from airflow_provider_lancens.spark.keys.commit_lineage import LINEAGE, LONG, Lineage, Point, transaction_id
-from airflow_provider_lancens.spark.keys.key_index import INDEX, lineage_below
-from airflow_provider_lancens.spark.keys.key_records import CONFIRMED, KeyRecord, digest
+from airflow_provider_lancens.spark.keys.key_records import CONFIRMED, INDEX, KeyRecord, digest, lineage_below
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from airflow_provider_lancens.spark.table.storage_versions import StorageVersions

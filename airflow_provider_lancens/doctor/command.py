@@ -63,11 +63,11 @@ def diagnose(conn_id: str, tables: Sequence[str] = (), *, read_only: bool = Fals
     Yields:
         What is found; nothing more once the metastore can't be reached.
     """
-    from airflow_provider_lancens.doctor import machine_checks
+    from airflow_provider_lancens.doctor import checks
     from airflow_provider_lancens.hooks.lance_hook import LanceHook
 
     for subject in ("packages", "Java", "triggerer"):
-        yield from run(subject, getattr(machine_checks, f"check_{subject.lower()}"))
+        yield from run(subject, getattr(checks, f"check_{subject.lower()}"))
     try:
         hook = LanceHook.for_connection(conn_id)
     except Exception as error:  # noqa: BLE001 - reported like those of the checks
@@ -78,7 +78,9 @@ def diagnose(conn_id: str, tables: Sequence[str] = (), *, read_only: bool = Fals
 
 
 def _diagnose_connection(hook: LanceHook, tables: Sequence[str], read_only: bool) -> Iterator[Finding]:
-    from airflow_provider_lancens.doctor import metastore_checks, table_checks, wait_checks
+    from airflow_provider_lancens.doctor import checks as metastore_checks
+    from airflow_provider_lancens.doctor import checks as table_checks
+    from airflow_provider_lancens.doctor import checks as wait_checks
 
     server = list(run("metastore", partial(metastore_checks.check_server, hook)))
     yield from server

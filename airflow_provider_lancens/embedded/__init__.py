@@ -10,7 +10,6 @@ How it is built: `server` starts and stops, with `lock` (one server a folder), `
 together on loopback) and `probe` (does it answer). `distribution` describes the jars to run.
 """
 
-from airflow_provider_lancens.embedded.distribution import Distribution
 from airflow_provider_lancens.embedded.exceptions import (
     EmbeddedMetastoreError,
     FolderInUseError,
@@ -18,8 +17,7 @@ from airflow_provider_lancens.embedded.exceptions import (
     JavaUnsuitableError,
     MetastoreStartError,
 )
-from airflow_provider_lancens.embedded.pyspark_jars import EmbeddedMetastore
-from airflow_provider_lancens.embedded.server import MetastoreServer
+from airflow_provider_lancens.embedded.server import Distribution, EmbeddedMetastore, MetastoreServer
 
 __all__ = [
     "Distribution",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from airflow_provider_lancens.embedded.exceptions import EmbeddedMetastoreError
-from airflow_provider_lancens.embedded.pyspark_jars import EmbeddedMetastore
+from airflow_provider_lancens.embedded.server import EmbeddedMetastore
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -13,8 +13,7 @@ from airflow_provider_lancens._exports import lazy_exports
 
 if TYPE_CHECKING:
     from airflow_provider_lancens.namespace.glue.namespace import GlueNamespace
-    from airflow_provider_lancens.namespace.hive.hive2 import Hive2Namespace
-    from airflow_provider_lancens.namespace.hive.hive3 import Hive3Namespace
+    from airflow_provider_lancens.namespace.hive.namespace import Hive2Namespace, Hive3Namespace
 
 __all__ = [
     "GlueNamespace",
@@ -26,7 +25,7 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "GlueNamespace": "glue.namespace",
-        "Hive2Namespace": "hive.hive2",
-        "Hive3Namespace": "hive.hive3",
+        "Hive2Namespace": "hive.namespace",
+        "Hive3Namespace": "hive.namespace",
     },
 )

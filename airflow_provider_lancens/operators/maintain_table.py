@@ -31,7 +31,7 @@ from airflow_provider_lancens.spark.maintenance.maintenance_options import (
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_provider_lancens.spark.maintenance.maintenance_plan import MaintenancePlan
+    from airflow_provider_lancens.spark.maintenance.maintenance_options import MaintenancePlan
 
 _THRESHOLDS = (
     "min_small_fragments",
@@ -146,7 +146,7 @@ class LanceMaintainTableOperator(LanceSparkOperator):
         return result.as_dict()
 
     def _plan(self) -> MaintenancePlan:
-        from airflow_provider_lancens.spark.maintenance.maintenance_plan import MaintenancePlan
+        from airflow_provider_lancens.spark.maintenance.maintenance_options import MaintenancePlan
 
         return MaintenancePlan(
             compaction=self.compaction,

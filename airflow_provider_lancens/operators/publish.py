@@ -59,7 +59,7 @@ class LancePublishOperator(LanceOperator):
         from airflow_provider_lancens.operators._spark.pinned_inputs import PinnedTable
         from airflow_provider_lancens.operators._spark.result_log import log_result
         from airflow_provider_lancens.operators._spark.write_naming import is_first_try
-        from airflow_provider_lancens.spark.publish.publish_version import publish_version
+        from airflow_provider_lancens.spark.publish import publish_version
 
         staged = PinnedTable.parse("staged", self.staged)
         with self.connected(f"publishing a version of table {str(staged.table)!r}") as namespace:
@@ -121,7 +121,7 @@ class LanceDiscardOperator(LanceOperator):
             LanceRetryableError: the metastore or the storage is unavailable.
         """
         from airflow_provider_lancens.operators._spark.pinned_inputs import PinnedTable
-        from airflow_provider_lancens.spark.publish.publish_version import discard_version
+        from airflow_provider_lancens.spark.publish import discard_version
 
         staged = PinnedTable.parse("staged", self.staged)
         with self.connected(f"discarding a version of table {str(staged.table)!r}") as namespace:

@@ -80,7 +80,7 @@ class LanceReleaseSetOperator(LanceOperator):
                 metastore or the storage is unavailable.
         """
         from airflow_provider_lancens.operators._spark.write_naming import execution_id_of, idempotency_key_in
-        from airflow_provider_lancens.spark.release_sets.release_set import move_release_set
+        from airflow_provider_lancens.spark.release_sets import move_release_set
 
         release_set, tables = parse_table(self.release_set), _versions(self.tables)
         with self.connected(f"releasing {str(release_set)!r}") as namespace:
@@ -137,7 +137,7 @@ class LanceFindReleaseSetOperator(LanceOperator):
             LanceRetryableError: the metastore or the storage is unavailable.
         """
         from airflow_provider_lancens.operators._spark.pinned_inputs import PinnedTable
-        from airflow_provider_lancens.spark.release_sets.release_set import find_release_set
+        from airflow_provider_lancens.spark.release_sets import find_release_set
 
         wanted: int | None = None
         if isinstance(self.release_set, Mapping):

@@ -93,7 +93,7 @@ class LanceAddColumnsOperator(_LanceSchemaOperator):
         self.expressions = expressions
 
     def _change(self, namespace: LanceNamespace, table: TableId) -> SchemaResult:
-        from airflow_provider_lancens.spark.schema.add_columns import add_columns
+        from airflow_provider_lancens.spark.schema import add_columns
 
         columns = parse_mapping("columns", self.columns)
         expressions = parse_mapping("expressions", self.expressions)
@@ -142,7 +142,7 @@ class LanceAlterColumnsOperator(_LanceSchemaOperator):
         self.drop_indices = drop_indices
 
     def _change(self, namespace: LanceNamespace, table: TableId) -> SchemaResult:
-        from airflow_provider_lancens.spark.schema.alter_columns import alter_columns
+        from airflow_provider_lancens.spark.schema import alter_columns
 
         return alter_columns(
             namespace,
@@ -182,7 +182,7 @@ class LanceDropColumnsOperator(_LanceSchemaOperator):
         self.drop_indices = drop_indices
 
     def _change(self, namespace: LanceNamespace, table: TableId) -> SchemaResult:
-        from airflow_provider_lancens.spark.schema.drop_columns import drop_columns
+        from airflow_provider_lancens.spark.schema import drop_columns
 
         columns = parse_list("columns", self.columns, "a list of columns")
         return drop_columns(namespace, table, columns, drop_indices=self.drop_indices)

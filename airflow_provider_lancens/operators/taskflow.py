@@ -80,7 +80,7 @@ class SparkLake:
         Raises:
             AirflowFailException: an argument is invalid, or there is no such table, version, tag or column.
         """
-        from airflow_provider_lancens.spark.read.table_reader import read_table
+        from airflow_provider_lancens.spark.read import read_table
         from airflow_provider_lancens.spark.table.resolved_table import resolved_table
         from airflow_provider_lancens.spark.table.version_lookup import WantedVersion
 

@@ -10,32 +10,38 @@ from typing import TYPE_CHECKING
 from airflow_provider_lancens._exports import lazy_exports
 
 if TYPE_CHECKING:
-    from airflow_provider_lancens.spark.bookmarks.bookmark import Bookmark
-    from airflow_provider_lancens.spark.bookmarks.find_bookmarks import find_bookmark, list_bookmarks
-    from airflow_provider_lancens.spark.bookmarks.move_bookmark import delete_bookmark, move_bookmark
+    from airflow_provider_lancens.spark.bookmarks import (
+        Bookmark,
+        delete_bookmark,
+        find_bookmark,
+        list_bookmarks,
+        move_bookmark,
+    )
     from airflow_provider_lancens.spark.changes.read_changes import read_changes
     from airflow_provider_lancens.spark.commit.delete import delete_rows
-    from airflow_provider_lancens.spark.compute.column_function import ColumnFunctionError
+    from airflow_provider_lancens.spark.compute.column_task import ColumnFunctionError
     from airflow_provider_lancens.spark.compute.compute_column import compute_column
     from airflow_provider_lancens.spark.compute.compute_options import ComputeResult
     from airflow_provider_lancens.spark.datasource import LanceDataSource, lance_data_source
     from airflow_provider_lancens.spark.file_source import FileSource
     from airflow_provider_lancens.spark.maintenance.orphans import Orphans, remove_orphans
     from airflow_provider_lancens.spark.options import WriteOptions
-    from airflow_provider_lancens.spark.publish.publish_version import discard_version, publish_version
-    from airflow_provider_lancens.spark.read.table_reader import read_table
-    from airflow_provider_lancens.spark.release_sets.release_set import find_release_set, move_release_set
+    from airflow_provider_lancens.spark.publish import discard_version, publish_version
+    from airflow_provider_lancens.spark.read import read_table
+    from airflow_provider_lancens.spark.release_sets import find_release_set, move_release_set
     from airflow_provider_lancens.spark.results import SchemaResult, WriteResult
-    from airflow_provider_lancens.spark.schema.add_columns import add_columns
-    from airflow_provider_lancens.spark.schema.alter_columns import alter_columns
-    from airflow_provider_lancens.spark.schema.drop_columns import drop_columns
+    from airflow_provider_lancens.spark.schema import add_columns, alter_columns, drop_columns
     from airflow_provider_lancens.spark.streaming.foreach_batch import foreach_batch
     from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
     from airflow_provider_lancens.spark.table.version_lookup import find_version
+    from airflow_provider_lancens.spark.write.files.file_plan import fingerprint_files
     from airflow_provider_lancens.spark.write.files.file_writer import write_files
-    from airflow_provider_lancens.spark.write.files.fingerprint import fingerprint_files
-    from airflow_provider_lancens.spark.write.pipeline import accept_lost_keys, confirm_write, find_write
-    from airflow_provider_lancens.spark.write.table_writer import write_table
+    from airflow_provider_lancens.spark.write.pipeline import (
+        accept_lost_keys,
+        confirm_write,
+        find_write,
+        write_table,
+    )
 
 __all__ = [
     "Bookmark",
@@ -78,8 +84,8 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "Bookmark": "bookmarks.bookmark",
-        "ColumnFunctionError": "compute.column_function",
+        "Bookmark": "bookmarks",
+        "ColumnFunctionError": "compute.column_task",
         "ComputeResult": "compute.compute_options",
         "FileSource": "file_source",
         "LanceDataSource": "datasource",
@@ -88,30 +94,30 @@ __getattr__ = lazy_exports(
         "SchemaResult": "results",
         "WriteOptions": "options",
         "WriteResult": "results",
-        "add_columns": "schema.add_columns",
-        "alter_columns": "schema.alter_columns",
+        "add_columns": "schema",
+        "alter_columns": "schema",
         "compute_column": "compute.compute_column",
         "accept_lost_keys": "write.pipeline",
         "confirm_write": "write.pipeline",
-        "discard_version": "publish.publish_version",
-        "delete_bookmark": "bookmarks.move_bookmark",
+        "discard_version": "publish",
+        "delete_bookmark": "bookmarks",
         "delete_rows": "commit.delete",
-        "drop_columns": "schema.drop_columns",
-        "find_bookmark": "bookmarks.find_bookmarks",
-        "find_release_set": "release_sets.release_set",
+        "drop_columns": "schema",
+        "find_bookmark": "bookmarks",
+        "find_release_set": "release_sets",
         "find_version": "table.version_lookup",
         "find_write": "write.pipeline",
-        "fingerprint_files": "write.files.fingerprint",
+        "fingerprint_files": "write.files.file_plan",
         "foreach_batch": "streaming.foreach_batch",
         "lance_data_source": "datasource",
-        "list_bookmarks": "bookmarks.find_bookmarks",
-        "move_bookmark": "bookmarks.move_bookmark",
-        "move_release_set": "release_sets.release_set",
-        "publish_version": "publish.publish_version",
+        "list_bookmarks": "bookmarks",
+        "move_bookmark": "bookmarks",
+        "move_release_set": "release_sets",
+        "publish_version": "publish",
         "read_changes": "changes.read_changes",
-        "read_table": "read.table_reader",
+        "read_table": "read",
         "remove_orphans": "maintenance.orphans",
         "write_files": "write.files.file_writer",
-        "write_table": "write.table_writer",
+        "write_table": "write.pipeline",
     },
 )

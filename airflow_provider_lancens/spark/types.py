@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import types as spark
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.spark.blobs.blob_columns import is_blob
+from airflow_provider_lancens.spark.blobs import is_blob
 
 _ATOMS: dict[str, pa.DataType] = {
     "BooleanType": pa.bool_(),

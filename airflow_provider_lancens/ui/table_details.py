@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.configuration import conf
 from lance_namespace.errors import PermissionDeniedError
 
+from airflow_provider_lancens.doctor.checks import check_table
 from airflow_provider_lancens.doctor.findings import run
-from airflow_provider_lancens.doctor.table_checks import check_table
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.redaction import redact

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.namespace.storage.version_tags import list_tags
-from airflow_provider_lancens.spark.bookmarks.find_bookmarks import bookmarks_of
+from airflow_provider_lancens.spark.bookmarks import bookmarks_of
 from airflow_provider_lancens.spark.keys import key_of
 from airflow_provider_lancens.spark.table.history import is_maintenance, read_transaction
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table

@@ -72,9 +72,9 @@ ON_EXECUTORS = [
     f"airflow_provider_lancens.spark.{name}"
     for name in (
         "write.executor_tasks",
-        "write.files.file_rows",
+        "write.files.file_writer",
         "write.compared_rows",
-        "read.table_reader",
+        "read",
         "changes.read_changes",
         "compute.compute_column",
         "maintenance.maintain",

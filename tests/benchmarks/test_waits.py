@@ -20,7 +20,9 @@ WAITS = [10, 100, 1000]
 def run(folder: Path, waits: int, databases: int, tick: float, ticks: int) -> dict[str, Any]:
     arguments = [str(folder), str(waits), str(databases), str(tick), str(ticks)]
     environment = environment_with_bytecode(folder)  # compiling a module blocks every thread
-    imports = "import tests.benchmarks.waits, lance_namespace, airflow_provider_lancens.namespace.hive.hive2"
+    imports = (
+        "import tests.benchmarks.waits, lance_namespace, airflow_provider_lancens.namespace.hive.namespace"
+    )
     for command in (["-c", imports], ["-m", "tests.benchmarks.waits", *arguments]):
         done = subprocess.run(
             [sys.executable, *command], env=environment, cwd=TREE, capture_output=True, text=True

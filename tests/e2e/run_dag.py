@@ -53,7 +53,7 @@ def serialize_dags() -> None:
 
 
 def session_on(master: str) -> AbstractContextManager[Any]:
-    from airflow_provider_lancens.spark.session.spark_session import spark_session
+    from airflow_provider_lancens.spark.session import spark_session
 
     return spark_session("examples", {"spark.master": master, "spark.sql.shuffle.partitions": "2"})
 

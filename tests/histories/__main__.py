@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_lancens.embedded import EmbeddedMetastore
-from airflow_provider_lancens.spark.session.spark_session import spark_session
+from airflow_provider_lancens.spark.session import spark_session
 from tests.histories.history import MakeTable, draw, run, shortened
 from tests.histories.table import Table
 

@@ -17,7 +17,7 @@ from airflow_provider_lancens.spark.maintenance import (
     Thresholds,
     maintain_table,
 )
-from airflow_provider_lancens.spark.maintenance.maintenance_plan import DEFAULT_THRESHOLDS
+from airflow_provider_lancens.spark.maintenance.maintenance_options import DEFAULT_THRESHOLDS
 from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
 from tests.histories.checks import MismatchError
 from tests.histories.model import State

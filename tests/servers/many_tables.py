@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_lancens.embedded import Distribution
-from airflow_provider_lancens.embedded.java import find_java
-from airflow_provider_lancens.embedded.java_process import Jvm
+from airflow_provider_lancens.embedded.java import Jvm, find_java
 
 _MOST = 1_000_000
 """Numbers that are written with six digits."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from airflow_provider_lancens.embedded import Distribution
 from airflow_provider_lancens.embedded.exceptions import JarsMissingError
 from airflow_provider_lancens.embedded.java import JavaVersions
-from airflow_provider_lancens.embedded.pyspark_jars import hive_2, jars_folder, pyspark_distribution
+from airflow_provider_lancens.embedded.server import hive_2, jars_folder, pyspark_distribution
 from tests.servers.maven import jars_of
 
 HERE = Path(__file__).parent

@@ -26,7 +26,7 @@ import sys
 from lance_namespace import DeclareTableRequest
 from pyspark import SparkContext
 from airflow_provider_lancens.spark import NamespaceSpec, foreach_batch, read_table, write_table
-from airflow_provider_lancens.spark.session.spark_session import spark_session
+from airflow_provider_lancens.spark.session import spark_session
 
 folder = sys.argv[1]
 spec = NamespaceSpec("dir", {"root": folder})

@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from airflow_provider_lancens.embedded.distribution import COMMON_SETTINGS
 from airflow_provider_lancens.embedded.java import clean_environment, find_java
+from airflow_provider_lancens.embedded.server import COMMON_SETTINGS
 from tests.servers.hadoop import HOST, free_port, site_xml
 from tests.servers.releases import hms_4
 

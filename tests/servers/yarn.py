@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from airflow_provider_lancens.embedded.java import JavaVersions, clean_environment, find_java
-from airflow_provider_lancens.embedded.pyspark_jars import jars_folder
+from airflow_provider_lancens.embedded.server import jars_folder
 from tests.servers.daemon import Daemon
 from tests.servers.hadoop import HOST, free_port, site_xml
 from tests.servers.maven import jars_of

@@ -10,14 +10,13 @@ from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
+from airflow_provider_lancens.namespace.hive.converters import Hive2Dialect, Hive3Dialect
 from airflow_provider_lancens.namespace.hive.deadline import Deadline
-from airflow_provider_lancens.namespace.hive.dialect import Hive2Dialect, Hive3Dialect
 from airflow_provider_lancens.namespace.hive.limits import MAX_REPLY
-from airflow_provider_lancens.namespace.hive.protocol import MessageProtocol
 from airflow_provider_lancens.namespace.hive.sasl import AUTH, NONE
 from airflow_provider_lancens.namespace.hive.settings import ClientSettings, Endpoint
 from airflow_provider_lancens.namespace.hive.tls import TLS
-from airflow_provider_lancens.namespace.hive.transport import DeadlineTransport, open_socket
+from airflow_provider_lancens.namespace.hive.transport import DeadlineTransport, MessageProtocol, open_socket
 
 _BUFFER = 64 * 1024
 """Bytes per read from the socket: a long list of names takes only a few reads."""

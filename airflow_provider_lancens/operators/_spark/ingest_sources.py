@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_lancens.lineage.task_lineage import DerivedColumn, FileRead, TableRead
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
-    from airflow_provider_lancens.spark.write.files.file_rows import FileRows
+    from airflow_provider_lancens.spark.write.files.file_writer import FileRows
     from airflow_provider_lancens.spark.write.row_sources import Rows
 
 Source = Callable[..., Any]
@@ -93,21 +93,21 @@ class FilesOfTask:
 
     def fingerprint(self, target: ResolvedTable) -> str | None:
         """See `IngestSource.fingerprint`."""
-        from airflow_provider_lancens.spark.write.files.fingerprint import fingerprint_of_files
+        from airflow_provider_lancens.spark.write.files.file_plan import fingerprint_of_files
 
         self._fingerprint = fingerprint_of_files(self.files, target.dataset.storage_options)
         return self._fingerprint
 
     def expect(self, fingerprint: str) -> None:
         """See `IngestSource.expect`: that of `fingerprint_files`, as for `write_files`."""
-        from airflow_provider_lancens.spark.write.files.fingerprint import is_of_files
+        from airflow_provider_lancens.spark.write.files.file_plan import is_of_files
 
         if is_of_files(fingerprint):
             self._fingerprint = fingerprint
 
     def rows(self, spark: Any, namespace: LanceNamespace) -> FileRows:
         """See `IngestSource.rows`."""
-        from airflow_provider_lancens.spark.write.files.file_rows import FileRows
+        from airflow_provider_lancens.spark.write.files.file_writer import FileRows
 
         return FileRows(spark, self.files, self._fingerprint)
 

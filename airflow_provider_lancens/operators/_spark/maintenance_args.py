@@ -12,7 +12,7 @@ from airflow_provider_lancens.spark.maintenance.maintenance_options import Compa
 
 if TYPE_CHECKING:
     from airflow_provider_lancens.operators.lance_operator import LanceOperator
-    from airflow_provider_lancens.spark.maintenance.maintenance_plan import Thresholds
+    from airflow_provider_lancens.spark.maintenance.maintenance_options import Thresholds
 
 _INDEX_FIELDS = {"column": "column", "index_type": "index_type", "index_name": "name", "options": "options"}
 """The arguments of `LanceCreateIndexOperator`, and the fields of `IndexSpec`."""
@@ -35,7 +35,7 @@ def parse_thresholds(operator: LanceOperator, *names: str) -> Thresholds:
     Raises:
         AirflowFailException: one is out of its range; the message names it.
     """
-    from airflow_provider_lancens.spark.maintenance.maintenance_plan import Thresholds
+    from airflow_provider_lancens.spark.maintenance.maintenance_options import Thresholds
 
     try:
         return Thresholds(**{name: parse_number(getattr(operator, name)) for name in names})

@@ -61,7 +61,7 @@ class PinnedTable:
 
     def read(self, spark: Any, namespace: LanceNamespace) -> Any:
         """See `Input.read`."""
-        from airflow_provider_lancens.spark.read.table_reader import read_table
+        from airflow_provider_lancens.spark.read import read_table
 
         return read_table(spark, namespace, self.table, version=self.version)
 

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_lancens.hooks.spark_connection import SparkDeployment
-    from airflow_provider_lancens.spark.submit.earlier_driver import EarlierDriver
-    from airflow_provider_lancens.spark.submit.job_script import Job
+    from airflow_provider_lancens.spark.submit import EarlierDriver, Job
 
 
 def driver_identity(job: Job, context: Context) -> str:
@@ -56,7 +55,7 @@ def driver_identity(job: Job, context: Context) -> str:
 
 def wait_for_earlier(earlier: EarlierDriver, log: Any) -> bool:
     """Wait for drivers of earlier tries that are still running; return whether one succeeded."""
-    from airflow_provider_lancens.spark.submit.cluster_drivers import ClusterError
+    from airflow_provider_lancens.spark.submit import ClusterError
 
     try:
         while name := earlier.find():
@@ -86,7 +85,7 @@ def searching(deployment: SparkDeployment, conf: Mapping[str, str], identity: st
     Raises:
         AirflowFailException: nothing can be submitted so.
     """
-    from airflow_provider_lancens.spark.submit.spark_submit import earlier_driver
+    from airflow_provider_lancens.spark.submit import earlier_driver
 
     where = {"deploy_mode": deployment.deploy_mode, "binary": deployment.binary}
     with ExitStack() as started:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_lancens.hooks.spark_connection import SparkDeployment
     from airflow_provider_lancens.spark.results import WriteResult
-    from airflow_provider_lancens.spark.submit.job_script import Job
+    from airflow_provider_lancens.spark.submit import Job
 
 
 class LanceSparkOperator(LanceOperator):
@@ -161,7 +161,7 @@ class CancellableSparkWork:
     @contextmanager
     def aborted_by(self, abort: Callable[[], None]) -> Iterator[None]:
         """Stop the work by a function if the task is killed, or exceeds its time, within the block."""
-        from airflow_provider_lancens.spark.session.sigalrm import before_sigalrm
+        from airflow_provider_lancens.spark.session import before_sigalrm
 
         self.abort = abort
         try:
@@ -173,9 +173,7 @@ class CancellableSparkWork:
     @contextmanager
     def session(self, app_name: str, conf: Mapping[str, str]) -> Iterator[Any]:
         """Open a session in the task's process, and log its progress."""
-        from airflow_provider_lancens.spark.session.local_jvm import quiet_py4j
-        from airflow_provider_lancens.spark.session.progress import progress_logged
-        from airflow_provider_lancens.spark.session.spark_session import opened_session
+        from airflow_provider_lancens.spark.session import opened_session, progress_logged, quiet_py4j
 
         quiet_py4j()
         _log.info("Opening a Spark session: a new one may take a minute to start")
@@ -193,7 +191,7 @@ def _server_errors(spark: Any) -> Iterator[None]:
         LanceRetryableError: it has.
     """
     from airflow_provider_lancens.redaction import redact
-    from airflow_provider_lancens.spark.session.handles import is_remote, server_is_gone
+    from airflow_provider_lancens.spark.session import is_remote, server_is_gone
 
     try:
         yield

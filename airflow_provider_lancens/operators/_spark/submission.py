@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.operators._spark.ingest_sources import IngestSource
     from airflow_provider_lancens.spark.options import WriteRequest
     from airflow_provider_lancens.spark.results import WriteResult
-    from airflow_provider_lancens.spark.submit.job_script import Job
-    from airflow_provider_lancens.spark.submit.spark_submit import Submission
+    from airflow_provider_lancens.spark.submit import Job, Submission
 
 _LAST_LINES = 20
 _FRAME = "\tat "
@@ -39,7 +38,7 @@ def make_job(hook: LanceHook, source: IngestSource, table: TableId, request: Wri
     Raises:
         AirflowFailException: another process can't import the function, or the source is not a function.
     """
-    from airflow_provider_lancens.spark.submit.job_script import Job, name_of
+    from airflow_provider_lancens.spark.submit import Job, name_of
 
     if not isinstance(source, FunctionOfTask):
         raise AirflowFailException(
@@ -121,7 +120,7 @@ def submitting(
     Raises:
         AirflowFailException: the job can't be submitted.
     """
-    from airflow_provider_lancens.spark.submit.spark_submit import submitted
+    from airflow_provider_lancens.spark.submit import submitted
 
     where = {"deploy_mode": deployment.deploy_mode, "binary": deployment.binary}
     with ExitStack() as started:

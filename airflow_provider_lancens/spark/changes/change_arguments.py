@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
-from airflow_provider_lancens.spark.changes.row_images import LABELS
+from airflow_provider_lancens.spark.changes.changed_rows import LABELS
 from airflow_provider_lancens.spark.options import is_whole_number
-from airflow_provider_lancens.spark.table.field_ids import described_fields
+from airflow_provider_lancens.spark.table.column_history import described_fields
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,13 +10,13 @@ import numpy as np
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.spark.changes.changed_fragments import (
+from airflow_provider_lancens.spark.changes.changed_rows import (
     ChangedFragment,
+    ColumnsAt,
     Compared,
     changed_fragments,
 )
-from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt
-from airflow_provider_lancens.spark.read.table_reader import projected_columns
+from airflow_provider_lancens.spark.read import projected_columns
 from airflow_provider_lancens.spark.table.column_history import match_columns
 from airflow_provider_lancens.spark.table.history import transactions_of
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table

@@ -20,30 +20,29 @@ from airflow_provider_lancens.spark.changes.change_arguments import (
     check_precedes,
     check_range,
 )
-from airflow_provider_lancens.spark.changes.changed_fragments import (
-    ChangedFragment,
-    Compared,
-    changed_fragments,
-)
-from airflow_provider_lancens.spark.changes.changed_parts import (
-    COMPARED_ROWS,
-    IMAGE_BYTES,
-    LISTED_ROWS,
-    Part,
-    parts_of,
-)
-from airflow_provider_lancens.spark.changes.changed_rows import ComparisonTask, PartTask
-from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt, readable_columns
-from airflow_provider_lancens.spark.changes.row_addresses import ADDRESSES, AddressTask
-from airflow_provider_lancens.spark.changes.row_images import (
+from airflow_provider_lancens.spark.changes.changed_rows import (
+    ADDRESSES,
     CHANGE_TYPE,
     COMMIT_VERSION,
+    COMPARED_ROWS,
+    IMAGE_BYTES,
     IMAGES,
+    LISTED_ROWS,
+    AddressTask,
+    ChangedFragment,
+    ColumnsAt,
+    Compared,
+    ComparisonTask,
     ImageTask,
+    Part,
+    PartTask,
+    ValueComparison,
+    changed_fragments,
     labeled,
+    parts_of,
+    readable_columns,
 )
-from airflow_provider_lancens.spark.changes.row_values import ValueComparison
-from airflow_provider_lancens.spark.read.table_reader import parse_filter, read_opened
+from airflow_provider_lancens.spark.read import parse_filter, read_opened
 from airflow_provider_lancens.spark.table.column_history import match_columns
 from airflow_provider_lancens.spark.table.history import transactions_of
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table

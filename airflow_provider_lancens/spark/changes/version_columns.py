@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens.spark.changes.change_arguments import check_filter_at
-from airflow_provider_lancens.spark.changes.columns_at import ColumnsAt
+from airflow_provider_lancens.spark.changes.changed_rows import ColumnsAt
 from airflow_provider_lancens.spark.table.column_history import (
     SchemaChange,
     VersionSchema,

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
-from airflow_provider_lancens.spark.commit.row_deletions import RowDeletions
-from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
+from airflow_provider_lancens.spark.commit.table_changes import CommitStep, RowDeletions, TableChange
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import DELETION, Counts, KeyAttempts, KeyLookup, look_up
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteRequest
-from airflow_provider_lancens.spark.read.table_reader import parse_filter
+from airflow_provider_lancens.spark.read import parse_filter
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 

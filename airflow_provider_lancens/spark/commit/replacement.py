@@ -8,12 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.spark.commit.replace_where import replace_where_kind
-from airflow_provider_lancens.spark.commit.row_deletions import RowDeletions
 from airflow_provider_lancens.spark.commit.table_changes import (
     CommitStep,
     Overwrite,
+    RowDeletions,
     TableChange,
+    replace_where_kind,
 )
 from airflow_provider_lancens.spark.keys import (
     APPEND,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pyspark.sql.datasource import DataSource
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.spark.datasource.batch_source import LanceReader, LanceWriter, reader_class
 from airflow_provider_lancens.spark.datasource.source_options import (
     ReadConfig,
     StreamReadConfig,
@@ -15,15 +16,13 @@ from airflow_provider_lancens.spark.datasource.source_options import (
     namespace_of,
     write_request,
 )
-from airflow_provider_lancens.spark.datasource.source_reader import LanceReader, reader_class
-from airflow_provider_lancens.spark.datasource.source_writer import LanceWriter
-from airflow_provider_lancens.spark.datasource.stream_reader import (
+from airflow_provider_lancens.spark.datasource.stream_source import (
     LanceStreamReader,
+    LanceStreamWriter,
     stream_reader,
     stream_schema,
 )
-from airflow_provider_lancens.spark.datasource.stream_writer import LanceStreamWriter
-from airflow_provider_lancens.spark.read.table_reader import plan_read
+from airflow_provider_lancens.spark.read import plan_read
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

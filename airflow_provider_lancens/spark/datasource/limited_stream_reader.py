@@ -11,8 +11,8 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from airflow_provider_lancens.spark.datasource.stream_reader import LanceStreamReader
-from airflow_provider_lancens.spark.streaming.stream_offset import StreamOffset
+from airflow_provider_lancens.spark.datasource.stream_source import LanceStreamReader
+from airflow_provider_lancens.spark.streaming.appended_stream import StreamOffset
 
 
 class LimitedStreamReader(LanceStreamReader, SupportsTriggerAvailableNow):

@@ -6,7 +6,6 @@ meanwhile. A clean-up maintains the records (`maintain_keys`).
 """
 
 from airflow_provider_lancens.spark.keys.key_attempts import KeyAttempts
-from airflow_provider_lancens.spark.keys.key_index import FOLDERS
 from airflow_provider_lancens.spark.keys.key_lookup import (
     KeyLookup,
     accept_lost,
@@ -15,10 +14,10 @@ from airflow_provider_lancens.spark.keys.key_lookup import (
     look_up,
 )
 from airflow_provider_lancens.spark.keys.key_maintenance import maintain_keys
-from airflow_provider_lancens.spark.keys.key_records import unique_key
-from airflow_provider_lancens.spark.keys.keyed_commit import (
+from airflow_provider_lancens.spark.keys.key_records import (
     APPEND,
     DELETION,
+    FOLDERS,
     IDEMPOTENCY_KEY,
     OVERWRITE,
     REPEATING,
@@ -31,6 +30,7 @@ from airflow_provider_lancens.spark.keys.keyed_commit import (
     KeyedCommit,
     KeyedWrite,
     key_of,
+    unique_key,
 )
 
 __all__ = [

@@ -15,17 +15,20 @@ from typing import TYPE_CHECKING, Self
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.keys.commit_lineage import Lineage
-from airflow_provider_lancens.spark.keys.key_index import lineage_below, mark_complete
+from airflow_provider_lancens.spark.keys.key_lookup import RecordSearch
 from airflow_provider_lancens.spark.keys.key_records import (
+    Counts,
+    KeyedCommit,
+    KeyedWrite,
     KeyRecord,
     confirm,
     digest,
     is_unique,
+    lineage_below,
+    mark_complete,
     retract,
     write_record,
 )
-from airflow_provider_lancens.spark.keys.keyed_commit import Counts, KeyedCommit, KeyedWrite
-from airflow_provider_lancens.spark.keys.record_search import RecordSearch
 from airflow_provider_lancens.spark.table.history import read_transaction
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 

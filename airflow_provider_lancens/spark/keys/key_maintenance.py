@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile
-from airflow_provider_lancens.spark.keys.expired_keys import ExpiredKeys
-from airflow_provider_lancens.spark.keys.key_index import KeyIndex
+from airflow_provider_lancens.spark.keys.key_lookup import TableHistory, recover_keys
 from airflow_provider_lancens.spark.keys.key_records import (
     KEYS,
+    ExpiredKeys,
+    KeyIndex,
     KeyRecord,
     confirm,
     records_in,
@@ -28,8 +29,6 @@ from airflow_provider_lancens.spark.keys.key_records import (
     unconfirm,
     vouch,
 )
-from airflow_provider_lancens.spark.keys.key_recovery import recover_keys
-from airflow_provider_lancens.spark.keys.record_search import TableHistory
 
 if TYPE_CHECKING:
     from lance import LanceDataset

@@ -1,35 +1,179 @@
-"""Key records: for each idempotency key, one small object for each attempt to commit under it.
+"""Records of idempotency keys: one file per attempt to commit, the index of all of them, and expired keys.
 
-A driver writes the record before it commits, named by the key's digest, and by the version and the UUID of
-the transaction that it is about to commit as exactly that version. So
-
-- a key without records was never committed, which one listing shows, whatever the age of the table;
-- a record whose version has another transaction belongs to an attempt that failed.
-
-After the commit a second, empty object confirms it. Whether the version is part of the table's history once
-it is cleaned up, its lineage says, see `lineage`. Only the names are decisive; the content has the result of
-the commit, for a rerun.
+An attempt is recorded before its commit is made, so a key without records was never committed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
+import time
 import uuid
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
+from uuid import uuid4
 
-from airflow_provider_lancens.namespace.storage.json_records import record_fields
+from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.storage.json_records import record_fields, whole_number
 from airflow_provider_lancens.namespace.storage.object_store import RECORDED
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
-from airflow_provider_lancens.spark.keys.commit_lineage import LINEAGE, Point
-from airflow_provider_lancens.spark.keys.keyed_commit import IDEMPOTENCY_KEY, Counts, KeyedCommit
+from airflow_provider_lancens.spark.keys.commit_lineage import (
+    LINEAGE,
+    LONG,
+    MAX_READ,
+    Lineage,
+    Point,
+    Segments,
+    read_lineage,
+)
+from airflow_provider_lancens.spark.options import OnExistingKey
+from airflow_provider_lancens.spark.results import WriteResult
 
 if TYPE_CHECKING:
-    from lance import Transaction
+    from lance import LanceDataset, Transaction
+
+    from airflow_provider_lancens.identifiers import TableId
+
+
+IDEMPOTENCY_KEY = "lancens.idempotency_key"
+_FINGERPRINT = "lancens.fingerprint"
+_EXECUTION_ID = "lancens.execution_id"
+_KIND = "lancens.kind"
+_PREFIX = "lancens."
+_COUNTS = ("rows", "files", "bytes", "updated", "deleted")
+APPEND, OVERWRITE, REPLACEMENT = "append", "overwrite", "replacement"
+UPSERT, REPLACE_WHERE, DELETION, RESTORE = "upsert", "replace_where", "deletion", "restore"
+"""Kinds of commits; that of a `replace_where` is followed by a digest of its condition."""
+REPLACING_ALL = frozenset({OVERWRITE, REPLACEMENT})
+"""Kinds of commits after which nothing is left of what the key has written before."""
+REPEATING = frozenset({"replace", "write_again"})
+"""The policies under which a write is made even if the same data was committed under its key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The rows, files and bytes of a write."""
+
+    rows: int = 0
+    files: int = 0
+    bytes: int = 0
+    updated: int | None = None
+    """The rows of the table that an upsert replaced; None for other writes."""
+    deleted: int | None = None
+    """The rows of the table that an upsert deleted, rather than replaced; None for other writes."""
+
+    @classmethod
+    def parse(cls, texts: Mapping[str, Any]) -> Self:
+        """Return the counts that have these texts by their names; others may be missing or no numbers."""
+        found = {name: whole_number(texts.get(name)) for name in _COUNTS}
+        return cls(**{name: count for name, count in found.items() if count is not None})
+
+    def as_dict(self) -> dict[str, int]:
+        """Return the counts that are known."""
+        return {name: count for name, count in asdict(self).items() if count is not None}
+
+
+def key_of(transaction: Transaction) -> str | None:
+    """Return the idempotency key under which a transaction was committed; None if it has none."""
+    return (transaction.transaction_properties or {}).get(IDEMPOTENCY_KEY)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedCommit:
+    """A commit with an idempotency key."""
+
+    version: int
+    uuid: str = ""
+    """The transaction's UUID, which tells commits under one key apart. Empty if only the version is known."""
+    counts: Counts = field(default_factory=Counts)
+    fingerprint: str = ""
+    """The digest of what was written; empty if none was given."""
+    execution_id: str = ""
+    """The execution that made it, which tells a retry from a repetition; empty if none was given."""
+    kind: str = ""
+    """What the commit did; empty if that isn't known."""
+    files: tuple[str, ...] = field(default=(), compare=False)
+    """Data files that it added; a record has only the first ones."""
+    lineage: Lineage | None = field(default=None, compare=False)
+    """The lineage of the version below it; None for a commit that was found."""
+
+    @classmethod
+    def of(cls, version: int, transaction: Transaction) -> Self:
+        """Return the commit that a transaction made, as its properties describe it."""
+        properties = transaction.transaction_properties or {}
+        # Another client that used the key may have omitted the counts.
+        counts = Counts.parse({name: properties.get(f"{_PREFIX}{name}") for name in _COUNTS})
+        fingerprint, execution_id = properties.get(_FINGERPRINT, ""), properties.get(_EXECUTION_ID, "")
+        kind = properties.get(_KIND, "")
+        return cls(version, transaction.uuid, counts, fingerprint, execution_id, kind)
+
+    def as_properties(self, key: str) -> dict[str, str]:
+        """Return the properties of its transaction, under this idempotency key."""
+        given = {_FINGERPRINT: self.fingerprint, _EXECUTION_ID: self.execution_id}
+        given[_KIND] = self.kind
+        given[LINEAGE] = "" if self.lineage is None else self.lineage.text()
+        return {
+            IDEMPOTENCY_KEY: key,
+            **{name: text for name, text in given.items() if text},
+            **{f"{_PREFIX}{name}": str(count) for name, count in self.counts.as_dict().items()},
+        }
+
+    def result(self, table: TableId | str, started: float, *, committed: bool) -> WriteResult:
+        """Return the result of the call that made or found it.
+
+        Args:
+            table: the table's identifier.
+            started: when the call began, by the monotonic clock.
+            committed: whether that call made it.
+        """
+        return WriteResult(
+            table=str(table),
+            version=self.version,
+            previous_version=self.version - 1 or None,
+            rows=self.counts.rows,
+            files=self.counts.files,
+            bytes=self.counts.bytes,
+            inserted=None if self.counts.updated is None else max(0, self.counts.rows - self.counts.updated),
+            updated=self.counts.updated,
+            deleted=self.counts.deleted,
+            seconds=round(time.monotonic() - started, 3),
+            committed=committed,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedWrite:
+    """What identifies a write, and what it does about other commits under its key. Picklable."""
+
+    key: str
+    fingerprint: str = ""
+    """The digest of what is to be written; empty if none was given."""
+    policy: OnExistingKey = "skip"
+    execution_id: str = ""
+    """The same for all tries of one execution, another one for each repetition. Empty if there is none."""
+    above: int = 0
+    """Commits up to this version are the ones to be repeated or replaced, and are ignored."""
+
+    def is_done_by(self, found: KeyedCommit) -> bool:
+        """Return whether a commit under the key is the same write."""
+        if self.is_own(found):
+            return True  # even if the fingerprint differs, as it does if it contains a clock
+        if self.policy in REPEATING:
+            return False
+        return not found.fingerprint or not self.fingerprint or found.fingerprint == self.fingerprint
+
+    def is_own(self, found: KeyedCommit) -> bool:
+        """Return whether a try of the same execution made a commit under the key."""
+        return bool(self.execution_id) and found.execution_id == self.execution_id
+
+    def ignores(self, found: KeyedCommit) -> bool:
+        """Return whether the write is made in addition to a commit."""
+        return self.policy == "write_again" and not self.is_done_by(found)
+
 
 KEYS = f"{RECORDED}/keys"
 """Folder of the records. A shard's name is the first two hex digits of the digests in it."""
@@ -188,3 +332,181 @@ def _record(path: str, *, confirmed: bool, vouched: tuple[Point, ...]) -> KeyRec
     folder, _, name = path.rpartition("/")
     version, _, transaction = name.partition("-")
     return KeyRecord(int(version), transaction, folder.rpartition("/")[2], confirmed, vouched)
+
+
+_log = logging.getLogger(__name__)
+
+INDEX = f"{RECORDED}/key-index"
+"""Folder of the index."""
+_COMPLETE = f"{INDEX}/index.json"
+_LOST = f"{INDEX}/lost"
+_EXPIRED = f"{INDEX}/expired"
+EXPIRED_KEYS = f"{RECORDED}/expired-keys"
+"""Folder of the expired keys, see `expired_keys`."""
+FOLDERS = frozenset({KEYS, INDEX, EXPIRED_KEYS})
+"""All folders of keys: no clean-up of other files touches them."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyIndex:
+    """The index as listed."""
+
+    files: TableFiles
+    listed: Sequence[StoredFile]
+    is_complete: bool
+    """Whether every key that was ever committed has its records; false before `recover_keys`."""
+    has_expired: bool
+    """Whether any key has expired."""
+    has_lost: bool = False
+    """Whether the records of keys were lost whose versions were cleaned up."""
+
+    @classmethod
+    def of(cls, files: TableFiles) -> Self:
+        """List the index of a table."""
+        listed = files.below(INDEX)
+        paths = [file.path for file in listed]
+        return cls(
+            files,
+            listed,
+            is_complete=_COMPLETE in paths,
+            has_expired=_EXPIRED in paths,
+            has_lost=_LOST in paths,
+        )
+
+    @property
+    def segments(self) -> Segments:
+        """The segments of the table's lineage."""
+        return Segments.among(self.files, INDEX, self.listed)
+
+    def mark_lost(self) -> None:
+        """Record that the records of keys were lost, before any key counts as never committed."""
+        self.files.put(_LOST, b"")
+
+    def accept_lost(self) -> None:
+        """Record that keys without records count as never committed, although records were lost."""
+        self.files.remove(_LOST)
+
+    def mark_expired(self) -> None:
+        """Record that keys have expired; called before the records of the first are removed."""
+        if not self.has_expired:
+            self.files.put(_EXPIRED, b"")
+
+
+def mark_complete(files: TableFiles) -> None:
+    """Record that every key of a table has its records."""
+    files.put(_COMPLETE, json.dumps({"format": 1}).encode())
+
+
+def remove_leftovers(files: TableFiles, exists: Callable[[], bool]) -> None:
+    """Remove the keys of a dataset that was deleted by hand, except for the folder of this package.
+
+    Another driver may be about to create the dataset, so its record is kept: only those of committed
+    attempts are removed. A record that is kept by mistake is harmless: its version has another transaction.
+
+    Args:
+        files: the files at the table's location.
+        exists: called after the listing, returns whether there is a dataset now, whose keys these are.
+    """
+    index = [file.path for file in files.below(INDEX)]
+    expired = [file.path for page in files.all_below(EXPIRED_KEYS) for file in page]
+    found = [file for page in files.all_below(KEYS) for file in page]
+    records: list[KeyRecord] = [record for record in records_in(found) if record.confirmed]
+    if not (index or expired or records) or exists():
+        return
+    files.remove(*index, *expired)
+    retract(files, records)
+
+
+def lineage_below(files: TableFiles, latest: LanceDataset) -> Lineage:
+    """Return the lineage that the commit after the latest version states.
+
+    Usually the latest version is such a commit, and nothing else is read.
+
+    Args:
+        files: the files at the table's location.
+        latest: the dataset, opened at its latest version.
+    """
+    try:
+        lineage, _ = read_lineage(latest, has_records, at_most=MAX_READ)
+        if lineage.since > 1 and not lineage.keyed:
+            # A key may have been committed by versions that are gone; a loss of its record must be noticed.
+            index = KeyIndex.of(files)
+            lineage = replace(lineage, keyed=index.is_complete)
+        return _shortened(files, lineage) if len(lineage.ids) >= LONG else lineage
+    except (OSError, RuntimeError, TypeError, ValueError):  # another client's transaction, which is invalid
+        return Lineage.nothing(latest.version)
+
+
+def _shortened(files: TableFiles, lineage: Lineage) -> Lineage:
+    """Move the ids of a lineage to a segment; if that fails, the next commit tries again."""
+    try:
+        segments = KeyIndex.of(files).segments
+        full = segments.resolved(lineage)
+        point = segments.store(full)
+    except spec_errors.LanceNamespaceError as error:
+        _log.warning("The history of keys could not be stored; a later commit does that: %s", error)
+        return lineage
+    if point is None:
+        return lineage
+    return Lineage(lineage.version, full.since, segment=point, keyed=lineage.keyed)
+
+
+_TRIES = 5
+_UUID = 36
+"""Characters of the UUID in a file's name; older names have no size before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiredKeys:
+    """The expired keys of a table."""
+
+    files: TableFiles
+
+    def contain(self, key_digest: str) -> bool:
+        """Return whether a key has expired.
+
+        Raises:
+            InvalidTableStateError: (19) that isn't known, since a file lost its content.
+        """
+        shard = self._read(key_digest[:_SHARD])
+        if key_digest not in shard.keys and shard.damaged:
+            raise spec_errors.InvalidTableStateError(
+                f"storage at {self.files.location}: {shard.damaged[0]}, a list of expired keys, has lost "
+                "content, so that it cannot be determined whether a key was committed; nothing was written. "
+                "Restore the file from a backup, or use on_existing_key='write_again'"
+            )
+        return key_digest in shard.keys
+
+    def add(self, shard: str, digests: Collection[str]) -> None:
+        """Add keys to a shard."""
+        found = self._read(shard)
+        text = "\n".join(sorted(found.keys.union(digests)))
+        # By its name a file is complete: one that lost its content mustn't make keys count as new.
+        self.files.put(f"{EXPIRED_KEYS}/{shard}/{len(text)}-{uuid4()}", text.encode())
+        if found.complete:
+            self.files.remove_outdated(*found.complete)
+
+    def _read(self, shard: str) -> _Shard:
+        for _ in range(_TRIES):
+            paths = [file.path for file in self.files.below(f"{EXPIRED_KEYS}/{shard}")]
+            contents = [self.files.read(path) for path in paths]
+            if None not in contents:
+                break
+            # A clean-up has merged them meanwhile.
+        read = {path: content for path, content in zip(paths, contents, strict=True) if content is not None}
+        keys = frozenset(line for content in read.values() for line in content.decode().split("\n"))
+        complete = [path for path, content in read.items() if _is_complete(path, content)]
+        return _Shard(keys, complete, [path for path in read if path not in complete])
+
+
+@dataclass(frozen=True, slots=True)
+class _Shard:
+    keys: frozenset[str]
+    complete: list[str]
+    """The files that have what they were written with."""
+    damaged: list[str]
+
+
+def _is_complete(path: str, content: bytes) -> bool:
+    size, _, rest = path.rpartition("/")[2].partition("-")
+    return len(rest) != _UUID or not size.isdecimal() or int(size) == len(content)

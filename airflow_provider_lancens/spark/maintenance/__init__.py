@@ -15,15 +15,17 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.maintenance.index import build_index
     from airflow_provider_lancens.spark.maintenance.index_recall import measure_recall
     from airflow_provider_lancens.spark.maintenance.maintain import maintain_table
-    from airflow_provider_lancens.spark.maintenance.maintenance_options import CompactionOptions, IndexSpec
-    from airflow_provider_lancens.spark.maintenance.maintenance_plan import MaintenancePlan, Thresholds
-    from airflow_provider_lancens.spark.maintenance.maintenance_results import (
+    from airflow_provider_lancens.spark.maintenance.maintenance_options import (
         CleanUpResult,
+        CompactionOptions,
         CompactionResult,
         FileCheck,
         IndexResult,
+        IndexSpec,
+        MaintenancePlan,
         MaintenanceResult,
         RestoreResult,
+        Thresholds,
         UndoneCommit,
     )
     from airflow_provider_lancens.spark.maintenance.restore import check_files, restore_version
@@ -52,17 +54,17 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "CleanUpResult": "maintenance_results",
+        "CleanUpResult": "maintenance_options",
         "CompactionOptions": "maintenance_options",
-        "CompactionResult": "maintenance_results",
-        "FileCheck": "maintenance_results",
-        "IndexResult": "maintenance_results",
+        "CompactionResult": "maintenance_options",
+        "FileCheck": "maintenance_options",
+        "IndexResult": "maintenance_options",
         "IndexSpec": "maintenance_options",
-        "MaintenancePlan": "maintenance_plan",
-        "MaintenanceResult": "maintenance_results",
-        "RestoreResult": "maintenance_results",
-        "Thresholds": "maintenance_plan",
-        "UndoneCommit": "maintenance_results",
+        "MaintenancePlan": "maintenance_options",
+        "MaintenanceResult": "maintenance_options",
+        "RestoreResult": "maintenance_options",
+        "Thresholds": "maintenance_options",
+        "UndoneCommit": "maintenance_options",
         "build_index": "index",
         "check_files": "restore",
         "clean_up_versions": "clean_up",

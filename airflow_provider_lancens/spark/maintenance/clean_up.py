@@ -1,33 +1,265 @@
-"""Clean-up: remove old versions, and the files that only they refer to. One process, without Spark."""
+"""Removal of old versions and their files, beside clients that tag and restore versions."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.locations import is_local
 from airflow_provider_lancens.namespace.storage import purge
-from airflow_provider_lancens.namespace.storage.version_tags import delete_abandoned_tags, list_tags
+from airflow_provider_lancens.namespace.storage.file_paths import is_file_path
+from airflow_provider_lancens.namespace.storage.manifests import Manifest, Manifests
+from airflow_provider_lancens.namespace.storage.missing_files import index_folders, referenced_files
+from airflow_provider_lancens.namespace.storage.object_store import VERSIONS, manifest_names
+from airflow_provider_lancens.namespace.storage.version_removals import (
+    RecordedRemoval,
+    recorded_removal,
+    removals_at,
+)
+from airflow_provider_lancens.namespace.storage.version_tags import (
+    delete_abandoned_tags,
+    list_tags,
+    read_references,
+)
 from airflow_provider_lancens.namespace.storage.write_leases import leases_of
 from airflow_provider_lancens.spark.amounts import counted, size_of
-from airflow_provider_lancens.spark.bookmarks.expire_bookmarks import expire_bookmarks
+from airflow_provider_lancens.spark.bookmarks import expire_bookmarks
 from airflow_provider_lancens.spark.commit.lease_revocation import pending_revocations, revoke_leases
 from airflow_provider_lancens.spark.keys import maintain_keys
-from airflow_provider_lancens.spark.maintenance.held_files import HeldFiles, held_by_tags
-from airflow_provider_lancens.spark.maintenance.maintained_table import MaintainedTable, maintained
-from airflow_provider_lancens.spark.maintenance.maintenance_options import DEFAULT_AGE, check_retention
-from airflow_provider_lancens.spark.maintenance.maintenance_plan import Thresholds
-from airflow_provider_lancens.spark.maintenance.maintenance_results import CleanUpResult
-from airflow_provider_lancens.spark.maintenance.table_state import TableState, table_state
-from airflow_provider_lancens.spark.maintenance.version_sweep import Removed, Retention, remove_versions
-from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
+from airflow_provider_lancens.spark.maintenance.maintenance_options import (
+    DEFAULT_AGE,
+    CleanUpResult,
+    Thresholds,
+    check_retention,
+)
+from airflow_provider_lancens.spark.maintenance.orphans import PendingCommitFiles
+from airflow_provider_lancens.spark.maintenance.table_state import (
+    MaintainedTable,
+    TableState,
+    maintained,
+    referenced_versions,
+    table_state,
+)
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable
 
 if TYPE_CHECKING:
+    from lance import LanceDataset
     from lance_namespace import LanceNamespace
+
+
+_BATCH = 1000
+"""Files that S3 removes by one request."""
+_ALL = 2**31
+_MANIFEST = "manifest"
+_CLOCKS = timedelta(minutes=10)
+"""Allowed difference between the clocks of writers, whose times Lance compares, and that of the storage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """Which versions a clean-up keeps: young ones, the newest ones, and tagged ones."""
+
+    older_than: timedelta
+    keep_versions: int
+
+    def plan(self, dataset: LanceDataset) -> Any:
+        """Return what Lance would remove now."""
+        return _explained(dataset, self._limits)
+
+    def candidates(self, stored: Mapping[int, Manifest], newest: int, now: datetime) -> list[int]:
+        """Return the versions that may be removed, whether they are tagged or not."""
+        limit = 1000 * (now - self.older_than + _CLOCKS).timestamp()
+        old = sorted(version for version in stored if version <= newest)[: -self.keep_versions]
+        return [version for version in old if (stored[version].modified_millis or 0) <= limit]
+
+    def among(self, versions: Sequence[int]) -> dict[str, Any]:
+        """Return the limits, as Lance takes them, of a removal of some of these versions."""
+        if versions:
+            return {**self._limits, "versions": list(versions)}
+        return {
+            **self._limits,
+            "retain_versions": _ALL,
+        }  # files to which no version refers remain to be removed
+
+    @property
+    def _limits(self) -> dict[str, Any]:
+        return {"older_than": self.older_than, "retain_versions": self.keep_versions}
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """Versions and files that were removed."""
+
+    versions: int = 0
+    files: int = 0
+    """Data, deletion and index files."""
+    bytes: int = 0
+    """Of all files, also manifests and transactions."""
+
+    @classmethod
+    def of(cls, stats: Any) -> Self:
+        """Return what Lance counted."""
+        files = stats.data_files_removed + stats.index_files_removed + stats.deletion_files_removed
+        return cls(int(stats.old_versions), int(files), int(stats.bytes_removed))
+
+    def __add__(self, other: Removed) -> Removed:
+        """Return the sum of both."""
+        return Removed(self.versions + other.versions, self.files + other.files, self.bytes + other.bytes)
+
+
+def remove_versions(
+    open_newest: Callable[[], LanceDataset],
+    files: Manifests,
+    retention: Retention,
+    newest: int,
+    now: datetime,
+) -> Removed:
+    """Remove old versions, and the files that only they refer to; finish removals that were interrupted.
+
+    Args:
+        open_newest: opens the dataset at the version that is newest when it is called.
+        files: the files at its location.
+        retention: which versions to keep.
+        newest: the newest version as last read.
+        now: the time by the storage's clock.
+
+    Raises:
+        ServiceUnavailableError: (17) the storage refused to delete some files; a repetition continues.
+    """
+    unfinished = removals_at(files)
+    stored = files.all()
+    candidates = retention.candidates(stored, newest, now)
+    # Whatever their age, since they may lack files.
+    begun = [version for version in stored if any(removal.began_with(version) for removal in unfinished)]
+    with recorded_removal(files, {*candidates, *begun}) as removal:
+        dataset = open_newest()
+        sweep = _Sweep(dataset, files, removal)
+        removed = sweep.remove(retention.among(candidates))
+        if begun:
+            removed += sweep.remove({"versions": begun})
+    # Each of their versions is gone, or was tagged before they began, so nobody has to see them any more.
+    files.remove(*(one.path for one in unfinished))
+    return removed
+
+
+@dataclass(frozen=True, slots=True)
+class _Sweep:
+    dataset: LanceDataset
+    files: Manifests
+    removal: RecordedRemoval
+
+    def remove(self, limits: Mapping[str, Any]) -> Removed:
+        plan = _explained(self.dataset, limits)
+        paths = _paths(plan, self.files.location)
+        self.removal.begin()
+        if paths is None:
+            return self._removed_by_lance(limits)
+        for start in range(0, len(paths), _BATCH):
+            self.files.remove(*paths[start : start + _BATCH])
+        return Removed.of(plan.stats)
+
+    def _removed_by_lance(self, limits: Mapping[str, Any]) -> Removed:
+        stats = self.dataset.cleanup_old_versions(**limits, error_if_tagged_old_versions=False)
+        if refused := stats.failed_deletes:
+            raise spec_errors.ServiceUnavailableError(
+                f"{self.files.location}: the storage refused to delete {refused} files; run it again"
+            )
+        return Removed.of(stats)
+
+
+def _explained(dataset: LanceDataset, limits: Mapping[str, Any]) -> Any:
+    return read_references(
+        dataset,
+        lambda: dataset.explain_cleanup_old_versions(
+            **limits, error_if_tagged_old_versions=False, include_files=True, max_files=_ALL
+        ),
+    )
+
+
+def _paths(plan: Any, location: str) -> list[str] | None:
+    """Return the paths of all files to remove, the manifests last; None if only Lance can remove them."""
+    if plan.referenced_branches:
+        return None  # it cascades to branches, whose files aren't all in the plan
+    root = (location if is_local(location) else urlsplit(location).path).strip("/")
+    named = [(file.path, file.kind == _MANIFEST) for file in plan.candidate_files]
+    if any(not path.startswith(f"{root}/") for path, _ in named):
+        return None
+    named.sort(key=lambda file: file[1])  # stable: in the order of the listings
+    below = (path[len(root) + 1 :] for path, _ in named)
+    return [path for path in below if is_file_path(path)]  # others aren't Lance's: they stay
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFiles:
+    """Versions and files that a clean-up would remove too, if some tags were deleted."""
+
+    versions: int = 0
+    files: int = 0
+    """Data, deletion and index files."""
+    bytes: int = 0
+    """Of all files, also manifests and transactions."""
+
+
+def held_by_tags(
+    target: ResolvedTable,
+    dataset: LanceDataset,
+    names: Collection[str],
+    older_than: timedelta,
+    keep_versions: int,
+) -> HeldFiles:
+    """Return what a clean-up keeps only for some tags. It reads the manifest of every version that is kept.
+
+    Args:
+        target: the table.
+        dataset: its dataset at the newest version.
+        names: the tags.
+        older_than: the age from which the clean-up removes a version.
+        keep_versions: how many of the newest versions it keeps.
+    """
+    manifests = target.dataset.manifests.all()
+    limit = 1000 * (time.time() - older_than.total_seconds())
+    old = {
+        version
+        for version in sorted(v for v in manifests if v <= dataset.version)[:-keep_versions]
+        if (manifests[version].modified_millis or 0) <= limit
+    }
+    old -= referenced_versions(dataset, names)
+    tags = list_tags(dataset)
+    held = old & {int(tags[name]["version"]) for name in names if name in tags}
+    paths = _files(target, held) - _files(target, (v for v in manifests if v not in old))
+    size = sum(_size(target, path) for path in (*paths, *_of_commits(target, held)))
+    return HeldFiles(len(held), len(paths), size)
+
+
+def _files(target: ResolvedTable, versions: Iterable[int]) -> set[str]:
+    found: set[str] = set()
+    by_path = replace(target.dataset, decider=None)
+    for version in versions:
+        dataset = by_path.open(version)
+        folders = index_folders(dataset)
+        indices = (file.path for folder in folders for file in target.dataset.manifests.below(folder))
+        found |= referenced_files(dataset) | set(indices)
+    return found
+
+
+def _of_commits(target: ResolvedTable, versions: Iterable[int]) -> set[str]:
+    """Return the manifests of versions, and the transactions that made them."""
+    manifests = {f"{VERSIONS}/{name}" for version in versions for name in manifest_names(version)}
+    commits = PendingCommitFiles(target.dataset.manifests)
+    return {path for one in manifests for path in (one, *commits.transactions_in(one))}
+
+
+def _size(target: ResolvedTable, path: str) -> int:
+    file = target.dataset.manifests.stat(path)
+    return 0 if file is None else file.size
+
 
 _log = logging.getLogger(__name__)
 

@@ -10,12 +10,19 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.executor_failures import storage_failures
-from airflow_provider_lancens.spark.maintenance.maintained_table import MaintainedTable, maintained
-from airflow_provider_lancens.spark.maintenance.maintenance_options import CompactionOptions
-from airflow_provider_lancens.spark.maintenance.maintenance_plan import Thresholds
-from airflow_provider_lancens.spark.maintenance.maintenance_results import CompactionResult
+from airflow_provider_lancens.spark.maintenance.maintenance_options import (
+    CompactionOptions,
+    CompactionResult,
+    Thresholds,
+)
 from airflow_provider_lancens.spark.maintenance.parallel_tasks import Spark, run_in_parallel
-from airflow_provider_lancens.spark.maintenance.table_state import TableState, plan_compaction, table_state
+from airflow_provider_lancens.spark.maintenance.table_state import (
+    MaintainedTable,
+    TableState,
+    maintained,
+    plan_compaction,
+    table_state,
+)
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
 

@@ -1,39 +1,357 @@
-"""Indices: each executor task builds a segment over some fragments, the driver commits them as one index."""
+"""Indices: each executor task builds a segment over some fragments, the driver commits them as one index.
+
+An index is extended only if its segments have no values that were rewritten since; otherwise it is rebuilt.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
+import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.types as kinds
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.executor_failures import storage_failures
-from airflow_provider_lancens.spark.maintenance.decisions import Coverage, same_type
-from airflow_provider_lancens.spark.maintenance.index_columns import check_column
-from airflow_provider_lancens.spark.maintenance.index_extension import Extension, plan_extension
-from airflow_provider_lancens.spark.maintenance.index_training import train
-from airflow_provider_lancens.spark.maintenance.maintained_table import MaintainedTable, maintained
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
+    DEFAULT_MAX_DELETED_SHARE,
     DEFAULT_SEGMENTS,
     IF_INDEX_EXISTS,
+    METRICS,
+    QUANTIZER_BITS,
+    TEXT_TYPE,
     IfIndexExists,
+    IndexResult,
     IndexSpec,
+    Thresholds,
     check_positive,
 )
-from airflow_provider_lancens.spark.maintenance.maintenance_plan import Thresholds
-from airflow_provider_lancens.spark.maintenance.maintenance_results import IndexResult
 from airflow_provider_lancens.spark.maintenance.parallel_tasks import Spark, run_in_parallel
-from airflow_provider_lancens.spark.maintenance.table_state import TableState, described_index, table_state
+from airflow_provider_lancens.spark.maintenance.table_state import (
+    Coverage,
+    MaintainedTable,
+    TableState,
+    described_index,
+    has_old_values,
+    maintained,
+    may_have_old_values,
+    same_type,
+    table_state,
+)
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
+from airflow_provider_lancens.spark.table.index_coverage import deleted_share, misses_rows
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
 
 if TYPE_CHECKING:
+    from lance import LanceDataset
     from lance.dataset import Index
     from lance.fragment import LanceFragment
     from lance_namespace import LanceNamespace
+
+
+def check_column(table: str, spec: IndexSpec, schema: pa.Schema) -> None:
+    """Refuse an index that Lance can't build.
+
+    Args:
+        table: the table's identifier, for the message.
+        spec: the index.
+        schema: the table's columns.
+
+    Raises:
+        TableColumnNotFoundError: (12) there is no such column.
+        InvalidInputError: (13) the column's type can't have this index, or a vector can't be divided so.
+    """
+    if spec.column not in schema.names:
+        raise spec_errors.TableColumnNotFoundError(
+            f"table {table}: column={spec.column!r} does not exist; columns: {schema.names}"
+        )
+    arrow = schema.field(spec.column).type
+    fits, wanted = _FITTING.get(spec.index_type, _VECTOR if spec.is_vector else _ORDERED)
+    if not fits(arrow):
+        raise spec_errors.InvalidInputError(
+            f"table {table}: column {spec.column} is {arrow}; index_type {spec.index_type!r} "
+            f"requires {wanted}"
+        )
+    if spec.is_quantized:
+        _check_divisible(table, spec, arrow.list_size)
+
+
+def sub_vectors(spec: IndexSpec, dimension: int) -> int | None:
+    """Return the number of sub-vectors of a vector; None if it must be given."""
+    if given := spec.options.get("num_sub_vectors"):
+        return int(given)
+    # As Lance's own training chooses.
+    return next((parts for size in (16, 8) if _divides(spec, parts := dimension // size, dimension)), None)
+
+
+def _check_divisible(table: str, spec: IndexSpec, dimension: int) -> None:
+    parts = sub_vectors(spec, dimension)
+    if parts is None or not _divides(spec, parts, dimension):
+        divisors = [n for n in range(1, dimension + 1) if _divides(spec, n, dimension)]
+        raise spec_errors.InvalidInputError(
+            f"table {table}: column {spec.column} has {dimension} dimensions; "
+            f"options['num_sub_vectors'] is {parts}, but must divide them; allowed: {divisors}"
+        )
+
+
+def _divides(spec: IndexSpec, parts: int, dimension: int) -> bool:
+    # Two codes of four bits share a byte.
+    step = 2 if spec.options.get("num_bits") == 4 else 1
+    return parts > 0 and dimension % parts == 0 and parts % step == 0
+
+
+def _is_ordered(arrow: pa.DataType) -> bool:
+    plain = (kinds.is_integer, kinds.is_floating, kinds.is_boolean, kinds.is_temporal, kinds.is_decimal)
+    return any(is_kind(arrow) for is_kind in (*plain, _is_text, _is_bytes))
+
+
+def _is_hashed(arrow: pa.DataType) -> bool:
+    unfit = (kinds.is_decimal, kinds.is_float16, kinds.is_boolean, kinds.is_duration)
+    others = (*unfit, kinds.is_fixed_size_binary)
+    return _is_ordered(arrow) and not any(is_kind(arrow) for is_kind in others)
+
+
+def _is_text(arrow: pa.DataType) -> bool:
+    return bool(kinds.is_string(arrow) or kinds.is_large_string(arrow))
+
+
+def _is_bytes(arrow: pa.DataType) -> bool:
+    return bool(kinds.is_binary(arrow) or kinds.is_large_binary(arrow) or kinds.is_fixed_size_binary(arrow))
+
+
+def _is_list(arrow: pa.DataType) -> bool:
+    return bool(kinds.is_list(arrow) or kinds.is_large_list(arrow))
+
+
+def _is_text_or_list_of_it(arrow: pa.DataType) -> bool:
+    return _is_text(arrow.value_type if _is_list(arrow) else arrow)
+
+
+def _is_vector(arrow: pa.DataType) -> bool:
+    return bool(kinds.is_fixed_size_list(arrow) and kinds.is_floating(arrow.value_type))
+
+
+_Rule = tuple[Callable[[Any], bool], str]
+_ORDERED: _Rule = (_is_ordered, "numbers, booleans, text, bytes, dates and times")
+_VECTOR: _Rule = (
+    _is_vector,
+    "vectors, which WriteOptions(vector_columns={'embedding': 768}) makes from an array",
+)
+_FITTING: dict[str, _Rule] = {
+    "BLOOMFILTER": (_is_hashed, "whole numbers, floats, doubles, text, bytes, dates, times or timestamps"),
+    "LABEL_LIST": (_is_list, "lists"),
+    "NGRAM": (_is_text, "text"),
+    TEXT_TYPE: (_is_text_or_list_of_it, "text and lists of text"),
+}
+
+
+_SAMPLE_RATE = 256
+"""Rows sampled per centroid, if there are as many; Lance's default."""
+_LEAST_RATE = 2
+"""Lance's minimum."""
+_ITERATIONS = 50
+_TENSOR_HEADER = 64
+"""More bytes than precede the values of a codebook."""
+
+
+def train(table: str, dataset: LanceDataset, spec: IndexSpec) -> dict[str, Any]:
+    """Train the centroids of the partitions, and the quantizer's codebook if the index has one.
+
+    With the same centroids in all segments, a query searches the same partitions of each.
+
+    Args:
+        table: the table's identifier, for the message.
+        dataset: the vectors.
+        spec: a vector index.
+
+    Returns:
+        Arguments for `LanceDataset.create_index_uncommitted`.
+
+    Raises:
+        InvalidInputError: (13) there are too few rows for it.
+    """
+    from lance.indices import IndicesBuilder
+
+    options = dict(spec.options)
+    metric = options.pop("metric", METRICS[0])
+    iterations = options.pop("max_iterations", _ITERATIONS)
+    rows = dataset.count_rows()
+    partitions = options.pop("num_partitions", None) or _default_partitions(dataset)
+    rate = _sample_rate(table, spec, rows, partitions, "num_partitions")
+    builder = IndicesBuilder(dataset, spec.column)
+    try:
+        ivf = builder.train_ivf(partitions, distance_type=metric, sample_rate=rate, max_iters=iterations)
+        shared = {"metric": metric, "num_partitions": partitions, "ivf_centroids": ivf.centroids, **options}
+        if not spec.is_quantized:
+            return shared
+        bits = options.get("num_bits", QUANTIZER_BITS[0])
+        parts = sub_vectors(spec, builder.dimension)
+        rate = _sample_rate(table, spec, rows, 2**bits, "num_bits")
+        pq = builder.train_pq(ivf, parts, sample_rate=rate, max_iters=iterations, num_bits=bits)
+    except (RuntimeError, ValueError) as error:  # rows without a vector count as rows until here
+        raise spec_errors.InvalidInputError(
+            f"table {table}: column {spec.column}: {spec.index_type} cannot be trained on it: {error}"
+        ) from error
+    return {**shared, "num_sub_vectors": parts, "num_bits": bits, "pq_codebook": pq.codebook}
+
+
+def trained_before(
+    dataset: LanceDataset, storage_options: Mapping[str, str] | None, spec: IndexSpec, present: Any
+) -> dict[str, Any] | None:
+    """Return what the segments of an existing vector index share, for further segments.
+
+    Args:
+        dataset: the vectors.
+        storage_options: of their storage.
+        spec: the index to build.
+        present: the index, as Lance describes it.
+
+    Returns:
+        Arguments for `LanceDataset.create_index_uncommitted`; None if the index must be trained again: with
+        other options, or since the table has grown to more than four times the rows.
+    """
+    partitions = dataset.get_ivf_model(spec.name).centroids
+    found: dict[str, Any] = {"metric": metric_of(present), "num_partitions": len(partitions)}
+    model: dict[str, Any] = {"ivf_centroids": partitions}
+    if spec.is_quantized:
+        quantizer = _read_quantizer(dataset, storage_options, spec, present)
+        if quantizer is None:
+            return None
+        found |= {name: quantizer[name] for name in ("num_sub_vectors", "num_bits")}
+        model["pq_codebook"] = quantizer["pq_codebook"]
+    if any(found.get(name, value) != value for name, value in spec.options.items()):
+        return None
+    if "num_partitions" not in spec.options and _default_partitions(dataset) > 2 * len(partitions):
+        return None
+    options = {name: value for name, value in spec.options.items() if name != "max_iterations"}
+    return {**options, **found, **model}
+
+
+def metric_of(index: Any) -> str:
+    """Return the metric of a vector index, as Lance describes it."""
+    return str(index.details["metric_type"]).lower()
+
+
+def _read_quantizer(
+    dataset: LanceDataset, storage_options: Mapping[str, str] | None, spec: IndexSpec, present: Any
+) -> dict[str, Any] | None:
+    """Return the codebook of the first segment from its file; None if it can't be read."""
+    import numpy as np
+    import pyarrow as pa
+    from lance.file import LanceFileReader
+
+    segment = present.segments[0]
+    if segment.base_id is not None:  # in another dataset, which this one was cloned from
+        return None
+    vectors = dataset.schema.field(spec.column).type
+    path = f"{dataset.uri}/_indices/{segment.uuid}/auxiliary.idx"
+    file = LanceFileReader(path, storage_options=dict(storage_options or {}))
+    metadata = json.loads(json.loads(file.metadata().schema.metadata[b"storage_metadata"])[0])
+    tensor = bytes(file.read_global_buffer(metadata["codebook_position"]))
+    values = np.frombuffer(tensor, dtype=np.uint8)
+    size = 2 ** metadata["nbits"] * metadata["dimension"] * (vectors.value_type.bit_width // 8)
+    # The type and the shape precede the values, in a few bytes.
+    if metadata["dimension"] != vectors.list_size or not size < len(values) < size + _TENSOR_HEADER:
+        return None
+    codebook = pa.Array.from_buffers(
+        vectors.value_type, size * 8 // vectors.value_type.bit_width, [None, pa.py_buffer(tensor[-size:])]
+    )
+    return {
+        "num_sub_vectors": metadata["num_sub_vectors"],
+        "num_bits": metadata["nbits"],
+        "pq_codebook": pa.FixedSizeListArray.from_arrays(codebook, vectors.list_size),
+    }
+
+
+def _default_partitions(dataset: LanceDataset) -> int:
+    return max(1, round(math.sqrt(dataset.count_rows())))
+
+
+def _sample_rate(table: str, spec: IndexSpec, rows: int, centroids: int, option: str) -> int:
+    least = centroids * _LEAST_RATE
+    if rows < least:
+        raise spec_errors.InvalidInputError(
+            f"table {table}: {spec.index_type} requires at least {least} rows, but there are "
+            f"{rows}; index it later, choose a smaller options[{option!r}], or another index_type, "
+            "such as IVF_FLAT"
+        )
+    return min(_SAMPLE_RATE, rows // centroids)
+
+
+_MOST_SEGMENTS = 2
+"""Small segments are merged once an index has this many times the segments that it was built with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """New segments of an index."""
+
+    fragments: Sequence[LanceFragment]
+    """What they cover: fragments without a segment, and those of small segments, which they replace."""
+    shared: Mapping[str, Any] = field(repr=False)
+    """Arguments that they share with the other segments."""
+
+
+def plan_extension(
+    dataset: LanceDataset,
+    storage_options: Mapping[str, str] | None,
+    spec: IndexSpec,
+    present: Any,
+    segments: int,
+) -> Extension | None:
+    """Return how an index is extended to all rows.
+
+    Args:
+        dataset: the dataset.
+        storage_options: of its storage.
+        spec: the index to build.
+        present: the index, as Lance describes it.
+        segments: with how many segments it would be built.
+
+    Returns:
+        An extension, which covers nothing if the index covers all rows; None if the index must be built
+        anew: its segments miss rows or have old values of the column, or it is a vector index that is trained
+        with other options or on too few rows, or has many rows that are deleted.
+    """
+    if misses_rows(dataset, present.segments) or has_old_values(dataset, present):
+        return None
+    if deleted_share(dataset, present) > DEFAULT_MAX_DELETED_SHARE:
+        return None
+    covered = {fragment for segment in present.segments for fragment in segment.fragment_ids}
+    everything = dataset.get_fragments()
+    missing = {fragment.fragment_id for fragment in everything} - covered
+    if not missing:
+        return Extension([], {})
+    uncovered = [fragment for fragment in everything if fragment.fragment_id in missing]
+    if may_have_old_values(dataset, spec, present.segments, uncovered):
+        return None
+    shared = trained_before(dataset, storage_options, spec, present) if spec.is_vector else spec.options
+    if shared is None:
+        return None
+    if len(present.segments) >= _MOST_SEGMENTS * segments:
+        missing |= _of_small_segments(everything, present.segments, segments)
+    return Extension([one for one in everything if one.fragment_id in missing], shared)
+
+
+def _of_small_segments(
+    everything: Sequence[LanceFragment], present: Sequence[Any], segments: int
+) -> set[int]:
+    """Return the fragments of all segments that have less than half of an equal share of the rows."""
+    rows = {fragment.fragment_id: fragment.metadata.physical_rows for fragment in everything}
+    half_a_share = sum(rows.values()) / segments / 2
+    small = [
+        segment.fragment_ids
+        for segment in present
+        if sum(rows.get(fragment, 0) for fragment in segment.fragment_ids) < half_a_share
+    ]
+    return {fragment for fragments in small for fragment in fragments}
+
 
 _log = logging.getLogger(__name__)
 

@@ -17,19 +17,18 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions, not_cleaned_up
 from airflow_provider_lancens.spark.maintenance.compact import compact_table, not_compacted
-from airflow_provider_lancens.spark.maintenance.decisions import Coverage, Decision
 from airflow_provider_lancens.spark.maintenance.index import build_index, not_indexed
-from airflow_provider_lancens.spark.maintenance.maintenance_options import IndexSpec
-from airflow_provider_lancens.spark.maintenance.maintenance_plan import MaintenancePlan
-from airflow_provider_lancens.spark.maintenance.maintenance_results import (
+from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     CleanUpResult,
     CompactionResult,
     IndexResult,
+    IndexSpec,
+    MaintenancePlan,
     MaintenanceResult,
 )
 from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
 from airflow_provider_lancens.spark.maintenance.parallel_tasks import Spark
-from airflow_provider_lancens.spark.maintenance.table_state import TableState, table_state
+from airflow_provider_lancens.spark.maintenance.table_state import Coverage, Decision, TableState, table_state
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Options of maintenance, their defaults and checks. Plain data: loads quickly, since DAGs load it."""
+"""Options, plan and results of maintenance. Plain data: loads quickly, since DAGs load it."""
 
 from __future__ import annotations
 
@@ -214,3 +214,260 @@ def check_index_names(indices: Iterable[IndexSpec]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"indices: {name!r} is the name of more than one; set their index_name")
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """When maintenance is due. None sets no threshold; a step without any is done if there is work for it.
+
+    Raises:
+        ValueError: a threshold is out of its range; the message names it.
+    """
+
+    min_small_fragments: int | None = None
+    """Compact when it would merge at least as many fragments that are below the target rows."""
+    max_deleted_share: float | None = None
+    """Compact when a greater share of the table's rows is marked as deleted, 0 to 1."""
+    max_unindexed_share: float | None = None
+    """Index when a greater share of the rows isn't in the index, 0 to 1; a missing index is always built."""
+    min_removable_versions: int | None = None
+    """Clean up when at least as many versions can be removed."""
+    max_removal_delay: timedelta | None = None
+    """Clean up when a version could have been removed for that long, also if there are few."""
+
+    def __post_init__(self) -> None:
+        check_thresholds({one.name: getattr(self, one.name) for one in fields(self)})
+
+    @property
+    def limit_compaction(self) -> bool:
+        """Whether there is a threshold for compaction."""
+        return self.min_small_fragments is not None or self.max_deleted_share is not None
+
+    @property
+    def limit_clean_up(self) -> bool:
+        """Whether there is a threshold for the clean-up of versions."""
+        return self.min_removable_versions is not None or self.max_removal_delay is not None
+
+
+DEFAULT_THRESHOLDS = Thresholds(
+    min_small_fragments=DEFAULT_MIN_SMALL_FRAGMENTS,
+    max_deleted_share=DEFAULT_MAX_DELETED_SHARE,
+    max_unindexed_share=DEFAULT_MAX_UNINDEXED_SHARE,
+    min_removable_versions=DEFAULT_MIN_REMOVABLE_VERSIONS,
+    max_removal_delay=DEFAULT_MAX_REMOVAL_DELAY,
+)
+"""Those of `maintain_table`."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenancePlan:
+    """The steps of a table's maintenance, and when they pay.
+
+    Raises:
+        ValueError: a value is invalid; the message names it.
+    """
+
+    compaction: CompactionOptions = field(default_factory=CompactionOptions)
+    """Which fragments to rewrite, and how."""
+    indices: tuple[IndexSpec, ...] = ()
+    """The indices to build and extend; others are left alone."""
+    segments: int = DEFAULT_SEGMENTS
+    """Maximum number of segments that an index is built with."""
+    older_than: timedelta = DEFAULT_AGE
+    """Minimum age of versions to remove."""
+    keep_versions: int = 1
+    """Number of newest versions to keep regardless of age."""
+    keep_keys: timedelta | None = None
+    """Age at which an idempotency key expires, see `clean_up_versions`; None keeps all."""
+    orphans_older_than: timedelta | None = None
+    """Minimum age of files of failed writes to remove, see `remove_orphans`; None leaves them. Done where
+    a clean-up is due, since it lists all files of the table."""
+    thresholds: Thresholds = DEFAULT_THRESHOLDS
+    """When each step is due."""
+
+    def __post_init__(self) -> None:
+        check_positive("segments", self.segments)
+        check_retention(
+            self.older_than,
+            self.keep_versions,
+            keep_keys=self.keep_keys,
+            orphans_older_than=self.orphans_older_than,
+        )
+        check_index_names(self.indices)
+
+
+class Result:
+    """A dataclass that can be pushed to XCom."""
+
+    __slots__ = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the result as plain JSON values."""
+        return asdict(self)  # type: ignore[call-overload,no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionResult(Result):
+    """Result of a compaction."""
+
+    table: str
+    """Identifier, such as ``db$table``."""
+    version: int
+    """The version that it made; the newest one if it made none."""
+    previous_version: int
+    """The version whose fragments it rewrote."""
+    fragments_removed: int
+    fragments_added: int
+    files_removed: int
+    """No longer part of the newest version; clean-up deletes them once no version needs them."""
+    files_added: int
+    tasks: int
+    """Number of Spark tasks."""
+    seconds: float
+    """Wall-clock time of the call."""
+    committed: bool
+    """Whether it rewrote anything."""
+    reason: str = ""
+    """What was found, and why it was done or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexResult(Result):
+    """An index of a table."""
+
+    table: str
+    """Identifier, such as ``db$table``."""
+    index: str
+    """Its name."""
+    column: str
+    index_type: str
+    version: int
+    """The version that it made; the newest one if the index already existed."""
+    previous_version: int
+    """The version whose rows are in it; the newest one if the index already existed."""
+    rows: int
+    """Rows that it covers; later ones are searched without it."""
+    segments: int
+    """Segments that a query searches, one after the other."""
+    bytes: int
+    seconds: float
+    """Wall-clock time of the call."""
+    created: bool
+    """Whether this call built or extended it."""
+    reason: str = ""
+    """What was found, and why it was done or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class CleanUpResult(Result):
+    """Result of a clean-up, or of its dry run."""
+
+    table: str
+    """Identifier, such as ``db$table``."""
+    version: int
+    """The newest version, which is kept."""
+    versions: int
+    """Number of removed versions."""
+    files: int
+    """Number of data, deletion and index files removed with them."""
+    bytes: int
+    """Total size of all removed files."""
+    tagged: int
+    """Older versions that a tag keeps."""
+    seconds: float
+    """Wall-clock time of the call."""
+    dry_run: bool
+    """Whether nothing was actually removed."""
+    expired_keys: int = 0
+    """Number of idempotency keys that expired by `keep_keys`."""
+    expired_bookmarks: list[str] = field(default_factory=list)
+    """Names of the bookmarks that weren't moved in time, and whose versions aren't kept any more."""
+    cleaned_up: bool = True
+    """Whether it was due; if not, nothing else was counted."""
+    reason: str = ""
+    """What was found, and why it was done or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileCheck(Result):
+    """Which versions of a table refer to files that the storage lacks."""
+
+    table: str
+    """Identifier, such as ``db$table``."""
+    version: int | None
+    """The newest version; None if nothing was written yet."""
+    checked: int
+    """Number of checked versions."""
+    missing: Mapping[int, tuple[str, ...]]
+    """By version, the missing paths, relative to the table's location."""
+    complete_version: int | None
+    """The newest version that lacks no file; None if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneCommit:
+    """A commit that a restore undoes."""
+
+    version: int
+    operation: str
+    """Lance's name of it, such as ``Append``; empty if the version was cleaned up."""
+    idempotency_key: str | None
+    """The key under which to write its rows again; None if it had none."""
+    rows: int
+    """Rows that it wrote or deleted; 0 if unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreResult(Result):
+    """An older version that was made the newest again."""
+
+    table: str
+    """Identifier, such as ``db$table``."""
+    version: int
+    """The newest version now."""
+    restored_version: int | None
+    """The older version that it restores; None if an earlier run did and its commit isn't kept any more."""
+    undone: tuple[UndoneCommit, ...]
+    """The commits in between."""
+    seconds: float
+    """Wall-clock time of the call."""
+    restored: bool
+    """Whether this call committed; false if an earlier run did, or no version is to be restored."""
+    skipped: bool = False
+    """Whether nothing was restored, since another execution has committed under the key."""
+    newest_version: int | None = field(default=None, compare=False)
+    """The table's version when the restore was skipped; None if it wasn't."""
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether it is of a restore that was skipped, and others have committed since."""
+        return self.skipped and self.newest_version is not None and self.newest_version > self.version
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the result as plain JSON values."""
+        values = Result.as_dict(self)
+        del values["newest_version"]
+        return {**values, "undone": list(values["undone"])}
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceResult(Result):
+    """What the maintenance of a table did, and why."""
+
+    table: str
+    """Identifier, such as ``db$table``."""
+    version: int
+    """The newest version afterwards."""
+    previous_version: int
+    """The version that the decisions are based on."""
+    compacted: bool
+    indexed: list[str]
+    """Names of the indices that were built or extended."""
+    cleaned_up: bool
+    compaction: CompactionResult
+    indices: list[IndexResult]
+    clean_up: CleanUpResult
+    orphans: dict[str, int] | None
+    """Number of removed ``files`` of failed writes, and their ``bytes``; None if not asked for or not due."""
+    seconds: float
+    """Wall-clock time of the call."""

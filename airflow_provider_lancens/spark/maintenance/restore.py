@@ -24,7 +24,7 @@ from airflow_provider_lancens.spark.keys import (
     key_of,
     look_up,
 )
-from airflow_provider_lancens.spark.maintenance.maintenance_results import (
+from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     FileCheck,
     RestoreResult,
     UndoneCommit,

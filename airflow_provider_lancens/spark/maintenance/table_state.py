@@ -1,35 +1,365 @@
-"""What the metadata of one version says about the maintenance of its table. No Spark, no lease, no write."""
+"""The state of a table that maintenance decides by: fragments, indices, versions; and which steps are due."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.lance_errors import is_conflict, panics_as_errors
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.version_tags import list_branches, list_tags
-from airflow_provider_lancens.spark.bookmarks.expire_bookmarks import overdue_bookmarks
-from airflow_provider_lancens.spark.maintenance.decisions import (
-    Coverage,
-    Decision,
-    Fragmentation,
-    OldVersions,
+from airflow_provider_lancens.spark.bookmarks import overdue_bookmarks
+from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease
+from airflow_provider_lancens.spark.maintenance.maintenance_options import (
+    CompactionOptions,
+    IndexSpec,
+    Thresholds,
 )
-from airflow_provider_lancens.spark.maintenance.maintained_table import written_version
-from airflow_provider_lancens.spark.maintenance.maintenance_options import CompactionOptions, IndexSpec
-from airflow_provider_lancens.spark.maintenance.maintenance_plan import Thresholds
-from airflow_provider_lancens.spark.maintenance.rewritten_columns import has_old_values
-from airflow_provider_lancens.spark.table.index_coverage import deleted_share, misses_rows
+from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, VersionAuthority
+from airflow_provider_lancens.spark.table.history import transactions
+from airflow_provider_lancens.spark.table.index_coverage import (
+    deleted_share,
+    misses_rows,
+    versions_of_rows,
+    were_updated,
+)
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 
 if TYPE_CHECKING:
-    from lance import LanceDataset
+    from lance import LanceDataset, Transaction
+    from lance.fragment import LanceFragment
     from lance.optimize import CompactionPlan
     from lance_namespace import LanceNamespace
+
+    from airflow_provider_lancens.spark.commit.single_version_commit import LeasedCommits
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether a maintenance step is due."""
+
+    is_due: bool
+    reason: str
+    """What was found, with the thresholds."""
+    rebuild: bool = False
+    """Whether the existing index has to be replaced: it can't be extended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fragmentation:
+    """The fragments of a version, as a compaction would treat them."""
+
+    fragments: int
+    planned: int
+    """Fragments that it would rewrite."""
+    small: int
+    """Those of them that it would merge, each below the target rows."""
+    rows: int
+    """Rows of the version, without the deleted ones."""
+    deleted: int
+
+    def decide(self, thresholds: Thresholds) -> Decision:
+        """Decide whether a compaction is due."""
+        share = _share(self.deleted, self.rows + self.deleted)
+        least, most = thresholds.min_small_fragments, thresholds.max_deleted_share
+        reason = (
+            f"{self.small} of {self.fragments} fragments are small and can be merged"
+            f"{_set('min_small_fragments', least)}, {share:.1%} of the rows are deleted"
+            f"{_set('max_deleted_share', most)}"
+        )
+        if not self.planned or not thresholds.limit_compaction:
+            return Decision(bool(self.planned), reason)
+        return Decision(_reaches(self.small, least) or _exceeds(share, most), reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of a version an index covers."""
+
+    spec: IndexSpec
+    rows: int
+    """Rows of the version, without the deleted ones."""
+    present: str | None = None
+    """The type of the existing index of that name, with its columns if they differ; None if there is none."""
+    indexed: int = 0
+    """Rows that it covers."""
+    segments: int = 0
+    bytes: int = 0
+    misses_rows: bool = False
+    """Whether queries by the index don't find rows that it claims to cover."""
+    has_old_values: bool = False
+    """Whether queries by the index may find rows by values that they had before."""
+    deleted_share: float = 0.0
+    """The share of its rows that the table no longer has, see `index_coverage.deleted_share`."""
+
+    @property
+    def is_of_type(self) -> bool:
+        """Whether the existing index has the specified type."""
+        return same_type(self.present or "", self.spec.index_type)
+
+    def decide(self, thresholds: Thresholds) -> Decision:
+        """Decide whether the index is due to be built or extended."""
+        if not self.rows:
+            return Decision(False, "the table has no rows")
+        if self.present is None:
+            return Decision(True, "the index does not exist")
+        if not self.is_of_type:
+            return Decision(True, f"the index is {self.present}, not {self.spec.index_type}", rebuild=True)
+        if self.misses_rows:
+            return Decision(True, "the index doesn't find rows that it claims to cover", rebuild=True)
+        if self.has_old_values:
+            return Decision(True, "the index may find rows by values that they had before", rebuild=True)
+        most = thresholds.max_deleted_share
+        if _exceeds(self.deleted_share, most or 0):
+            deleted = f"{self.deleted_share:.1%} of the rows in the index are deleted"
+            return Decision(True, f"{deleted}{_set('max_deleted_share', most)}", rebuild=True)
+        most = thresholds.max_unindexed_share
+        share = _share(max(self.rows - self.indexed, 0), self.rows)
+        reason = f"{share:.1%} of {self.rows:,} rows are not indexed{_set('max_unindexed_share', most)}"
+        return Decision(_exceeds(share, most or 0), reason)
+
+    def decide_after_compaction(self, thresholds: Thresholds) -> Decision:
+        """Decide where Spark has just compacted, and is running anyway: the index has to cover all rows."""
+        return self.decide(replace(thresholds, max_unindexed_share=None))
+
+
+@dataclass(frozen=True, slots=True)
+class OldVersions:
+    """The versions that a clean-up would remove."""
+
+    removable: int
+    delay: timedelta = timedelta(0)
+    """How long the oldest of them could have been removed."""
+
+    def decide(self, thresholds: Thresholds) -> Decision:
+        """Decide whether a clean-up is due."""
+        if not self.removable:
+            return Decision(False, "no version can be removed")
+        least, most = thresholds.min_removable_versions, thresholds.max_removal_delay
+        since = timedelta(seconds=int(self.delay.total_seconds()))
+        reason = (
+            f"{self.removable} versions can be removed{_set('min_removable_versions', least)}, "
+            f"the oldest for {since}{_set('max_removal_delay', most)}"
+        )
+        if not thresholds.limit_clean_up:
+            return Decision(True, reason)
+        return Decision(_reaches(self.removable, least) or _reaches(self.delay, most), reason)
+
+
+def same_type(present: str, wanted: str) -> bool:
+    """Whether two spellings name the same type of index."""
+    return present.replace("_", "").upper() == wanted.replace("_", "").upper()
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
+
+
+def _reaches(found: Any, least: Any) -> bool:
+    return least is not None and found >= least
+
+
+def _exceeds(found: float, most: float | None) -> bool:
+    return most is not None and found > most
+
+
+def _set(name: str, value: object) -> str:
+    return "" if value is None else f" ({name}={value})"
+
+
+@dataclass(frozen=True, slots=True)
+class MaintainedTable:
+    """A table, and its opened dataset."""
+
+    target: ResolvedTable
+    dataset: LanceDataset
+    """Opened at the newest version; commits through it go to the version authority, and only while the lease
+    is held. After a commit it is at the version that the commit made."""
+    version: int
+    """The version that it was opened at."""
+    lease: WriteLease
+    _commits: LeasedCommits = field(repr=False)
+
+    def at_newest(self) -> Self:
+        """Return the table opened at the version that is newest now."""
+        version = self.target.latest_version() or self.version
+        return replace(self, dataset=self.dataset.checkout_version(version), version=version)
+
+    @contextlib.contextmanager
+    def committing(self) -> Iterator[None]:
+        """Convert Lance's errors of a commit to the specification's errors.
+
+        Raises:
+            ConcurrentModificationError: (14) it conflicts with another commit, or a clean-up considered this
+                job dead; nothing was committed.
+            InvalidTableStateError: (19) a direct writer bypassed the metastore that decides the versions.
+            ServiceUnavailableError: (17) the storage or the metastore failed; the commit may have been made.
+        """
+        try:
+            with panics_as_errors():
+                yield
+        except (OSError, RuntimeError) as error:
+            if not is_conflict(error):
+                if not self._commits.has_failed:
+                    raise  # the storage's, see `storage_failures`
+                raise self._commits.error_of(error) from None
+            raise spec_errors.ConcurrentModificationError(
+                f"table {self.target.id}: other writers changed what this is based on since version "
+                f"{self.version}; nothing was committed, run it again ({error})"
+            ) from error
+
+
+@contextlib.contextmanager
+def maintained(namespace: NamespaceSpec | LanceNamespace, table: TableId | str) -> Iterator[MaintainedTable]:
+    """Open a declared table for maintenance.
+
+    Args:
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier, such as ``db$table``.
+
+    Raises:
+        InvalidInputError: (13) `table` isn't a valid identifier.
+        TableNotFoundError: (4) it isn't declared.
+        TableVersionNotFoundError: (11) nothing was written to it yet.
+        ConcurrentModificationError: (14) others committed, and cleaned up, while it was being opened.
+        InvalidTableStateError: (19) the metastore decides its versions, and a direct writer bypassed it.
+    """
+    from airflow_provider_lancens.spark.commit.single_version_commit import LeasedCommits
+
+    with resolved_table(namespace, table) as target:
+        version = written_version(target)
+        with acquire_lease(target.dataset).kept_alive(end=True) as lease:
+            commits = LeasedCommits(target.versions, lease)
+            # Also for a storage-managed table: by itself Lance would rebase the commit of a driver that was
+            # suspended, regardless of what a clean-up has removed meanwhile.
+            dataset = replace(target.dataset, decider=VersionAuthority(commits, target.id.parts))
+            yield MaintainedTable(target, _opened(target, dataset, version), version, lease, commits)
+
+
+def _opened(target: ResolvedTable, dataset: DatasetRef, version: int) -> LanceDataset:
+    try:
+        return dataset.open(version)
+    except ValueError as error:
+        if target.latest_version() == version:
+            raise
+        raise spec_errors.ConcurrentModificationError(
+            f"table {target.id}: version {version} was replaced and cleaned up while it was being opened; "
+            "nothing was changed, run it again"
+        ) from error
+
+
+def written_version(target: ResolvedTable) -> int:
+    """Return the newest version of a table that something was written to.
+
+    Raises:
+        TableVersionNotFoundError: (11) nothing was written to it yet.
+        InvalidTableStateError: (19) the metastore decides its versions, and a direct writer bypassed it.
+    """
+    version = target.latest_version()
+    if version is None:
+        raise spec_errors.TableVersionNotFoundError(
+            f"table {target.id} is declared, but nothing has been written to it yet"
+        )
+    target.check_not_bypassed(version)
+    return version
+
+
+COMPUTED = "lancens.computed"
+"""Metadata of columns whose values may be rewritten in place."""
+
+
+_CHECKS_VALUES = frozenset({"BTREE", "NGRAM", "ZONEMAP", "BLOOMFILTER"})
+"""Types of indices by whose old values Lance doesn't find a row that was moved."""
+
+
+def may_have_old_values(
+    dataset: LanceDataset, spec: IndexSpec, segments: Sequence[Any], missing: Iterable[LanceFragment]
+) -> bool:
+    """Return whether segments of an index may have other values of rows that another segment is to cover.
+
+    Args:
+        dataset: the dataset.
+        spec: the index.
+        segments: its segments, as Lance describes them.
+        missing: the fragments that no segment covers.
+    """
+    if spec.index_type not in _CHECKS_VALUES and _were_moved(dataset, segments, missing):
+        return True
+    return _is_rewritten(dataset, spec.column, segments)
+
+
+def has_old_values(dataset: LanceDataset, index: Any) -> bool:
+    """Return whether another segment of an index covers rows that an older one may have with other values.
+
+    Queries then find such rows by their old values too; of a vector index they don't. This package never
+    extends an index so, but pylance's ``optimize_indices(num_indices_to_merge=0)`` does. Where another client
+    has merged the segments since, this can't be told any more.
+
+    Args:
+        dataset: the dataset.
+        index: the index, as Lance describes it.
+    """
+    segments, fragments = index.segments, {one.fragment_id: one for one in dataset.get_fragments()}
+    built = {segment.dataset_version_at_last_update for segment in segments}
+    if len(built) < 2:
+        return False
+    kind = index.index_type.replace("_", "").upper()
+    if kind not in _CHECKS_VALUES and not kind.startswith("IVF"):
+        for segment in segments:
+            older = [one for one in built if one < segment.dataset_version_at_last_update]
+            covered = [fragments[one] for one in segment.fragment_ids if one in fragments]
+            if were_updated(dataset, covered, older):
+                return True
+    return all(
+        name in dataset.schema.names and _is_rewritten(dataset, name, segments) for name in index.field_names
+    )
+
+
+def _were_moved(dataset: LanceDataset, segments: Sequence[Any], missing: Iterable[LanceFragment]) -> bool:
+    """Return whether rows that no segment covers are older than a segment, which then may have them."""
+    newest = max(segment.dataset_version_at_last_update for segment in segments)
+    return any(version <= newest for version in versions_of_rows(dataset, missing))
+
+
+def _is_rewritten(dataset: LanceDataset, column: str, segments: Sequence[Any]) -> bool:
+    """Return whether a column may have been rewritten since the oldest segment of an index was built."""
+    ids = frozenset(_ids(dataset.lance_schema.field(column)))
+    is_marked = COMPUTED.encode() in (dataset.schema.field(column).metadata or {})
+    if not is_marked and not _is_in_own_files(dataset, ids):
+        return False
+    # A compaction replaces segments, but keeps this version.
+    built = min(segment.dataset_version_at_last_update for segment in segments)
+    return any(_rewrites(transaction, ids) for _, transaction in transactions(dataset, built))
+
+
+def _rewrites(transaction: Transaction | None, ids: frozenset[int]) -> bool:
+    if transaction is None:  # of a version that was cleaned up
+        return True
+    operation: Any = transaction.operation
+    modified = getattr(operation, "fields_modified", None) or ()
+    return not ids.isdisjoint(modified) or type(operation).__name__ == "DataReplacement"
+
+
+def _is_in_own_files(dataset: LanceDataset, ids: frozenset[int]) -> bool:
+    """Return whether a fragment has the column in another file than the one that it was made with."""
+    return any(
+        not ids.isdisjoint(file.fields)
+        for fragment in dataset.get_fragments()
+        for file in fragment.metadata.files[1:]
+    )
+
+
+def _ids(field: Any) -> Iterator[int]:
+    yield field.id()
+    for child in field.children():
+        yield from _ids(child)
+
 
 _log = logging.getLogger(__name__)
 

@@ -1,14 +1,13 @@
-"""The rows that a table gains, as a stream: which fragments a micro-batch reads."""
+"""The rows that a table gains, as a stream: its offsets, and which fragments a micro-batch reads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.changes.appended_rows import VersionRows
-from airflow_provider_lancens.spark.streaming.stream_offset import StreamOffset
 from airflow_provider_lancens.spark.table.column_history import SchemaChange, schema_changes
 from airflow_provider_lancens.spark.table.history import is_maintenance, read_transaction, transactions
 
@@ -17,6 +16,46 @@ if TYPE_CHECKING:
     from lance.fragment import FragmentMetadata
 
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOffset:
+    """Position in the history of a table. Spark keeps it in the checkpoint of a query, as JSON."""
+
+    version: int
+    """The version up to which everything was read; with `snapshot`, the one that is being read."""
+    fragments: int = 0
+    """How many fragments of the next version were read too; with `snapshot`, of `version` itself."""
+    snapshot: bool = False
+    """Whether all rows of `version` are being read, with which a stream without a start begins."""
+    transaction: str | None = field(default=None, compare=False)
+    """UUID of the transaction that made `last_version`, by which another table of the same name is
+    recognized; None if it isn't known."""
+
+    @classmethod
+    def parse(cls, given: Mapping[str, Any]) -> Self:
+        """Parse what `as_dict` returned.
+
+        Raises:
+            InvalidInputError: (13) it is something else, such as the offset of another source.
+        """
+        try:
+            return cls(**given)
+        except TypeError as error:
+            raise spec_errors.InvalidInputError(
+                f"expected the offset of a stream of a Lance table in the query's checkpoint, got "
+                f"{dict(given)!r}; use another checkpointLocation for this query"
+            ) from error
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        return asdict(self)
+
+    @property
+    def last_version(self) -> int:
+        """The newest version that was read, in part or whole."""
+        return self.version if self.snapshot or not self.fragments else self.version + 1
+
 
 _BLOCK = 16
 """Number of transactions that are read at once."""

@@ -14,7 +14,7 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.amounts import counted
 from airflow_provider_lancens.spark.options import WriteRequest
 from airflow_provider_lancens.spark.results import WriteResult
-from airflow_provider_lancens.spark.session.handles import from_another_thread, is_remote
+from airflow_provider_lancens.spark.session import from_another_thread, is_remote
 from airflow_provider_lancens.spark.streaming.foreach_batch import write_epoch
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 

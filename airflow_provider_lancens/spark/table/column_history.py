@@ -1,21 +1,15 @@
-"""Which columns of two versions of a table are the same column.
-
-Lance identifies columns by field ids, but an id can change its meaning: an overwrite numbers all columns
-again, and a new column gets the id of a dropped one after a restore, or once no data file has that id any
-more. So columns are followed through the commits between the versions.
-"""
+"""Which columns of two versions are the same column, by Lance's field ids and the commits in between."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import pyarrow as pa
 
-from airflow_provider_lancens.spark.table.field_ids import field_ids
 from airflow_provider_lancens.spark.table.history import (
     at_version,
     data_files,
@@ -26,6 +20,33 @@ from airflow_provider_lancens.spark.table.history import (
 
 if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
+
+
+def field_ids(fields: Iterable[Any]) -> set[int]:
+    """Return the ids of these fields of a Lance schema, and of all fields in them."""
+    return {number for one in fields for number in (one.id(), *field_ids(one.children()))}
+
+
+class FieldDescription(NamedTuple):
+    """What a field id stands for."""
+
+    path: tuple[str, ...]
+    """The names from the column to the field."""
+    type: str
+    """That of a field without nested ones, which are described themselves."""
+
+
+def described_fields(fields: Iterable[Any]) -> Mapping[int, FieldDescription]:
+    """Describe each of these fields of a Lance schema, and all fields in them, by id."""
+    return dict(_described(fields, ()))
+
+
+def _described(fields: Iterable[Any], path: tuple[str, ...]) -> Iterator[tuple[int, FieldDescription]]:
+    for one in fields:
+        here, children = (*path, one.name()), list(one.children())
+        yield one.id(), FieldDescription(here, "nested" if children else str(one.to_arrow().type))
+        yield from _described(children, here)
+
 
 Commits = Iterable[tuple[int, "Transaction | None"]]
 """Versions with their transactions, newest first; None for one that was cleaned up."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lance import LanceDataset
     from lance_namespace import LanceNamespace
 
-    from airflow_provider_lancens.spark.blobs.blob_contents import CheckBlob
+    from airflow_provider_lancens.spark.blobs import CheckBlob
 
 _SMALL = 256 * 1024
 """Bytes of a manifest that Spark can send with each task; it has some hundred for each fragment."""

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_lancens.spark.blobs.blob_columns import is_blob
+from airflow_provider_lancens.spark.blobs import is_blob
 from airflow_provider_lancens.spark.table.history import deletions_of, kept_version
 
 if TYPE_CHECKING:

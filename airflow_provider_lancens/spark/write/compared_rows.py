@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.conditions import Condition, parse_condition
-from airflow_provider_lancens.spark.blobs.blob_columns import inner_blob, is_blob
+from airflow_provider_lancens.spark.blobs import inner_blob, is_blob
 from airflow_provider_lancens.spark.keys import KeyLookup
-from airflow_provider_lancens.spark.read.table_reader import read_keys_of
+from airflow_provider_lancens.spark.read import read_keys_of
 from airflow_provider_lancens.spark.types import arrow_type
 from airflow_provider_lancens.spark.write.row_changes import DELETED, POSITION
 from airflow_provider_lancens.spark.write.row_sources import FrameRows
@@ -95,12 +95,12 @@ def check_collations(rows: FrameRows, lookup: KeyLookup) -> None:
     """
     request = lookup.request
     compared = {*(request.on or ()), *([request.sequence_by] if request.sequence_by else [])}
-    for field in rows.frame.schema.fields:
-        collation = getattr(field.dataType, "collation", _BINARY)
-        if field.name in compared and collation != _BINARY:
+    for column in rows.frame.schema.fields:
+        collation = getattr(column.dataType, "collation", _BINARY)
+        if column.name in compared and collation != _BINARY:
             raise spec_errors.InvalidInputError(
-                f"table {lookup.target.id}: on, sequence_by: column {field.name!r} has the collation "
-                f"{collation}, but a table compares text by its bytes; cast it: CAST({field.name} AS STRING "
+                f"table {lookup.target.id}: on, sequence_by: column {column.name!r} has the collation "
+                f"{collation}, but a table compares text by its bytes; cast it: CAST({column.name} AS STRING "
                 f"COLLATE {_BINARY})"
             )
 

@@ -1,13 +1,13 @@
-"""The two tasks of Spark's executors: write a partition as fragments, and read fragments.
-
-Both are picklable dataclasses with a `run` for Spark's `mapInArrow`. They need no metastore.
-"""
+"""The two tasks of Spark's executors: write a partition as fragments, and read fragments."""
 
 from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,11 +23,9 @@ from airflow_provider_lancens.namespace.row_errors import RowError
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.namespace.storage.version_removals import is_removed
-from airflow_provider_lancens.spark.blobs.blob_contents import NO_BLOBS, BlobReads
+from airflow_provider_lancens.spark.blobs import NO_BLOBS, BlobReads
 from airflow_provider_lancens.spark.executor_failures import storage_failures
-from airflow_provider_lancens.spark.schema.merge_plan import ColumnMatch
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, vendor_arguments
-from airflow_provider_lancens.spark.write.fragment_writer import write_overlapping
 from airflow_provider_lancens.spark.write.record_batches import conform, merged, without_empty
 from airflow_provider_lancens.spark.write.row_changes import (
     POSITION,
@@ -35,14 +33,211 @@ from airflow_provider_lancens.spark.write.row_changes import (
     KeptColumns,
     with_kept_columns,
 )
-from airflow_provider_lancens.spark.write.row_condition import matching
 from airflow_provider_lancens.spark.write.row_digest import RowDigest
+from airflow_provider_lancens.spark.write.row_schema import ColumnMatch
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress
 
 if TYPE_CHECKING:
     from lance import FragmentMetadata, LanceDataset
 
     from airflow_provider_lancens.conditions import Condition
+
+
+def matching(batches: Iterable[pa.RecordBatch], condition: Condition) -> Iterator[pa.RecordBatch]:
+    """Yield the batches, each after all of its rows were found to match.
+
+    Args:
+        batches: the rows.
+        condition: the condition on them.
+
+    Raises:
+        InvalidInputError: (13) a row doesn't match; a row for which the condition is null doesn't either.
+    """
+    for batch in batches:
+        others = batch.filter(pc.invert(pc.fill_null(condition.mask(batch), False)))
+        if others.num_rows:
+            _refuse(condition, others.select(sorted(condition.columns)), others.num_rows)
+        yield batch
+
+
+def _refuse(condition: Condition, others: pa.RecordBatch, count: int) -> None:
+    from lance_namespace.errors import InvalidInputError  # takes a second: only where it is raised
+
+    example = others.slice(0, 1).to_pylist()[0]
+    raise InvalidInputError(
+        f"replace_where: rows that don't match {condition.text!r}, such as {example} ({count} in one batch); "
+        "filter the rows, or change the condition; nothing was committed"
+    )
+
+
+AHEAD_BYTES = 32 * 1024 * 1024
+"""Bound of the batches that wait; a larger one waits alone."""
+
+
+def read_ahead(batches: Iterator[pa.RecordBatch], most: int = AHEAD_BYTES) -> Generator[pa.RecordBatch]:
+    """Yield the batches, which a thread reads while the caller works on earlier ones.
+
+    Args:
+        batches: the source; it is read by one thread, and not after this generator was closed.
+        most: how many bytes of them may wait.
+
+    Raises:
+        Exception: what the source raised, after the batches before.
+    """
+    ahead = _ReadAhead(batches, most)
+    thread = threading.Thread(target=ahead.fill, name="lance-read-ahead", daemon=True)
+    thread.start()
+    try:
+        yield from ahead.take()
+    finally:
+        ahead.stop()
+        thread.join()
+
+
+class _ReadAhead:
+    def __init__(self, batches: Iterator[pa.RecordBatch], most: int) -> None:
+        self._batches, self._most = batches, most
+        self._waiting: deque[pa.RecordBatch] = deque()
+        self._bytes = 0
+        self._changed = threading.Condition()
+        self._ended = self._stopped = False
+        self._error: BaseException | None = None
+
+    def fill(self) -> None:
+        """Read until the end, an error, or `stop`."""
+        try:
+            for batch in self._batches:
+                if not self._add(batch):
+                    break
+        except BaseException as error:  # noqa: BLE001 raised where the batches are taken
+            self._error = error
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def take(self) -> Iterator[pa.RecordBatch]:
+        """Yield the batches in order, then raise the source's error."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._ended)
+                if not self._waiting:
+                    break
+                batch = self._waiting.popleft()
+                self._bytes -= batch.nbytes
+                self._changed.notify_all()
+            yield batch
+        if self._error is not None:
+            raise self._error
+
+    def stop(self) -> None:
+        """Have the thread end after the batch that it is reading."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+    def _add(self, batch: pa.RecordBatch) -> bool:
+        size = batch.nbytes
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._stopped or not self._waiting or self._bytes + size <= self._most
+            )
+            self._waiting.append(batch)
+            self._bytes += size
+            self._changed.notify_all()
+            return not self._stopped
+
+
+WriteRows = Callable[[pa.RecordBatchReader], "list[FragmentMetadata]"]
+"""Writes all rows of a reader, as one fragment or more."""
+
+AT_ONCE = 2
+"""Calls that run in parallel: one takes rows, the other one uploads the rest of its last file."""
+_ROWS_OF_A_CALL = 1024 * 1024
+"""Minimum number of rows: each call costs a few requests."""
+
+
+def write_overlapping(
+    write: WriteRows, batches: Iterator[pa.RecordBatch], schema: pa.Schema, max_rows_per_file: int
+) -> list[FragmentMetadata]:
+    """Write rows by calls that overlap, each of which ends with a file.
+
+    Args:
+        write: writes rows as files of `max_rows_per_file`; it is called from several threads.
+        batches: the rows.
+        schema: their columns.
+        max_rows_per_file: the number of rows after which a file ends.
+
+    Returns:
+        The fragments, in the order of the rows; none if there are no rows.
+
+    Raises:
+        Exception: the first error of a call, after all others have ended.
+    """
+    rows = _Rows(batches)
+    calls: list[Future[list[FragmentMetadata]]] = []
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="lance-write") as pool:
+        while rows.more():
+            call = _Call(rows, max(1, _ROWS_OF_A_CALL // max_rows_per_file) * max_rows_per_file)
+            calls.append(pool.submit(call.run, write, schema))
+            call.took_its_rows.wait()
+    if rows.error is not None:
+        raise rows.error
+    return [fragment for call in calls for fragment in call.result()]
+
+
+class _Rows:
+    """The rows of all calls; one thread at a time takes of them."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self._next: pa.RecordBatch | None = None
+        self.error: BaseException | None = None
+        """The first error of a call, after which no other one should go on."""
+
+    def more(self) -> bool:
+        """Whether there are rows for another call."""
+        if self.error is not None:
+            return False
+        while self._next is None or not self._next.num_rows:
+            self._next = next(self._batches, None)
+            if self._next is None:
+                return False
+        return True
+
+    def take(self, most: int) -> pa.RecordBatch | None:
+        """Return the next rows; None if there are no more."""
+        if not self.more() or self._next is None:
+            return None
+        batch, self._next = self._next.slice(0, most), self._next.slice(most)
+        return batch
+
+
+class _Call:
+    def __init__(self, rows: _Rows, most: int) -> None:
+        self._rows, self._most = rows, most
+        self.took_its_rows = threading.Event()
+
+    def run(self, write: WriteRows, schema: pa.Schema) -> list[FragmentMetadata]:
+        try:
+            return write(pa.RecordBatchReader.from_batches(schema, self._batches()))
+        except BaseException as error:
+            if self._rows.error is None:
+                self._rows.error = error
+            raise
+        finally:
+            self.took_its_rows.set()
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        missing = self._most
+        while missing and (batch := self._rows.take(missing)) is not None:
+            missing -= batch.num_rows
+            if not missing:
+                # Before the last batch is passed: Lance finishes a file that is full before it asks for more.
+                self.took_its_rows.set()
+            yield batch
+        if self._rows.error is not None:
+            raise InterruptedError("another file of this task could not be written")
+
 
 WRITTEN_COLUMNS = "fragment string, rows long, files long, bytes long, deleted binary, digest long"
 """Columns of a write task's result, which has a row per fragment, as Spark DDL; a row without a fragment has

@@ -22,7 +22,7 @@ from airflow_provider_lancens.spark.write.record_batches import check_no_nulls, 
 if TYPE_CHECKING:
     from lance import LanceDataset
 
-    from airflow_provider_lancens.spark.schema.merge_plan import ColumnMatch
+    from airflow_provider_lancens.spark.write.row_schema import ColumnMatch
 
 DELETED = "_lancens_deleted"
 """The column that says whether a row deletes the rows of its key rather than being written."""

@@ -16,7 +16,7 @@ from airflow_provider_lancens.spark.write.batch_sizing import in_bounded_batches
 from airflow_provider_lancens.spark.write.executor_tasks import WRITTEN_COLUMNS, WriteTask
 from airflow_provider_lancens.spark.write.row_changes import OWN_COLUMNS
 from airflow_provider_lancens.spark.write.row_digest import DIGESTED_COLUMNS, combined_digest, digest_task
-from airflow_provider_lancens.spark.write.schema_check import is_zoned_timestamp
+from airflow_provider_lancens.spark.write.row_schema import is_zoned_timestamp
 
 if TYPE_CHECKING:
     import pyarrow as pa

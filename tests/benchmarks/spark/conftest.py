@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark.session.spark_session import spark_session
+from airflow_provider_lancens.spark.session import spark_session
 from tests.benchmarks.spark import data
 
 SCALE = float(os.environ.get("LANCENS_BENCHMARK_SCALE", "1"))

@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from airflow_provider_lancens.spark.session.spark_session import spark_session
+from airflow_provider_lancens.spark.session import spark_session
 from tests.benchmarks.spark.worker_probes import fresh_workers
 from tests.benchmarks.spark.write_variants import Ways, Work
 from tests.benchmarks.timing import Measure, interleaved

@@ -15,7 +15,7 @@ from airflow_provider_lancens.spark import (
     write_files,
     write_table,
 )
-from airflow_provider_lancens.spark.write import write_plan
+from airflow_provider_lancens.spark.write import pipeline
 from tests.benchmarks.spark.worker_probes import MeasuredTask, fresh_workers, peak_megabytes
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
@@ -28,7 +28,7 @@ def test_workers_hold_few_large_values(
     spark: SparkSession, blobs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = _declared(tmp_path)
-    monkeypatch.setattr(write_plan, "WriteTask", MeasuredTask)
+    monkeypatch.setattr(pipeline, "WriteTask", MeasuredTask)
 
     with fresh_workers(spark, str(tmp_path)):
         written = write_files(spark, FileSource("parquet", str(blobs)), spec, "t", options=BLOBS)

@@ -26,7 +26,7 @@ DRIVER = """
 import json, resource, sys, time
 import lance
 from airflow_provider_lancens.spark import NamespaceSpec, write_table
-from airflow_provider_lancens.spark.session.spark_session import spark_session
+from airflow_provider_lancens.spark.session import spark_session
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark.write import write_plan
-from airflow_provider_lancens.spark.write.files import file_rows
+from airflow_provider_lancens.spark.write import pipeline
+from airflow_provider_lancens.spark.write.files import file_writer
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.spark import data
 from tests.benchmarks.spark.conftest import LINEITEM_ROWS, ROUNDS, SCALE
@@ -39,7 +39,7 @@ def test_two_workers_are_faster_than_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ways = Ways(spark, request.getfixturevalue(kind), tmp_path / "out")
-    monkeypatch.setattr(file_rows, "FileTask", PinnedTask)
+    monkeypatch.setattr(file_writer, "FileTask", PinnedTask)
     with fresh_workers(spark, str(tmp_path), **ONE_THREAD):
         times = interleaved(
             ROUNDS,
@@ -88,7 +88,7 @@ def test_a_worker_uses_little_memory(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(write_plan, "WriteTask", MeasuredTask)
+    monkeypatch.setattr(pipeline, "WriteTask", MeasuredTask)
     ways = Ways(spark, request.getfixturevalue(kind), tmp_path / "out")
     if kind == "blobs":
         # Spark's own scan would hold 4,096 of them at a time, in the JVM.

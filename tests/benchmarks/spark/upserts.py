@@ -15,7 +15,7 @@ from lance_namespace import DeclareTableRequest
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.spark import NamespaceSpec, write_table
-from airflow_provider_lancens.spark.session.spark_session import spark_session
+from airflow_provider_lancens.spark.session import spark_session
 from tests.benchmarks.timing import Measure, interleaved, timed
 
 SHARE = 100

@@ -12,7 +12,7 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
-from airflow_provider_lancens.spark.write.files.file_rows import FileTask
+from airflow_provider_lancens.spark.write.files.file_writer import FileTask
 
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "LANCE_CPU_THREADS", "LANCE_IO_THREADS", "TOKIO_WORKER_THREADS"), "1"

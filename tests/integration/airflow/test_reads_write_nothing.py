@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_lancens.doctor.table_checks import check_table
+from airflow_provider_lancens.doctor.checks import check_table
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.hooks.tags import data_changed, index_covers
 from airflow_provider_lancens.identifiers import TableId

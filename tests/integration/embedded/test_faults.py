@@ -15,7 +15,7 @@ from airflow_provider_lancens.embedded import (
     MetastoreServer,
     MetastoreStartError,
 )
-from airflow_provider_lancens.embedded.pyspark_jars import pyspark_distribution
+from airflow_provider_lancens.embedded.server import pyspark_distribution
 from tests.integration.embedded.calls import list_databases
 from tests.integration.embedded.processes import listening_addresses
 from tests.servers.small_disk import small_disk

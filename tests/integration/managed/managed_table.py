@@ -15,7 +15,7 @@ from airflow_provider_lancens.namespace.storage.object_store import (
     open_store,
     version_of,
 )
-from airflow_provider_lancens.spark.commit.leased_commits import NamespaceProxy
+from airflow_provider_lancens.spark.commit.single_version_commit import NamespaceProxy
 from airflow_provider_lancens.spark.keys import FOLDERS as KEY_FOLDERS
 
 Request = dict[str, Any]

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
 from airflow_provider_lancens.spark import NamespaceSpec, read_table
-from airflow_provider_lancens.spark.session.spark_session import spark_session
+from airflow_provider_lancens.spark.session import spark_session
 from tests.integration.airflow.tables import Table
 from tests.servers.spark import connect_server, standalone_cluster
 

@@ -10,7 +10,7 @@ import lance
 import pytest
 from lance.fragment import write_fragments
 
-from airflow_provider_lancens.doctor.storage_checks import check_storage
+from airflow_provider_lancens.doctor.checks import check_storage
 from airflow_provider_lancens.namespace import GlueNamespace
 from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
 from airflow_provider_lancens.namespace.storage.conditional_writes import has_conditional_writes

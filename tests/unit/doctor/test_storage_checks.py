@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_lancens.doctor.checks import check_storage
 from airflow_provider_lancens.doctor.findings import Finding
-from airflow_provider_lancens.doctor.storage_checks import check_storage
 from tests.servers.s3_double import S3Double
 from tests.servers.s3_link import Fault
 from tests.servers.s3_requests import BULK_DELETE, LIST, PUT

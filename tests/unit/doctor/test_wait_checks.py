@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from airflow_provider_lancens.doctor.wait_checks import missing_tables
+from airflow_provider_lancens.doctor.checks import missing_tables
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.table_status import TableStatus
 

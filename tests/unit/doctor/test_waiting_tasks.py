@@ -16,7 +16,7 @@ from airflow.models.trigger import Trigger
 from sqlalchemy import create_engine, insert
 from sqlalchemy.orm import Session
 
-from airflow_provider_lancens.doctor.wait_checks import check_waits
+from airflow_provider_lancens.doctor.checks import check_waits
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.table_status import TableStatus
 from airflow_provider_lancens.ui.waits import list_missing, list_waits

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_lancens.embedded.exceptions import FolderInUseError
-from airflow_provider_lancens.embedded.lock import LOCK_FILE, Holder, locked, record_holder
+from airflow_provider_lancens.embedded.server import LOCK_FILE, Holder, locked, record_holder
 
 
 @pytest.fixture

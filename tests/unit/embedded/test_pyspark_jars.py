@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_lancens.embedded.exceptions import JarsMissingError
-from airflow_provider_lancens.embedded.pyspark_jars import EmbeddedMetastore, pyspark_distribution
+from airflow_provider_lancens.embedded.server import EmbeddedMetastore, pyspark_distribution
 
 
 @pytest.fixture

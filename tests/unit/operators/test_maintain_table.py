@@ -15,7 +15,7 @@ from airflow_provider_lancens.operators import (
     LanceMaintainTableOperator,
 )
 from airflow_provider_lancens.operators._spark.maintenance_args import parse_thresholds
-from airflow_provider_lancens.spark.maintenance.maintenance_plan import DEFAULT_THRESHOLDS, Thresholds
+from airflow_provider_lancens.spark.maintenance.maintenance_options import DEFAULT_THRESHOLDS, Thresholds
 
 INDEX = {"column": "day", "index_type": "BITMAP"}
 

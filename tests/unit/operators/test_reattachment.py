@@ -9,7 +9,7 @@ import pytest
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.operators._spark.reattachment import driver_identity
 from airflow_provider_lancens.spark.options import WriteRequest
-from airflow_provider_lancens.spark.submit.job_script import Job
+from airflow_provider_lancens.spark.submit import Job
 
 JOB = Job(
     impl="airflow_provider_lancens.namespace.Hive2Namespace",

@@ -12,8 +12,7 @@ import pyarrow as pa
 from lance.fragment import write_fragments
 from lance_namespace.errors import TableNotFoundError
 
-from airflow_provider_lancens.doctor.metastore_checks import check_rights
-from airflow_provider_lancens.doctor.table_checks import check_tables
+from airflow_provider_lancens.doctor.checks import check_rights, check_tables
 from airflow_provider_lancens.identifiers import NamespaceId, TableId
 from airflow_provider_lancens.namespace.config import STORAGE_PREFIX, Properties, StorageConfig
 from airflow_provider_lancens.namespace.metastore_protocol import Namespace
@@ -52,7 +51,7 @@ from airflow_provider_lancens.spark.maintenance import (
     maintain_table,
     restore_version,
 )
-from airflow_provider_lancens.spark.publish.staged_versions import staged_versions
+from airflow_provider_lancens.spark.publish import staged_versions
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from airflow_provider_lancens.ui.table_details import describe
 from airflow_provider_lancens.ui.version_history import list_versions

@@ -22,7 +22,7 @@ from lance.fragment import write_fragments
 from lance_namespace import DeclareTableRequest
 from lance_namespace.errors import LanceNamespaceError
 
-from airflow_provider_lancens.doctor.table_checks import check_state
+from airflow_provider_lancens.doctor.checks import check_state
 from airflow_provider_lancens.hooks.airflow_errors import AirflowException
 from airflow_provider_lancens.hooks.tags import data_changed, pin
 from airflow_provider_lancens.identifiers import TableId
@@ -50,8 +50,7 @@ from airflow_provider_lancens.spark.maintenance import MaintenancePlan, Threshol
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 from airflow_provider_lancens.spark.maintenance.restore import check_files, restore_version
 from airflow_provider_lancens.spark.maintenance.table_state import table_state
-from airflow_provider_lancens.spark.publish.publish_version import discard_version, publish_version
-from airflow_provider_lancens.spark.publish.staged_versions import staged_versions
+from airflow_provider_lancens.spark.publish import discard_version, publish_version, staged_versions
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.write.executor_tasks import ReadTask, WriteTask
 from airflow_provider_lancens.ui.table_details import describe

@@ -6,7 +6,7 @@ from lance.blob import BlobType
 from lance_namespace.errors import InvalidInputError
 from pyspark.sql import types as spark
 
-from airflow_provider_lancens.spark.blobs.blob_columns import inner_blob
+from airflow_provider_lancens.spark.blobs import inner_blob
 from airflow_provider_lancens.spark.types import arrow_schema, arrow_type, spark_schema, spark_type
 from tests.pyspark_versions import has_calendar_intervals
 

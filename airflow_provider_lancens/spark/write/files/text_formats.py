@@ -27,7 +27,7 @@ from airflow_provider_lancens.spark.write.files.formats import (
     Open,
     ScanRequest,
 )
-from airflow_provider_lancens.spark.write.value_casts import cast_checked, flattened, irreversible
+from airflow_provider_lancens.spark.write.record_batches import cast_checked, flattened, irreversible
 
 _BLOCK = 8 * 1024 * 1024
 """Bytes that are parsed together; a row must fit in."""

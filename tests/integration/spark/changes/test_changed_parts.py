@@ -6,8 +6,8 @@ import lance
 import pyarrow as pa
 import pytest
 
-from airflow_provider_lancens.spark.changes import changed_parts
-from airflow_provider_lancens.spark.changes.changed_fragments import (
+from airflow_provider_lancens.spark.changes import changed_rows
+from airflow_provider_lancens.spark.changes.changed_rows import (
     ChangedFragment,
     Compared,
     changed_fragments,
@@ -33,11 +33,11 @@ def changed_between(before: lance.LanceDataset, after: lance.LanceDataset) -> li
 @pytest.fixture
 def groups(before: lance.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> Groups:
     """Return how many older and newer fragments each group has, if a task may compare 40 rows."""
-    monkeypatch.setattr(changed_parts, "COMPARED_ROWS", 40)
+    monkeypatch.setattr(changed_rows, "COMPARED_ROWS", 40)
 
     def find(after: lance.LanceDataset) -> list[list[int]] | None:
         changed = changed_between(before, after)
-        found = changed_parts.parts_of(before, after, changed)
+        found = changed_rows.parts_of(before, after, changed)
         sides = ("before", "after")
         return found and [
             [sum(getattr(changed[one], side) is not None for one in part.fragments) for side in sides]
@@ -72,11 +72,11 @@ def test_rows_that_moved_from_many_fragments_to_one_are_shuffled(
 def test_many_changed_rows_are_read_in_shares(
     before: lance.LanceDataset, groups: Groups, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changed_parts, "IMAGE_BYTES", 100)
+    monkeypatch.setattr(changed_rows, "IMAGE_BYTES", 100)
     after = lance.dataset(before.uri)
     after.insert(pa.table({"id": range(80, 90)}))
 
-    [*parts] = changed_parts.parts_of(before, after, changed_between(before, after))
+    [*parts] = changed_rows.parts_of(before, after, changed_between(before, after))
 
     assert [(part.share, part.shares) for part in parts] == [(n, len(parts)) for n in range(len(parts))]
     assert len(parts) > 1
@@ -85,7 +85,7 @@ def test_many_changed_rows_are_read_in_shares(
 def test_compacted_rows_are_no_changed_rows_to_share(
     before: lance.LanceDataset, groups: Groups, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changed_parts, "IMAGE_BYTES", 100)
+    monkeypatch.setattr(changed_rows, "IMAGE_BYTES", 100)
     after = lance.dataset(before.uri)
     after.optimize.compact_files(target_rows_per_fragment=20)
 

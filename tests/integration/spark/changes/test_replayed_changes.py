@@ -18,7 +18,7 @@ from tests.integration.spark.maintenance.conftest import on
 _IDS = 60
 _PLANNING = [
     import_module(f"airflow_provider_lancens.spark.changes.{name}")
-    for name in ("read_changes", "changed_parts")
+    for name in ("read_changes", "changed_rows")
 ]
 _ROWS_OF_A_TASK = (1_000_000, 40, 2)
 """All rows fit into one task, those of most groups of fragments do, or they are shuffled."""

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.spark import ComputeResult, WriteOptions, compute_column
-from airflow_provider_lancens.spark.compute.column_run import ColumnRun
+from airflow_provider_lancens.spark.compute.compute_column import ColumnRun
 from tests.integration.managed.conftest import hive_lake
 from tests.integration.spark.maintenance.conftest import Maintained, managed_table, rows, stored_table
 from tests.integration.spark.row_ids import OPTIONS_OF_BOTH_KINDS

@@ -6,7 +6,7 @@ import pytest
 from lance_namespace.errors import ConcurrentModificationError
 
 from airflow_provider_lancens.spark import WriteOptions, write_table
-from airflow_provider_lancens.spark.compute.column_run import ColumnRun
+from airflow_provider_lancens.spark.compute.compute_column import ColumnRun
 from airflow_provider_lancens.spark.maintenance import build_index, compact_table
 from tests.integration.spark.compute.conftest import (
     Meanwhile,
@@ -141,7 +141,7 @@ def test_a_run_gives_up_if_it_is_preempted_again_and_again(
         stored.write(rows(stored.spark, 100, 101).selectExpr("*", NULL), mode="overwrite")
         return genuine(run, files)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("airflow_provider_lancens.spark.compute.column_run._ROUNDS", 2)
+    monkeypatch.setattr("airflow_provider_lancens.spark.compute.compute_column._ROUNDS", 2)
     monkeypatch.setattr(ColumnRun, "commit", preempted)
 
     with pytest.raises(ConcurrentModificationError, match="other commits rewrote its fragments 2 times"):

@@ -11,7 +11,7 @@ from lance_namespace.errors import LanceNamespaceError
 from pyspark.errors import PySparkException
 
 from airflow_provider_lancens.spark import NamespaceSpec
-from airflow_provider_lancens.spark.session.spark_session import spark_session
+from airflow_provider_lancens.spark.session import spark_session
 from tests.integration.spark.faults.step_gates import Freeze, Gate
 from tests.integration.spark.faults.write_ways import WAYS
 

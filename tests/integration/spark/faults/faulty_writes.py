@@ -21,9 +21,9 @@ from pyspark.sql import SparkSession
 from airflow_provider_lancens.spark import FileSource, NamespaceSpec
 from airflow_provider_lancens.spark.keys import look_up
 from airflow_provider_lancens.spark.options import WriteRequest
-from airflow_provider_lancens.spark.session.spark_session import spark_session
+from airflow_provider_lancens.spark.session import spark_session
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
-from airflow_provider_lancens.spark.write.files.file_rows import FileRows
+from airflow_provider_lancens.spark.write.files.file_writer import FileRows
 from airflow_provider_lancens.spark.write.pipeline import write_rows
 from airflow_provider_lancens.spark.write.row_sources import FrameRows, Rows
 from tests.integration.spark.faults import faulty_task

@@ -6,7 +6,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from airflow_provider_lancens.spark import LanceDataSource, NamespaceSpec, lance_data_source
-from airflow_provider_lancens.spark.datasource.source_writer import LanceWriter
+from airflow_provider_lancens.spark.datasource.batch_source import LanceWriter
 from tests.integration.spark.faults.step_gates import Stop
 
 

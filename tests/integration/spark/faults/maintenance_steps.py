@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from airflow_provider_lancens.spark.maintenance import clean_up, index, maintain
-from airflow_provider_lancens.spark.maintenance.maintained_table import MaintainedTable
+from airflow_provider_lancens.spark.maintenance.table_state import MaintainedTable
 from tests.integration.managed.commit_points import Point
 
 MAINTENANCE_STEPS: Mapping[str, Point] = {

@@ -11,7 +11,7 @@ from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.commit.single_version_commit import SingleVersionCommit
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease
 from airflow_provider_lancens.spark.keys import KeyAttempts
-from airflow_provider_lancens.spark.maintenance.maintained_table import MaintainedTable
+from airflow_provider_lancens.spark.maintenance.table_state import MaintainedTable
 from tests.integration.managed.commit_points import Point
 from tests.integration.spark.faults.table_kinds import HIVE_STORAGE, KINDS, MANAGED
 

@@ -33,8 +33,7 @@ from airflow_provider_lancens.spark.commit.table_changes import Append
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
 from airflow_provider_lancens.spark.maintenance import clean_up_versions, restore_version
-from airflow_provider_lancens.spark.publish.stage import stage
-from airflow_provider_lancens.spark.publish.staged_versions import ChangeSpec
+from airflow_provider_lancens.spark.publish import ChangeSpec, stage
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
 from tests.servers.glue_double import GlueDouble
 from tests.servers.s3_double import S3Double

@@ -20,9 +20,9 @@ from airflow_provider_lancens.spark import (
     remove_orphans,
     write_table,
 )
+from airflow_provider_lancens.spark import publish as publishing
 from airflow_provider_lancens.spark.maintenance import clean_up_versions, compact_table, orphans
-from airflow_provider_lancens.spark.publish import publish_version as publishing
-from airflow_provider_lancens.spark.publish.staged_versions import staged_versions
+from airflow_provider_lancens.spark.publish import staged_versions
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from tests.integration.spark.maintenance.conftest import Maintained, on, rows
 from tests.integration.spark.publish.staging import publish, stage

@@ -34,7 +34,7 @@ from airflow_provider_lancens.spark import (
     move_release_set,
 )
 from airflow_provider_lancens.spark.maintenance.restore import restore_version
-from airflow_provider_lancens.spark.release_sets.release_tags import ReleaseTags
+from airflow_provider_lancens.spark.release_sets import ReleaseTags
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 
 HIVE = "airflow_provider_lancens.namespace.Hive2Namespace"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark.session.progress import ProgressLog, Stage, progress_logged
+from airflow_provider_lancens.spark.session import ProgressLog, Stage, progress_logged
 
 
 def test_stages_tasks_rows_and_rate_are_logged(
@@ -28,7 +28,7 @@ def test_stages_tasks_rows_and_rate_are_logged(
             if "1 of 2 tasks" in record.getMessage():
                 go_on.touch()
 
-    log = logging.getLogger("airflow_provider_lancens.spark.session.progress")
+    log = logging.getLogger("airflow_provider_lancens.spark.session")
     handler = Told()
     log.addHandler(handler)
     try:

@@ -10,7 +10,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 START = """
-from airflow_provider_lancens.spark.session.spark_session import spark_session
+from airflow_provider_lancens.spark.session import spark_session
 
 with spark_session("mine", {"spark.app.color": "blue"}) as spark:
     conf = spark.sparkContext.getConf()
@@ -58,7 +58,7 @@ def test_a_missing_java_is_reported_in_one_line(tmp_path: Path) -> None:
 
 STRANGER = """
 import socket, struct
-from airflow_provider_lancens.spark.session.spark_session import spark_session
+from airflow_provider_lancens.spark.session import spark_session
 
 with spark_session("mine", {"spark.master": "local[2]"}) as spark:
     assert spark.range(3).mapInArrow(lambda batches: batches, "id long").count() == 3

@@ -16,9 +16,8 @@ from lance_namespace.errors import InvalidInputError, InvalidTableStateError, Ta
 from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.changes.appended_rows import VersionReader
 from airflow_provider_lancens.spark.datasource.source_options import StreamReadConfig
-from airflow_provider_lancens.spark.datasource.stream_reader import stream_reader, stream_schema
-from airflow_provider_lancens.spark.streaming.appended_stream import AppendedStream
-from airflow_provider_lancens.spark.streaming.stream_offset import StreamOffset
+from airflow_provider_lancens.spark.datasource.stream_source import stream_reader, stream_schema
+from airflow_provider_lancens.spark.streaming.appended_stream import AppendedStream, StreamOffset
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
 
 

@@ -25,7 +25,7 @@ ROWS_OF_AN_EPOCH = 7
 DRIVER = """
 import sys
 from airflow_provider_lancens.spark import NamespaceSpec, foreach_batch, lance_data_source
-from airflow_provider_lancens.spark.session.spark_session import spark_session
+from airflow_provider_lancens.spark.session import spark_session
 
 uri, root, table, checkpoint, rows, sink = sys.argv[1:]
 spec = NamespaceSpec("airflow_provider_lancens.namespace.Hive2Namespace", {"uri": uri, "root": root})

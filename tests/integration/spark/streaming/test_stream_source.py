@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.spark import NamespaceSpec, delete_rows, write_table
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
-from airflow_provider_lancens.spark.schema.add_columns import add_columns
+from airflow_provider_lancens.spark.schema import add_columns
 from tests.pyspark_versions import has_stream_limits
 
 pytestmark = pytest.mark.slow

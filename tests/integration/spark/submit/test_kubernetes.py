@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_lancens.spark.submit import earlier_driver as earlier_drivers
-from airflow_provider_lancens.spark.submit.cluster_drivers import ClusterError
-from airflow_provider_lancens.spark.submit.job_script import Job
-from airflow_provider_lancens.spark.submit.spark_submit import Submission, earlier_driver, submitted
+from airflow_provider_lancens.spark import submit as earlier_drivers
+from airflow_provider_lancens.spark.submit import ClusterError, Job, Submission, earlier_driver, submitted
 from tests.servers.kubernetes import Kubernetes
 
 pytestmark = pytest.mark.long

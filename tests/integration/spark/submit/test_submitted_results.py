@@ -12,9 +12,7 @@ from pyspark.sql import SparkSession
 from airflow_provider_lancens.operators._spark.submission import committed_by, run_job
 from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.options import WriteRequest
-from airflow_provider_lancens.spark.submit.cluster_drivers import PROCESS_ARGS, Driver
-from airflow_provider_lancens.spark.submit.job_script import Job
-from airflow_provider_lancens.spark.submit.spark_submit import Submission
+from airflow_provider_lancens.spark.submit import PROCESS_ARGS, Driver, Job, Submission
 
 pytestmark = pytest.mark.slow
 

@@ -14,8 +14,7 @@ from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError
 from airflow_provider_lancens.namespace import Hive2Namespace
 from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
 from airflow_provider_lancens.spark import NamespaceSpec
-from airflow_provider_lancens.spark.submit.job_script import Job
-from airflow_provider_lancens.spark.submit.spark_submit import submitted
+from airflow_provider_lancens.spark.submit import Job, submitted
 from tests.integration.airflow.tables import Table
 from tests.integration.spark.run_twice import context_of
 from tests.integration.spark.submit.ingestion_sources import failing, processes_that_show

@@ -16,7 +16,7 @@ from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
 from airflow_provider_lancens.spark import NamespaceSpec, write_table
-from airflow_provider_lancens.spark.keys.record_search import RecordSearch
+from airflow_provider_lancens.spark.keys.key_lookup import RecordSearch
 
 
 @contextmanager

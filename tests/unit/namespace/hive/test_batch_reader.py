@@ -11,7 +11,7 @@ from lance_namespace.errors import InternalError, ServiceUnavailableError
 from airflow_provider_lancens.identifiers import NamespaceId
 from airflow_provider_lancens.namespace.hive import batch_reader
 from airflow_provider_lancens.namespace.hive.batch_reader import HiveBatchReader
-from airflow_provider_lancens.namespace.hive.dialect import Hive2Dialect
+from airflow_provider_lancens.namespace.hive.converters import Hive2Dialect
 from airflow_provider_lancens.namespace.hive.pool import LostReplyError
 
 DB = NamespaceId.of(["db"])

@@ -14,7 +14,7 @@ from lance_namespace.errors import ErrorCode
 from airflow_provider_lancens import operators
 from airflow_provider_lancens.namespace import Hive2Namespace
 from airflow_provider_lancens.namespace.base import MetastoreNamespace
-from airflow_provider_lancens.namespace.interface.unsupported_requests import (
+from airflow_provider_lancens.namespace.interface.catalog_requests import (
     ALTERNATIVES,
     UnsupportedRequests,
 )

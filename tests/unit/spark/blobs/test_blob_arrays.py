@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_lancens.spark.blobs.blob_columns import blob_array
+from airflow_provider_lancens.spark.blobs import blob_array
 
 REFERENCE = pa.struct([("uri", pa.string()), ("position", pa.int64()), ("size", pa.int64())])
 

@@ -7,8 +7,8 @@ from lance_namespace import DeclareTableRequest
 from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 
 from airflow_provider_lancens.spark import delete_bookmark, find_bookmark, list_bookmarks, move_bookmark
-from airflow_provider_lancens.spark.publish.staged_versions import tag_of
-from airflow_provider_lancens.spark.release_sets.release_tags import ReleaseTags
+from airflow_provider_lancens.spark.publish import tag_of
+from airflow_provider_lancens.spark.release_sets import ReleaseTags
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from tests.unit.spark.bookmarks.conftest import DAY, NAME, Orders
 

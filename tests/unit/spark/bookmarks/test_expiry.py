@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from airflow_provider_lancens.spark import delete_bookmark, remove_orphans
-from airflow_provider_lancens.spark.bookmarks.expiry_records import EXPIRED_BOOKMARKS
+from airflow_provider_lancens.spark.bookmarks import EXPIRED_BOOKMARKS
 from airflow_provider_lancens.spark.maintenance import Thresholds
 from airflow_provider_lancens.spark.maintenance.table_state import table_state
 from tests.unit.spark.bookmarks.conftest import DAY, NAME, Orders

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_lancens.spark.bookmarks import expire_bookmarks, move_bookmark
+from airflow_provider_lancens.spark import bookmarks
+from airflow_provider_lancens.spark import bookmarks as expire_bookmarks
 from tests.unit.spark.bookmarks.conftest import DAY, NAME, Orders
 
 Around = Callable[..., None]
@@ -57,7 +58,7 @@ def test_a_move_to_the_same_version_wins_too(overdue: Orders, around: Around) ->
 
 
 def test_a_consumer_that_finds_its_moved_tag_deleted_sets_it_again(overdue: Orders, around: Around) -> None:
-    around(move_bookmark, "set_tag", after=lambda: overdue.dataset.tags.delete(NAME))
+    around(bookmarks, "set_tag", after=lambda: overdue.dataset.tags.delete(NAME))
 
     overdue.move(4, expires_after=DAY)
 
@@ -69,7 +70,7 @@ def test_a_consumer_that_finds_its_moved_tag_deleted_sets_it_again(overdue: Orde
 def test_a_tag_that_is_deleted_before_its_metadata_are_set_is_set_again(
     overdue: Orders, around: Around
 ) -> None:
-    around(move_bookmark, "replace_metadata", before=lambda: overdue.dataset.tags.delete(NAME))
+    around(bookmarks, "replace_metadata", before=lambda: overdue.dataset.tags.delete(NAME))
 
     overdue.move(4, expires_after=DAY)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_lancens.spark.changes.row_values import same_rows
+from airflow_provider_lancens.spark.changes.changed_rows import same_rows
 
 _UTC = dt.UTC
 _CHOICES: dict[pa.DataType, list[Any]] = {

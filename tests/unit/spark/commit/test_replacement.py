@@ -13,10 +13,8 @@ from lance_namespace.errors import ConcurrentModificationError, InvalidInputErro
 
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
 from airflow_provider_lancens.spark.commit.delete import Deletion
-from airflow_provider_lancens.spark.commit.replace_where import ReplaceWhere
 from airflow_provider_lancens.spark.commit.replacement import check_same_condition, replacing
-from airflow_provider_lancens.spark.commit.table_changes import TableChange
-from airflow_provider_lancens.spark.commit.upsert import Upsert
+from airflow_provider_lancens.spark.commit.table_changes import ReplaceWhere, TableChange, Upsert
 from airflow_provider_lancens.spark.keys import Counts, KeyedCommit, KeyedWrite, look_up
 from airflow_provider_lancens.spark.keys.key_records import digest
 from airflow_provider_lancens.spark.maintenance.restore import Restoration

@@ -12,8 +12,7 @@ from lance.fragment import write_fragments
 from lance_namespace.errors import ConcurrentModificationError, InvalidInputError
 
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
-from airflow_provider_lancens.spark.commit.replace_where import ReplaceWhere
-from airflow_provider_lancens.spark.commit.upsert import Upsert, check_keys, read_keys
+from airflow_provider_lancens.spark.commit.table_changes import ReplaceWhere, Upsert, check_keys, read_keys
 from airflow_provider_lancens.spark.keys import Counts, KeyedCommit, KeyedWrite
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 

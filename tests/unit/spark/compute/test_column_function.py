@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from lance_namespace.errors import InvalidInputError
 
-from airflow_provider_lancens.spark.compute.column_function import ColumnFunction, InvalidResultError
+from airflow_provider_lancens.spark.compute.column_task import ColumnFunction, InvalidResultError
 
 BATCH = pa.RecordBatch.from_pydict({"id": [1, 2]})
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_lancens.spark.compute.column_values import Piece, merged, padded
+from airflow_provider_lancens.spark.compute.column_task import Piece, merged, padded
 
 SIZES = st.integers(1, 7)
 

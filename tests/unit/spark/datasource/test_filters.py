@@ -14,7 +14,7 @@ need_data_sources()
 
 from pyspark.sql import datasource as spark
 
-from airflow_provider_lancens.spark.datasource.filters import condition_of
+from airflow_provider_lancens.spark.datasource.source_options import condition_of
 
 ROWS = pa.table(
     {

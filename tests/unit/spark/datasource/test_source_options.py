@@ -19,7 +19,7 @@ from airflow_provider_lancens.spark.datasource.source_options import (
     namespace_of,
     write_request,
 )
-from airflow_provider_lancens.spark.streaming.epochs import epoch_key
+from airflow_provider_lancens.spark.streaming.foreach_batch import epoch_key
 from airflow_provider_lancens.spark.table.version_lookup import WantedVersion
 
 BOUND = NamespaceSpec("dir", {"root": "/lake"})

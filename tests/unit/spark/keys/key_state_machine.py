@@ -22,8 +22,8 @@ from lance_namespace.errors import InvalidInputError, InvalidTableStateError
 
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 from airflow_provider_lancens.spark.commit.committer import Committer
-from airflow_provider_lancens.spark.commit.replace_where import ReplaceWhere
 from airflow_provider_lancens.spark.commit.replacement import replacing
+from airflow_provider_lancens.spark.commit.table_changes import ReplaceWhere
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, look_up
 from airflow_provider_lancens.spark.keys.commit_lineage import LINEAGE

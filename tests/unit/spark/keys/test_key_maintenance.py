@@ -5,9 +5,8 @@ import pytest
 from lance_namespace.errors import InvalidInputError
 
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
-from airflow_provider_lancens.spark.keys.expired_keys import ExpiredKeys
 from airflow_provider_lancens.spark.keys.key_maintenance import maintain_keys
-from airflow_provider_lancens.spark.keys.key_records import KEYS, digest
+from airflow_provider_lancens.spark.keys.key_records import KEYS, ExpiredKeys, digest
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from tests.unit.spark.keys.keyed import Attempt, commit, files_of, find, touch
 

@@ -11,10 +11,9 @@ from lance_namespace.errors import InvalidInputError, InvalidTableStateError
 
 from airflow_provider_lancens.namespace.storage.object_store import RECORDED
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome
-from airflow_provider_lancens.spark.keys.key_index import EXPIRED_KEYS
 from airflow_provider_lancens.spark.keys.key_lookup import accept_lost
 from airflow_provider_lancens.spark.keys.key_maintenance import maintain_keys
-from airflow_provider_lancens.spark.keys.key_records import digest, folder_of
+from airflow_provider_lancens.spark.keys.key_records import EXPIRED_KEYS, digest, folder_of
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from tests.unit.spark.conftest import ROWS
 from tests.unit.spark.keys.keyed import find, touch
@@ -157,7 +156,7 @@ def test_a_damaged_list_of_expired_keys_refuses_the_keys_that_may_have_been_in_i
 def test_keys_are_known_after_a_clean_up_has_removed_the_segment_that_a_commit_refers_to(
     target: ResolvedTable, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("airflow_provider_lancens.spark.keys.key_index.LONG", 4)
+    monkeypatch.setattr("airflow_provider_lancens.spark.keys.key_records.LONG", 4)
     for number in range(6):
         write("append", f"day-{number}")
     lance.dataset(target.dataset.location).optimize.compact_files()

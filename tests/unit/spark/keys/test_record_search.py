@@ -5,8 +5,7 @@ import lance
 import pytest
 from lance_namespace.errors import InvalidTableStateError
 
-from airflow_provider_lancens.spark.keys.key_index import INDEX, KeyIndex, remove_leftovers
-from airflow_provider_lancens.spark.keys.key_records import CONFIRMED
+from airflow_provider_lancens.spark.keys.key_records import CONFIRMED, INDEX, KeyIndex, remove_leftovers
 from airflow_provider_lancens.spark.table import history
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from tests.unit.spark.keys.keyed import ROWS, Attempt, commit, files_of, find, touch, versions_read

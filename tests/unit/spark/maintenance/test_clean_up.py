@@ -16,7 +16,7 @@ from lance_namespace.errors import ConcurrentModificationError
 from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
-from airflow_provider_lancens.spark.maintenance import clean_up_versions, version_sweep
+from airflow_provider_lancens.spark.maintenance import clean_up, clean_up_versions
 from airflow_provider_lancens.spark.table.history import data_changed
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
 from tests.unit.spark.conftest import prepare
@@ -104,7 +104,7 @@ def test_a_link_that_is_put_into_the_table_meanwhile_is_not_followed(
     data, elsewhere, plan = (
         Path(target.dataset.location, "data"),
         tmp_path / "elsewhere",
-        version_sweep._explained,
+        clean_up._explained,
     )
     shutil.copytree(data, elsewhere)
     before = {path.name: path.read_bytes() for path in elsewhere.iterdir()}
@@ -115,6 +115,6 @@ def test_a_link_that_is_put_into_the_table_meanwhile_is_not_followed(
         data.symlink_to(elsewhere)
         return found
 
-    monkeypatch.setattr(version_sweep, "_explained", plan_and_link)
+    monkeypatch.setattr(clean_up, "_explained", plan_and_link)
     assert clean_up_versions(namespace, "orders", older_than=NOW).versions == 2
     assert {path.name: path.read_bytes() for path in elsewhere.iterdir()} == before

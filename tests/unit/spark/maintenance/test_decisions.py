@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_lancens.spark.maintenance.decisions import Coverage, Fragmentation, OldVersions
-from airflow_provider_lancens.spark.maintenance.maintenance_options import IndexSpec
-from airflow_provider_lancens.spark.maintenance.maintenance_plan import DEFAULT_THRESHOLDS, Thresholds
+from airflow_provider_lancens.spark.maintenance.maintenance_options import (
+    DEFAULT_THRESHOLDS,
+    IndexSpec,
+    Thresholds,
+)
+from airflow_provider_lancens.spark.maintenance.table_state import Coverage, Fragmentation, OldVersions
 
 BITMAP = IndexSpec("day", "BITMAP")
 VECTORS = IndexSpec("v", "IVF_PQ")

@@ -10,13 +10,9 @@ import pytest
 from lance import LanceOperation
 from lance.fragment import write_fragments
 
-from airflow_provider_lancens.spark.maintenance.decisions import Coverage
-from airflow_provider_lancens.spark.maintenance.index_columns import check_column
-from airflow_provider_lancens.spark.maintenance.index_extension import plan_extension
-from airflow_provider_lancens.spark.maintenance.maintenance_options import IndexSpec
-from airflow_provider_lancens.spark.maintenance.maintenance_plan import Thresholds
-from airflow_provider_lancens.spark.maintenance.rewritten_columns import has_old_values
-from airflow_provider_lancens.spark.maintenance.table_state import described_index
+from airflow_provider_lancens.spark.maintenance.index import check_column, plan_extension
+from airflow_provider_lancens.spark.maintenance.maintenance_options import IndexSpec, Thresholds
+from airflow_provider_lancens.spark.maintenance.table_state import Coverage, described_index, has_old_values
 from airflow_provider_lancens.spark.table.index_coverage import deleted_share, misses_rows
 from tests.unit.spark.indexed_rows import (
     INDICES,

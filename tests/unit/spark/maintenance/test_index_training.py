@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from lance_namespace.errors import InvalidInputError
 
-from airflow_provider_lancens.spark.maintenance.index_training import train
+from airflow_provider_lancens.spark.maintenance.index import train
 from airflow_provider_lancens.spark.maintenance.maintenance_options import IndexSpec
 
 ROWS, DIMENSION = 300, 16

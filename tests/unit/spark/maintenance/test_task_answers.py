@@ -12,10 +12,8 @@ import pytest
 from lance.fragment import DataFile
 from lance.optimize import Compaction, CompactionOptions
 
-from airflow_provider_lancens.spark.compute.column_files import ColumnFile
-from airflow_provider_lancens.spark.compute.column_task import FunctionFailure, TaskAnswer
-from airflow_provider_lancens.spark.maintenance.parallel_tasks import run_in_parallel
-from airflow_provider_lancens.spark.maintenance.task_answers import decoded, encoded
+from airflow_provider_lancens.spark.compute.column_task import ColumnFile, FunctionFailure, TaskAnswer
+from airflow_provider_lancens.spark.maintenance.parallel_tasks import decoded, encoded, run_in_parallel
 
 
 class _Attack:

@@ -12,7 +12,7 @@ from lance_namespace import DescribeTableRequest, LanceNamespace
 from lance_namespace.errors import InvalidTableStateError, TableVersionNotFoundError
 
 from airflow_provider_lancens.spark.keys import IDEMPOTENCY_KEY
-from airflow_provider_lancens.spark.publish.publish_version import discard_version, publish_version
+from airflow_provider_lancens.spark.publish import discard_version, publish_version
 from tests.unit.spark.conftest import ROWS
 
 SPEC = {"mode": "append", "base": 1, "compared": False, "condition": None, "on": []}

@@ -9,9 +9,7 @@ from lance_namespace import LanceNamespace
 from airflow_provider_lancens.spark.commit.table_changes import TableChange
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
-from airflow_provider_lancens.spark.publish.publish_version import publish_version
-from airflow_provider_lancens.spark.publish.stage import stage
-from airflow_provider_lancens.spark.publish.staged_versions import ChangeSpec
+from airflow_provider_lancens.spark.publish import ChangeSpec, publish_version, stage
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from tests.unit.spark.indexed_rows import INDICES, NEW, OLD, found, rows_of, write_indexed
 

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as some
 
-from airflow_provider_lancens.spark.schema.alterations import alter
-from airflow_provider_lancens.spark.schema.merge_plan import MergePlan, merge_plan, widens
 from airflow_provider_lancens.spark.write.record_batches import merged
+from airflow_provider_lancens.spark.write.row_schema import MergePlan, alter, merge_plan, widens
 
 TABLE = pa.schema(
     [

@@ -7,7 +7,7 @@ import pytest
 
 from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError
 from airflow_provider_lancens.operators._spark.spark_operator import killable
-from airflow_provider_lancens.spark.session.handles import RemoteSession, server_is_gone
+from airflow_provider_lancens.spark.session import RemoteSession, server_is_gone
 
 
 class SparkConnectGrpcException(Exception):  # noqa: N818 as PySpark calls it

@@ -7,7 +7,7 @@ from logging import CRITICAL, DEBUG, ERROR, INFO, WARNING
 
 import pytest
 
-from airflow_provider_lancens.spark.session.jvm_log import logged_output, parsed
+from airflow_provider_lancens.spark.session import logged_output, parsed
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from airflow_provider_lancens.spark.session.local_jvm import quiet_py4j
+from airflow_provider_lancens.spark.session import quiet_py4j
 
 
 @pytest.fixture

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_lancens.spark.session.secret_settings import REDACTION, shows_secret, with_redaction
-from airflow_provider_lancens.spark.submit.job_script import Job
-from airflow_provider_lancens.spark.submit.spark_submit import submitted
+from airflow_provider_lancens.spark.session import REDACTION, shows_secret, with_redaction
+from airflow_provider_lancens.spark.submit import Job, submitted
 
 SECRETS = [
     "spark.hadoop.fs.azure.account.key.lake.dfs.core.windows.net",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from airflow_provider_lancens.spark.submit.cluster_drivers import ClusterError, driver_of
+from airflow_provider_lancens.spark.submit import ClusterError, driver_of
 
 ID = "application_1795332690234_0001"
 YARN = {"spark.master": "yarn", "spark.yarn.queue": "night", "spark.kerberos.principal": "me@REALM"}

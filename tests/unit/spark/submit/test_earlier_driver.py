@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_lancens.operators._spark.reattachment import wait_for_earlier
-from airflow_provider_lancens.spark.submit import earlier_driver
-from airflow_provider_lancens.spark.submit.cluster_drivers import ClusterError, driver_of
-from airflow_provider_lancens.spark.submit.earlier_driver import EarlierDriver
+from airflow_provider_lancens.spark import submit
+from airflow_provider_lancens.spark.submit import ClusterError, EarlierDriver, driver_of
 
 YARN = {"spark.master": "yarn"}
 FIRST, SECOND = "application_1795557741097_0001", "application_1795557741097_0002"
@@ -27,8 +26,8 @@ def cluster(
     binary: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., EarlierDriver]:
     """An earlier driver on a cluster that answers each search as the test defines."""
-    monkeypatch.setattr(earlier_driver, "_PAUSES", ())
-    monkeypatch.setattr(earlier_driver, "_INTERVAL", 0.0)
+    monkeypatch.setattr(submit, "_PAUSES", ())
+    monkeypatch.setattr(submit, "_INTERVAL", 0.0)
 
     def start(*answers: dict[str, str] | str) -> EarlierDriver:
         for number, answer in enumerate(answers, 1):

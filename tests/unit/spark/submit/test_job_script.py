@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict
 
 from airflow_provider_lancens.spark.options import WriteOptions, WriteRequest
-from airflow_provider_lancens.spark.submit.job_script import Job
+from airflow_provider_lancens.spark.submit import Job
 
 
 def test_a_job_is_the_same_after_it_was_serialized() -> None:

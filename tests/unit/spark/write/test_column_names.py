@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from lance_namespace.errors import InvalidInputError
 
-from airflow_provider_lancens.spark.write.column_names import RESERVED_NAMES, check_columns
+from airflow_provider_lancens.spark.write.row_schema import RESERVED_NAMES, check_columns
 
 ALLOWED = [
     "a b",

@@ -12,7 +12,7 @@ import pytest
 
 from airflow_provider_lancens.spark.type_names import parse_type
 from airflow_provider_lancens.spark.write.record_batches import conform
-from airflow_provider_lancens.spark.write.schema_check import fits_column, mismatches, schema_mismatch
+from airflow_provider_lancens.spark.write.row_schema import fits_column, mismatches, schema_mismatch
 
 PAGE = Path(__file__).parents[4] / "docs" / "types.md"
 

@@ -21,7 +21,7 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import FileSource, NamespaceSpec, WriteOptions, write_files
-from airflow_provider_lancens.spark.write.files import file_rows
+from airflow_provider_lancens.spark.write.files import file_writer
 from airflow_provider_lancens.spark.write.files.file_plan import FileUnit, plan
 from tests.integration.spark.conftest import ATTEMPTS_OF_A_TASK
 from tests.servers.glue_double import GlueDouble
@@ -59,11 +59,11 @@ def as_json(table: pa.Table, path: Path) -> None:
     path.write_text("\n".join(json.dumps(row, default=str) for row in table.to_pylist()))
 
 
-class FailingReader(file_rows.FileReader):
+class FailingReader(file_writer.FileReader):
     """Returns all its rows and then fails, in the first attempts of a task."""
 
-    def read(self, units: Sequence[FileUnit], fit: file_rows.Fit) -> Iterator[pa.RecordBatch]:
-        yield from file_rows.FileReader.read(self, units, fit)
+    def read(self, units: Sequence[FileUnit], fit: file_writer.Fit) -> Iterator[pa.RecordBatch]:
+        yield from file_writer.FileReader.read(self, units, fit)
         context = TaskContext.get()
         if context is not None and context.attemptNumber() < ATTEMPTS_OF_A_TASK - 1:
             raise RuntimeError("this attempt fails")
@@ -137,8 +137,8 @@ def test_files_are_upserted_on_keys(
 
     write_files(spark, FileSource("csv", f"{tmp_path}/b.csv"), spec, table, mode="upsert", on=["id"])
 
-    file_rows = stored(spec, table).to_table().sort_by("id")
-    assert file_rows.to_pydict() == {"id": [1, 2, 3], "name": ["a", "B", "C"]}
+    file_writer = stored(spec, table).to_table().sort_by("id")
+    assert file_writer.to_pydict() == {"id": [1, 2, 3], "name": ["a", "B", "C"]}
 
 
 def test_the_same_key_reads_no_file_the_second_time(
@@ -182,7 +182,7 @@ def test_files_without_rows_make_an_empty_table_and_then_commit_nothing(
 def test_a_failed_and_retried_task_duplicates_nothing(
     spark: SparkSession, spec: NamespaceSpec, table: str, ids: Ids, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(file_rows, "FileReader", FailingReader)
+    monkeypatch.setattr(file_writer, "FileReader", FailingReader)
     as_parquet(ROWS, tmp_path / "a")
 
     result = write_files(spark, FileSource("parquet", str(tmp_path / "a")), spec, table)
@@ -263,7 +263,7 @@ def test_an_object_that_is_replaced_after_the_plan_is_refused(
 
     land(ROWS.slice(0, 50))
     planned = plan(FileSource(kind, f"s3://{bucket}/in"), glue.storage)
-    reader = file_rows.FileReader(planned, glue.storage)
+    reader = file_writer.FileReader(planned, glue.storage)
     assert sum(batch.num_rows for batch in reader.read(planned.units, iter)) == 50
     land(ROWS.slice(50))
 

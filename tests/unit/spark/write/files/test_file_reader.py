@@ -19,9 +19,8 @@ from lance_namespace.errors import (
 )
 
 from airflow_provider_lancens.spark import FileSource
-from airflow_provider_lancens.spark.write.files.file_plan import FilePlan, plan
-from airflow_provider_lancens.spark.write.files.file_rows import FileReader
-from airflow_provider_lancens.spark.write.files.fingerprint import fingerprint_of_files
+from airflow_provider_lancens.spark.write.files.file_plan import FilePlan, fingerprint_of_files, plan
+from airflow_provider_lancens.spark.write.files.file_writer import FileReader
 
 Read = Callable[..., pa.Table]
 UTC = dt.UTC

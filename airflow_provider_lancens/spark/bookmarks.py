@@ -1,0 +1,389 @@
+"""Bookmarks: the version up to which a consumer has read a table's changes, kept as a tag with metadata.
+
+A file beside the data repeats when a bookmark expires, since other clients that move a tag drop its metadata.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.storage.json_records import UNREADABLE, record_fields, whole_number
+from airflow_provider_lancens.namespace.storage.manifests import Manifests
+from airflow_provider_lancens.namespace.storage.object_store import RECORDED, is_detached
+from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
+from airflow_provider_lancens.namespace.storage.version_tags import (
+    delete_tag,
+    list_tags,
+    replace_metadata,
+    set_tag,
+)
+from airflow_provider_lancens.spark.options import (
+    LONGEST_EXPIRY,
+    MILLISECOND,
+    check_expires_after,
+    is_whole_number,
+)
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+    from lance_namespace import LanceNamespace
+
+
+_KIND, _BOOKMARK = "lancens.kind", "bookmark"
+_EXPIRES_AFTER = "lancens.expires_after_millis"
+"""Keys of a tag's metadata."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """Up to which version a consumer has read a table."""
+
+    name: str
+    version: int
+    """The version that it names and keeps; of an expired one, the version that it had, 0 if that was lost."""
+    behind: int
+    """How many versions of the table follow this one."""
+    moved_at: datetime | None
+    """When it was last moved, in UTC, by the clock of who moved it; None if the tag doesn't say."""
+    expires_at: datetime | None
+    """When it expires unless it is moved, in UTC; None if it never does, or names the newest version."""
+    expired_at: datetime | None = None
+    """When a clean-up found it expired, in UTC, and ceased to keep its version; None if it is live."""
+
+    @property
+    def is_expired(self) -> bool:
+        """Whether its version isn't kept any more, so that changes after it may be lost."""
+        return self.expired_at is not None
+
+    def is_overdue(self, now: datetime) -> bool:
+        """Whether a clean-up at this time finds it expired."""
+        return not self.is_expired and self.expires_at is not None and self.expires_at <= now
+
+
+def is_bookmark(metadata: Mapping[str, str]) -> bool:
+    """Return whether a tag with this metadata is a bookmark."""
+    return metadata.get(_KIND) == _BOOKMARK
+
+
+def expires_after(metadata: Mapping[str, str]) -> timedelta | None:
+    """Return after what time without a move the tag expires; None is never."""
+    text = metadata.get(_EXPIRES_AFTER, "")
+    # What another client wrote there and can't be read keeps the version: that loses nothing.
+    return min(int(text) * MILLISECOND, LONGEST_EXPIRY) if text.isdecimal() and len(text) < 16 else None
+
+
+def as_metadata(metadata: Mapping[str, str], expires_after: timedelta | None) -> dict[str, str]:
+    """Return the metadata of a bookmark: a tag's, with what others keep in it."""
+    others = {key: value for key, value in metadata.items() if key != _EXPIRES_AFTER}
+    expiry = {} if expires_after is None else {_EXPIRES_AFTER: str(expires_after // MILLISECOND)}
+    return {**others, _KIND: _BOOKMARK, **expiry}
+
+
+EXPIRED_BOOKMARKS = f"{RECORDED}/expired-bookmarks"
+_SUFFIX = ".json"
+
+
+def write_expiry(files: TableFiles, bookmark: Bookmark, expired_at: datetime) -> None:
+    """Record that a bookmark expired."""
+    times = {
+        "moved_at": bookmark.moved_at,
+        "expires_at": bookmark.expires_at,
+        "expired_at": expired_at,
+    }
+    given = {name: time.isoformat() for name, time in times.items() if time is not None}
+    content = {"bookmark": bookmark.name, "version": bookmark.version, **given}
+    files.put(_path(bookmark.name), json.dumps(content).encode())
+
+
+def find_expiry(files: TableFiles, name: str, newest: int) -> Bookmark | None:
+    """Return a bookmark as it expired; None if it has no record.
+
+    Args:
+        files: the files at the table's location.
+        name: the bookmark's name.
+        newest: the table's newest version.
+    """
+    file = files.stat(_path(name))
+    return None if file is None else _parse(files, file, newest)
+
+
+def all_expiries(files: TableFiles, newest: int) -> list[Bookmark]:
+    """Return all bookmarks with a record, as they expired; see `find_expiry`."""
+    found = [file for file in files.below(EXPIRED_BOOKMARKS) if file.path.endswith(_SUFFIX)]
+    return [_parse(files, file, newest) for file in found]
+
+
+def remove_expiry(files: TableFiles, name: str) -> bool:
+    """Remove the record of a bookmark; return whether there was one."""
+    if files.stat(_path(name)) is None:
+        return False
+    files.remove(_path(name))
+    return True
+
+
+def _path(name: str) -> str:
+    return f"{EXPIRED_BOOKMARKS}/{name}{_SUFFIX}"
+
+
+def _parse(files: TableFiles, file: StoredFile, newest: int) -> Bookmark:
+    # The file's name is what is decisive: the content may be lost.
+    fields = record_fields(files.read(file.path))
+    version = whole_number(fields.get("version")) or 0
+    return Bookmark(
+        name=file.path.rpartition("/")[2].removesuffix(_SUFFIX),
+        version=version,
+        behind=max(newest - version, 0),
+        moved_at=_time(fields, "moved_at"),
+        expires_at=_time(fields, "expires_at"),
+        expired_at=_time(fields, "expired_at") or file.modified,
+    )
+
+
+def _time(fields: Mapping[str, Any], name: str) -> datetime | None:
+    try:
+        time = datetime.fromisoformat(fields[name])
+    except UNREADABLE:
+        return None
+    return time if time.tzinfo is not None else None
+
+
+def list_bookmarks(namespace: NamespaceSpec | LanceNamespace, table: TableId | str) -> list[Bookmark]:
+    """Return the bookmarks of a table's consumers, by name, with the expired ones.
+
+    They are the tags that `LanceTagVersionOperator` or `move_bookmark` set. Other tags aren't among them:
+    those of other clients, of a sensor's `pin`, of release sets and of staged versions.
+
+    Args:
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier, such as ``db$table``.
+
+    Raises:
+        TableNotFoundError: (4) the table isn't declared.
+        InvalidInputError: (13) `table` isn't a valid identifier.
+        ServiceUnavailableError: (17) the storage or the metastore failed.
+    """
+    with resolved_table(namespace, table) as target:
+        latest = target.open_latest()
+        if latest is None:
+            return []
+        return bookmarks_of(list_tags(latest), latest.version, target.dataset.manifests)
+
+
+def find_bookmark(
+    namespace: NamespaceSpec | LanceNamespace, table: TableId | str, name: str
+) -> Bookmark | None:
+    """Return a bookmark by its name, which may be any tag of the table; None if there is none.
+
+    Args:
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier, such as ``db$table``.
+        name: the bookmark's name.
+
+    Returns:
+        The bookmark; look whether it is expired before its version is used.
+
+    Raises:
+        TableNotFoundError: (4) the table isn't declared.
+        InvalidInputError: (13) `table` isn't a valid identifier, or the tag names a version of a branch.
+        ServiceUnavailableError: (17) the storage or the metastore failed.
+    """
+    with resolved_table(namespace, table) as target:
+        latest = target.open_latest()
+        if latest is None:
+            return None
+        files, tag = target.dataset.manifests, list_tags(latest).get(name)
+        if tag is None:
+            return find_expiry(files, name, latest.version)
+        if not is_on_main(tag):
+            raise spec_errors.InvalidInputError(
+                f"table {target.id}: tag {name!r} names a version of branch {tag['branch']!r}, and only the "
+                "main line of a table can be read by a bookmark; choose another name"
+            )
+        return bookmark_of(name, tag, latest.version, files)
+
+
+def bookmarks_of(tags: Mapping[str, Any], newest: int, files: Manifests) -> list[Bookmark]:
+    """Return the bookmarks of a table by name, with the expired ones.
+
+    Args:
+        tags: the table's tags, as Lance lists them.
+        newest: its newest version.
+        files: the files at its location.
+    """
+    expired = [one for one in all_expiries(files, newest) if one.name not in tags]
+    return sorted([*valid_bookmarks(tags, newest, files), *expired], key=lambda one: one.name)
+
+
+def valid_bookmarks(tags: Mapping[str, Any], newest: int, files: Manifests) -> list[Bookmark]:
+    """Return the bookmarks that are not expired; see `bookmarks_of`."""
+    return [bookmark_of(name, tag, newest, files) for name, tag in tags.items() if _is_listed(tag)]
+
+
+def bookmark_of(name: str, tag: Any, newest: int, files: Manifests) -> Bookmark:
+    """Return a tag, as Lance lists it, as a bookmark."""
+    version, moved_at, expires_at = int(tag["version"]), tag["updated_at"], None
+    behind = max(newest - version, 0)
+    if behind and moved_at is not None and (after := expires_after(tag["metadata"])) is not None:
+        # A consumer with nothing to read doesn't move its bookmark: it is late only from the next version on.
+        expires_at = max(moved_at, _committed_at(files, version + 1) or moved_at) + after
+    return Bookmark(name, version, behind, moved_at, expires_at)
+
+
+def is_on_main(tag: Any) -> bool:
+    """Return whether a tag names a version of the main line, and not of a branch."""
+    return tag["branch"] in (None, "main")
+
+
+def _is_listed(tag: Any) -> bool:
+    return is_on_main(tag) and is_bookmark(tag["metadata"])
+
+
+def _committed_at(files: Manifests, version: int) -> datetime | None:
+    """Return when a version was committed, by the storage's clock; None if it was cleaned up."""
+    manifest = files.find(version)
+    return None if manifest is None else manifest.modified
+
+
+_TRIES = 10
+
+
+def move_bookmark(
+    namespace: NamespaceSpec | LanceNamespace,
+    table: TableId | str,
+    name: str,
+    version: int,
+    *,
+    expires_after: timedelta | None = None,
+) -> None:
+    """Move the bookmark of a consumer to a version, which it keeps from clean-ups; create it if it is new.
+
+    An expired bookmark becomes valid again.
+
+    Args:
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier, such as ``db$table``.
+        name: the bookmark's name, a tag of the table.
+        version: an existing version, up to which the consumer has read the table.
+        expires_after: how long the version is kept, if the bookmark isn't moved again, after this move or,
+            if later, after the commit of the next version. None never expires.
+
+    Raises:
+        TableNotFoundError: (4) the table isn't declared.
+        TableVersionNotFoundError: (11) there is no such version.
+        InvalidInputError: (13) an argument is invalid, or the version is staged.
+        ConcurrentModificationError: (14) a clean-up may be removing the version, or others kept changing the
+            tag meanwhile; the bookmark wasn't moved.
+        ServiceUnavailableError: (17) the storage or the metastore failed.
+    """
+    try:
+        check_expires_after(expires_after)
+    except ValueError as error:
+        raise spec_errors.InvalidInputError(str(error)) from error
+    if is_whole_number(version, at_least=0) and is_detached(version):
+        raise spec_errors.InvalidInputError(
+            f"version={version}: is staged, so that no other version follows it; publish it first, and pass "
+            "the version that it was published as"
+        )
+    with resolved_table(namespace, table) as target:
+        target.check_version(version)
+        _move(target.open(version), target.dataset.manifests, name, version, expires_after)
+
+
+def delete_bookmark(namespace: NamespaceSpec | LanceNamespace, table: TableId | str, name: str) -> bool:
+    """Delete a bookmark, or any other tag, and what is known of its expiry.
+
+    Args:
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier, such as ``db$table``.
+        name: the bookmark's name.
+
+    Returns:
+        False if there was none.
+
+    Raises:
+        TableNotFoundError: (4) the table isn't declared.
+        ServiceUnavailableError: (17) the storage or the metastore failed.
+    """
+    with resolved_table(namespace, table) as target:
+        latest = target.open_latest()
+        if latest is None:
+            return False
+        # First the tag: a clean-up that still finds it may record that it expired.
+        deleted = delete_tag(latest, name)
+        return remove_expiry(target.dataset.manifests, name) or deleted
+
+
+def _move(
+    dataset: LanceDataset, files: Manifests, name: str, version: int, expires_after: timedelta | None
+) -> None:
+    # First the version: with its new time, the bookmark isn't expired by any expiry that it has.
+    set_tag(dataset, files, name, version)
+    for _ in range(_TRIES):
+        tag = list_tags(dataset).get(name)
+        if tag is None:  # a clean-up found it expired, and looked at it right before it was moved
+            set_tag(dataset, files, name, version)
+        elif (metadata := as_metadata(tag["metadata"], expires_after)) == tag["metadata"]:
+            return
+        else:
+            replace_metadata(dataset, name, metadata)
+    raise spec_errors.ConcurrentModificationError(
+        f"bookmark {name!r}: other clients set or delete this tag at the same time; use a name of its own "
+        "for each consumer, and run it again"
+    )
+
+
+_log = logging.getLogger(__name__)
+
+
+def overdue_bookmarks(latest: LanceDataset, files: Manifests, now: datetime) -> list[Bookmark]:
+    """Return the bookmarks that a clean-up at this time finds expired."""
+    live = valid_bookmarks(list_tags(latest), latest.version, files)
+    return [one for one in live if one.is_overdue(now)]
+
+
+def expire_bookmarks(
+    latest: LanceDataset, files: Manifests, table: str, now: datetime, *, dry_run: bool = False
+) -> list[Bookmark]:
+    """Stop keeping the versions of bookmarks that weren't moved in time, and log a warning for each.
+
+    Args:
+        latest: the dataset, opened at its newest version.
+        files: the files at its location.
+        table: the table's identifier, for messages.
+        now: the time of the clean-up.
+        dry_run: only return them.
+
+    Returns:
+        Those that expired.
+    """
+    overdue = overdue_bookmarks(latest, files, now)
+    expired = overdue if dry_run else [one for one in overdue if _expire(latest, files, one, now)]
+    for one in expired:
+        _log.warning(
+            "table %s: bookmark %r %s: it was last moved at %s, to version %d, which is %d behind, and its "
+            "expires_after ended at %s; its consumer must read the whole table",
+            table,
+            one.name,
+            "would expire" if dry_run else "expired",
+            one.moved_at,
+            one.version,
+            one.behind,
+            one.expires_at,
+        )
+    return expired
+
+
+def _expire(latest: LanceDataset, files: Manifests, bookmark: Bookmark, now: datetime) -> bool:
+    write_expiry(files, bookmark, now)
+    tag = list_tags(latest).get(bookmark.name)
+    if tag is None or (tag["version"], tag["updated_at"]) != (bookmark.version, bookmark.moved_at):
+        return False  # moved or deleted meanwhile
+    return delete_tag(latest, bookmark.name)

@@ -1,0 +1,540 @@
+"""Staged versions: complete versions that readers find only by number, until they are published or discarded.
+
+Publishing commits the staged change as the table's next version, exactly once.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+
+from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.locations import shown_location
+from airflow_provider_lancens.namespace.storage.file_paths import is_file_path
+from airflow_provider_lancens.namespace.storage.json_records import UNREADABLE, whole_number
+from airflow_provider_lancens.namespace.storage.missing_files import example_of
+from airflow_provider_lancens.namespace.storage.object_store import (
+    VERSIONS,
+    detached_name,
+    detached_version_of,
+    is_detached,
+)
+from airflow_provider_lancens.namespace.storage.version_tags import create_tag
+from airflow_provider_lancens.namespace.storage.write_leases import leases_of
+from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
+from airflow_provider_lancens.spark.commit.table_changes import (
+    RUN_AGAIN,
+    Append,
+    CommitStep,
+    Overwrite,
+    ReplaceWhere,
+    TableChange,
+    Upsert,
+    read_keys,
+)
+from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease
+from airflow_provider_lancens.spark.keys import (
+    IDEMPOTENCY_KEY,
+    Counts,
+    KeyedCommit,
+    KeyedWrite,
+    KeyLookup,
+    key_of,
+    look_up,
+)
+from airflow_provider_lancens.spark.options import WriteRequest
+from airflow_provider_lancens.spark.results import WriteResult
+from airflow_provider_lancens.spark.table.described_columns import describe_columns
+from airflow_provider_lancens.spark.table.history import added_fragments, read_transaction, transactions
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
+
+if TYPE_CHECKING:
+    from lance import FragmentMetadata, LanceDataset, Transaction
+    from lance.schema import LanceSchema
+    from lance_namespace import LanceNamespace
+
+    from airflow_provider_lancens.namespace.storage.table_files import StoredFile
+
+
+_STAGED = "lancens.staged"
+"""The property of a transaction that made a staged version: a `ChangeSpec`."""
+
+
+TAGS = "_refs/tags"
+"""Where Lance has the tags of a table."""
+_TAG = "lancens-staged-"
+
+
+def tag_of(uuid: str) -> str:
+    """Return the tag that keeps the version onto which a transaction with this UUID was staged."""
+    return f"{_TAG}{uuid}"
+
+
+def is_staged_tag(path: str) -> bool:
+    """Return whether a file is that of such a tag."""
+    return re.fullmatch(rf"{TAGS}/{_TAG}[0-9a-f-]{{36}}\.json", path) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSpec:
+    """How the change of a staged version is made again, when it is published."""
+
+    mode: str
+    base: int
+    """The version that was the newest when the write began."""
+    on: Sequence[str] = ()
+    """The key columns of an upsert."""
+    compared: bool = False
+    """Whether the rows of an upsert were chosen by comparing them with those of `base`."""
+    condition: str | None = None
+    """The condition on the rows that are replaced, in Lance's SQL, rendered of a parsed condition."""
+
+    @property
+    def replaces_all(self) -> bool:
+        """Whether it replaces all rows of the table, and its columns."""
+        return self.mode not in ("append", "upsert") and self.condition is None
+
+    @classmethod
+    def parse(cls, text: str) -> Self | None:
+        """Parse the property; None if another client wrote something else."""
+        try:
+            spec = cls(**json.loads(text))
+        except UNREADABLE:
+            return None
+        columns = isinstance(spec.on, list | tuple) and all(isinstance(name, str) for name in spec.on)
+        texts = isinstance(spec.mode, str) and isinstance(spec.condition, str | None)
+        return spec if columns and texts and whole_number(spec.base) is not None else None
+
+    def as_properties(self) -> dict[str, str]:
+        """Return it as a property of a transaction."""
+        fields = {name: getattr(self, name) for name in ("mode", "base", "compared", "condition")}
+        return {_STAGED: json.dumps({**fields, "on": list(self.on)})}
+
+    def change(
+        self,
+        target: ResolvedTable,
+        schema: pa.Schema,
+        fragments: Sequence[FragmentMetadata],
+        written_for: LanceSchema,
+    ) -> TableChange:
+        """Return the change that adds fragments, which were written for these columns, to a table."""
+        table = str(target.id)
+        if self.condition is not None:
+            return ReplaceWhere(table, self.base, schema, fragments, self.condition, written_for=written_for)
+        if self.mode == "upsert":
+            columns = pa.schema([schema.field(name) for name in self.on])
+            keys = read_keys(target.dataset, fragments, columns, None, table)
+            return Upsert(table, self.base, schema, fragments, keys, self.compared, written_for=written_for)
+        kind = Append if self.mode == "append" else Overwrite
+        return kind(table, self.base, schema, fragments, written_for=written_for)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedVersion:
+    """One staged version."""
+
+    version: int
+    """Its number, which has no order."""
+    path: str
+    """Its manifest, relative to the table's location."""
+    created: datetime
+    """By the storage's clock."""
+    spec: ChangeSpec
+    schema: pa.Schema = field(repr=False)
+    transaction: Transaction = field(repr=False)
+
+    @property
+    def key(self) -> str:
+        """The idempotency key of its write."""
+        return str(self._properties[IDEMPOTENCY_KEY])
+
+    @property
+    def commit(self) -> KeyedCommit:
+        """Its commit, with its counts and its fingerprint."""
+        return KeyedCommit.of(self.version, self.transaction)
+
+    @property
+    def write(self) -> KeyedWrite:
+        """What identifies the commit that publishes it."""
+        return KeyedWrite(self.key, self.commit.fingerprint, execution_id=self.commit.execution_id)
+
+    @property
+    def tag(self) -> str:
+        """The file of the tag that keeps the version onto which it was staged."""
+        return f"{TAGS}/{tag_of(self.commit.uuid)}.json"
+
+    @property
+    def fragments(self) -> list[FragmentMetadata]:
+        """What was written for it."""
+        return added_fragments(self.transaction.operation)
+
+    @property
+    def files(self) -> list[str]:
+        """The data files that were written for it, relative to the table's location.
+
+        A crafted version may name other files: see `foreign_paths`.
+        """
+        return [path for path in self._paths if is_file_path(path)]
+
+    @property
+    def foreign_paths(self) -> list[str]:
+        """What it names as its data files although it can't be below the table's location."""
+        return [path for path in self._paths if not is_file_path(path)]
+
+    @property
+    def _paths(self) -> list[str]:
+        return [f"data/{file.path}" for fragment in self.fragments for file in fragment.files]
+
+    @property
+    def _properties(self) -> dict[str, str]:
+        return self.transaction.transaction_properties or {}
+
+
+def open_staged(target: ResolvedTable, version: int) -> StagedVersion:
+    """Open a staged version.
+
+    Raises:
+        TableVersionNotFoundError: (11) there is none with this number.
+    """
+    target.check_version(version)
+    file = target.dataset.manifests.stat(f"{VERSIONS}/{detached_name(version)}")
+    staged = None if file is None else _staged(target, file)
+    if staged is None:
+        raise spec_errors.TableVersionNotFoundError(
+            f"table {target.id}: version {version} was not staged by this package"
+        )
+    return staged
+
+
+def staged_versions(target: ResolvedTable) -> Iterator[StagedVersion]:
+    """Yield all staged versions of a table, by one listing and a manifest for each."""
+    for file in target.dataset.manifests.below(VERSIONS):
+        if detached_version_of(file.path) is not None and (staged := _staged(target, file)) is not None:
+            yield staged
+
+
+def find_staged(target: ResolvedTable, write: KeyedWrite) -> StagedVersion | None:
+    """Return a version that was staged under a key with the same data; None if there is none."""
+    of_key = (staged for staged in staged_versions(target) if staged.key == write.key)
+    return next((staged for staged in of_key if write.is_done_by(staged.commit)), None)
+
+
+def _staged(target: ResolvedTable, file: StoredFile) -> StagedVersion | None:
+    """Return the version of a detached manifest; None if another client made it, or it was removed."""
+    version = detached_version_of(file.path) or 0
+    try:
+        dataset = target.open(version)
+    except ValueError:
+        if target.dataset.manifests.stat(file.path) is not None:
+            raise
+        return None
+    transaction = dataset.read_transaction(version)
+    spec = None if transaction is None else (transaction.transaction_properties or {}).get(_STAGED)
+    parsed = None if spec is None else ChangeSpec.parse(spec)
+    if transaction is None or parsed is None or not _is_ours(transaction):
+        return None
+    return StagedVersion(version, file.path, file.modified, parsed, dataset.schema, transaction)
+
+
+def _is_ours(transaction: Transaction) -> bool:
+    """Return whether it has what this package writes: a key and fragments; another client's may not."""
+    operation: Any = transaction.operation
+    return IDEMPOTENCY_KEY in (transaction.transaction_properties or {}) and any(
+        hasattr(operation, name) for name in ("new_fragments", "fragments")
+    )
+
+
+def stage(
+    target: ResolvedTable,
+    write: KeyedWrite,
+    change: TableChange,
+    counts: Counts,
+    spec: ChangeSpec,
+    lease: WriteLease,
+) -> CommitOutcome:
+    """Stage a change: commit it as a detached version that follows the version onto which it was written.
+
+    That version is tagged, so that no clean-up removes it or its files while they are needed.
+
+    Args:
+        target: the table.
+        write: what identifies the write.
+        change: the fragments, and what they do.
+        counts: what was written.
+        spec: how the change is made again when it is published.
+        lease: the lease of the write.
+
+    Raises:
+        ConcurrentModificationError: (14) the table was removed or restored, or that version cleaned up.
+    """
+    from lance import LanceDataset, Transaction
+
+    if (target.latest_version() or 0) < spec.base:
+        raise _gone(target, spec.base)
+    # A detached version concerns no version authority: it is committed by path.
+    try:
+        base = replace(target.dataset, decider=None).open(spec.base)
+    except ValueError as error:
+        if target.dataset.manifests.find(spec.base) is not None:
+            raise
+        raise _gone(target, spec.base) from error
+    step = change.apply_to(base)
+    commit = KeyedCommit(
+        spec.base, str(uuid.uuid4()), step.counts_with(counts), write.fingerprint, kind=change.kind
+    )
+    properties = {**commit.as_properties(write.key), **spec.as_properties()}
+    transaction = Transaction(spec.base, step.operation, commit.uuid, properties)
+    lease.check()
+    try:
+        create_tag(base, target.dataset.manifests, tag_of(commit.uuid), spec.base)
+    except spec_errors.TableVersionNotFoundError as error:
+        raise _gone(target, spec.base) from error
+    made = LanceDataset.commit(base, transaction, read_version=spec.base, detached=True)
+    return CommitOutcome(replace(commit, version=made.version), made_here=True)
+
+
+def _gone(target: ResolvedTable, version: int) -> spec_errors.ConcurrentModificationError:
+    return spec_errors.ConcurrentModificationError(
+        f"table {target.id}: version {version}, on which this write is based, was removed meanwhile; "
+        "nothing was staged, run it again"
+    )
+
+
+_log = logging.getLogger(__name__)
+
+EXPIRES_AFTER = timedelta(days=6)
+"""A clean-up by any client of Lance removes files that no published version refers to after seven days."""
+
+
+def publish_version(
+    namespace: NamespaceSpec | LanceNamespace, table: TableId | str, version: int
+) -> WriteResult:
+    """Make a staged version the table's next version, without copying its files.
+
+    It is committed under the idempotency key of its write, so that a repetition finds the commit. Rows that
+    others wrote since it was staged are treated as by the write itself: an append and an upsert are applied
+    to them, an overwrite is refused if there are any.
+
+    Args:
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier, such as ``db$table``.
+        version: the `version` in the result of a write with ``publish=False``. If that write found its rows
+            published by an earlier run, it is that version, and nothing is left to do.
+
+    Returns:
+        The version with the rows, and what was written for it.
+
+    Raises:
+        TableNotFoundError: (4) the table isn't declared.
+        TableVersionNotFoundError: (11) there is no such version: it was discarded, or it has expired.
+        InvalidInputError: (13) other rows were published under its idempotency key.
+        ConcurrentModificationError: (14) every attempt lost to a commit of others.
+        InvalidTableStateError: (19) it conflicts with a commit that others made since it was staged, it was
+            staged more than six days ago, or files of it were removed.
+    """
+    with resolved_table(namespace, table) as target:
+        if not is_detached(version):
+            return _published(target, version)
+        # Before the version is opened: a discard removes its manifest, and then looks for leases.
+        with acquire_lease(target.dataset).kept_alive(end=True) as lease:
+            staged = open_staged(target, version)
+            lookup = look_up(target, WriteRequest(idempotency_key=staged.key))
+            found = _published_as(lookup, staged)
+            outcome = CommitOutcome(found, made_here=False) if found else _publish(lookup, staged, lease)
+            target.dataset.manifests.remove_outdated(staged.tag)
+            result = outcome.commit.result(target.id, lookup.started, committed=outcome.made_here)
+            if not outcome.made_here:
+                result = replace(result, newest_version=lookup.version)
+    did = "published" if outcome.made_here else "an earlier run had published"
+    _log.info("table %s: %s staged version %d as version %d", result.table, did, version, result.version)
+    return result
+
+
+def discard_version(namespace: NamespaceSpec | LanceNamespace, table: TableId | str, version: int) -> bool:
+    """Discard a staged version, with the files that were written for it.
+
+    Args:
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier, such as ``db$table``.
+        version: the `version` in the result of a write with ``publish=False``.
+
+    Returns:
+        Whether there was such a version. The rows of one that was published remain.
+
+    Raises:
+        TableNotFoundError: (4) the table isn't declared.
+        InvalidInputError: (13) it isn't a staged version.
+    """
+    if not is_detached(version):
+        raise spec_errors.InvalidInputError(
+            f"version={version}: isn't a staged version; to undo a published one, restore an older version"
+        )
+    with resolved_table(namespace, table) as target:
+        try:
+            staged = open_staged(target, version)
+        except spec_errors.TableVersionNotFoundError:
+            return False
+        files = target.dataset.manifests
+        files.remove(staged.path, staged.tag)
+        # Whoever publishes it has a lease already, or will miss the manifest.
+        if leases_of(files):
+            _log.info("table %s: other writes are running; removing orphans deletes the files", target.id)
+        elif not _may_be_published(target.open_latest(), staged):
+            files.remove(*staged.files)
+            if foreign := staged.foreign_paths:
+                _log.warning(
+                    "table %s: staged version %d named files outside of the table, which are kept: %s",
+                    target.id,
+                    version,
+                    shown_location(example_of(foreign)),
+                )
+    _log.info("table %s: discarded staged version %d", target.id, version)
+    return True
+
+
+def _may_be_published(latest: LanceDataset | None, staged: StagedVersion) -> bool:
+    """Return whether a version may refer to the files: also one that a Restore has undone, which is kept."""
+    if latest is None:
+        return False
+    return any(
+        transaction is None or _is_publication(staged, version, transaction)
+        for version, transaction in transactions(latest, staged.spec.base)
+    )
+
+
+def _is_publication(staged: StagedVersion, version: int, transaction: Transaction) -> bool:
+    return key_of(transaction) == staged.key and staged.write.is_done_by(KeyedCommit.of(version, transaction))
+
+
+def _published_as(lookup: KeyLookup, staged: StagedVersion) -> KeyedCommit | None:
+    found = lookup.earlier
+    if found is not None and not staged.write.is_done_by(found):
+        raise spec_errors.InvalidInputError(
+            f"table {lookup.target.id}: version {found.version} was published under idempotency key "
+            f"{staged.key!r} with other data; discard staged version {staged.version}"
+        )
+    return found
+
+
+def _published(target: ResolvedTable, version: int) -> WriteResult:
+    """Return the result of the write that made a version."""
+    target.check_version(version)
+    transaction = read_transaction(target.open(version), version)
+    found = KeyedCommit(version) if transaction is None else KeyedCommit.of(version, transaction)
+    result = found.result(target.id, 0.0, committed=False)
+    return replace(result, seconds=0.0, newest_version=target.latest_version())
+
+
+def _publish(lookup: KeyLookup, staged: StagedVersion, lease: WriteLease) -> CommitOutcome:
+    target = lookup.target
+    _check_complete(target, staged)
+    committer = Committer(target, staged.write, staged.commit.counts, lease=lease)
+    outcome = committer.commit(StagedChange.of(target, staged), lookup.version)
+    if staged.spec.replaces_all:
+        describe_columns(target, staged.schema)
+    return outcome
+
+
+@dataclass(frozen=True, slots=True)
+class StagedChange(TableChange):
+    """The change of a staged version: as it was staged, or made again if others have committed since."""
+
+    target: ResolvedTable
+    staged: StagedVersion
+
+    @property
+    def kind(self) -> str:
+        """See `TableChange.kind`: that of its write."""
+        return self.staged.commit.kind
+
+    @classmethod
+    def of(cls, target: ResolvedTable, staged: StagedVersion) -> Self:
+        """Return the change of a staged version."""
+        table, base = str(target.id), staged.spec.base
+        return cls(table, base, staged.schema, staged.fragments, target, staged)
+
+    def apply_to(self, latest: LanceDataset | None) -> CommitStep:
+        """See `TableChange.apply_to`.
+
+        Raises:
+            InvalidTableStateError: (19) it conflicts with a commit made since it was staged, whenever it is
+                tried again.
+            TableVersionNotFoundError: (11) it was discarded meanwhile.
+        """
+        if latest is not None and latest.version == self.base and self._is_complete():
+            return CommitStep(self._operation, latest.version, self.staged.commit.counts)
+        change = self.staged.spec.change(self.target, self.schema, self.fragments, self._columns())
+        try:
+            step = change.apply_to(latest)
+        except spec_errors.ConcurrentModificationError as error:
+            reason = str(error).removesuffix(RUN_AGAIN)
+            raise spec_errors.InvalidTableStateError(
+                f"{reason}, so that staged version {self.staged.version} can't be published any more; "
+                "discard it, and write it again"
+            ) from error
+        if latest is None or not isinstance(change, Append):
+            return step
+        # Lance refuses an append for `base` if the table was restored or overwritten since, which doesn't
+        # matter to new rows: their columns are still the same.
+        return step._replace(read_version=latest.version)
+
+    @property
+    def _operation(self) -> Any:
+        """The operation as it was staged."""
+        from lance import LanceOperation
+
+        staged = self.staged.transaction.operation
+        if not isinstance(staged, LanceOperation.Update):
+            return staged
+        # Lance reads it back with an update mode, see `Upsert`: new rows would be missing in its indices.
+        return LanceOperation.Update(
+            removed_fragment_ids=staged.removed_fragment_ids,
+            updated_fragments=staged.updated_fragments,
+            new_fragments=staged.new_fragments,
+        )
+
+    def _columns(self) -> LanceSchema:
+        try:
+            return self.target.open(self.staged.version).lance_schema
+        except ValueError:
+            self.target.check_version(self.staged.version)
+            raise
+
+    def _is_complete(self) -> bool:
+        """Return whether what the staged version needs besides its data files is there: marks of deletion."""
+        changed = getattr(self.staged.transaction.operation, "updated_fragments", ())
+        deletions = [(one.id, one.deletion_file) for one in changed if one.deletion_file is not None]
+        paths = [file.path(fragment) for fragment, file in deletions]
+        return not self.target.dataset.manifests.missing(paths)
+
+
+def _check_complete(target: ResolvedTable, staged: StagedVersion) -> None:
+    if foreign := staged.foreign_paths:
+        raise spec_errors.InvalidTableStateError(
+            f"table {target.id}: staged version {staged.version} names files outside of the table, such as "
+            f"{shown_location(example_of(foreign))}: another client made it; discard it"
+        )
+    files = target.dataset.manifests.stats(staged.files)
+    # A clean-up goes by the age of each file, and a long write made the first ones long before it was staged.
+    oldest = min([staged.created, *(file.modified for file in files.values() if file is not None)])
+    age = datetime.now(UTC) - oldest
+    if age > EXPIRES_AFTER:
+        raise spec_errors.InvalidTableStateError(
+            f"table {target.id}: the oldest file of staged version {staged.version} was written {age.days} "
+            f"days ago; after {EXPIRES_AFTER.days} days any clean-up may remove it; discard the version, and "
+            "write it again"
+        )
+    if missing := [path for path, file in files.items() if file is None]:
+        raise spec_errors.InvalidTableStateError(
+            f"table {target.id}: files of staged version {staged.version} were removed: "
+            f"{example_of(missing)}; discard it, and write it again"
+        )

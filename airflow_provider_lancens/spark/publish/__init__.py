@@ -1,1 +1,0 @@
-"""Versions that a write stages without publishing them: staged, read, then published or discarded."""

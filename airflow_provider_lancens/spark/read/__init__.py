@@ -1,1 +1,0 @@
-"""Read a table at one version."""

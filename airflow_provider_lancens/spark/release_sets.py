@@ -1,0 +1,368 @@
+"""Release sets: versions of several tables that belong together, as the rows of a table of their own.
+
+Each release is one commit of that table. Tags of the members keep the newest releases from clean-ups.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import pyarrow as pa
+
+from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
+from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS
+from airflow_provider_lancens.namespace.storage.object_store import is_detached
+from airflow_provider_lancens.namespace.storage.version_tags import delete_tag, list_tags, set_tag
+from airflow_provider_lancens.spark.keys import KeyedCommit, KeyLookup, look_up
+from airflow_provider_lancens.spark.options import WriteRequest, is_whole_number
+from airflow_provider_lancens.spark.read import open_version
+from airflow_provider_lancens.spark.results import WriteResult
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
+from airflow_provider_lancens.spark.write.pipeline import write_rows
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+    from lance_namespace import LanceNamespace
+
+    from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
+    from airflow_provider_lancens.spark.write.row_sources import Written
+
+
+_MOST = 100_000
+"""Tables of a release set."""
+SCHEMA = pa.schema([("table", pa.string()), ("version", pa.int64())])
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRows:
+    """Members of a release set, which are few: they are written in this process."""
+
+    members: Mapping[str, int]
+    """Versions by the tables' identifiers."""
+    time_zone_known: ClassVar[bool] = True
+    match_case: ClassVar[bool] = True
+
+    def schema(
+        self,
+        storage: Mapping[str, str],  # noqa: ARG002 nothing is read
+        vectors: Mapping[str, int] | None = None,  # noqa: ARG002 it has none
+        table: pa.Schema | None = None,  # noqa: ARG002 its columns are fixed
+    ) -> pa.Schema:
+        """See `Columns.schema`."""
+        return SCHEMA
+
+    def write(self, task: WriteTask) -> Written:
+        """See `Rows.write`."""
+        rows = [{"table": table, "version": version} for table, version in sorted(self.members.items())]
+        batch = pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
+        return [row for written in task.run(iter([batch])) for row in written.to_pylist()]
+
+
+def read_members(dataset: LanceDataset, release_set: object) -> dict[str, int]:
+    """Return the members of an opened version of a release set.
+
+    Raises:
+        InvalidTableStateError: (19) the table isn't a release set.
+    """
+    if dataset.schema.names != SCHEMA.names:
+        raise spec_errors.InvalidTableStateError(
+            f"table {release_set} isn't a release set: expected the columns {SCHEMA.names}, got "
+            f"{dataset.schema.names}; declare a table of its own for a release set"
+        )
+    if (count := dataset.count_rows()) > _MOST:
+        raise spec_errors.InvalidTableStateError(
+            f"table {release_set} isn't a release set: it has {count} rows; allowed: {_MOST}"
+        )
+    rows = dataset.to_table().to_pylist()
+    if any(type(row["table"]) is not str or type(row["version"]) is not int for row in rows):
+        raise spec_errors.InvalidTableStateError(
+            f"table {release_set} isn't a release set: another client wrote a row whose table isn't a text, "
+            "or whose version isn't a number"
+        )
+    return {row["table"]: row["version"] for row in rows}
+
+
+_log = logging.getLogger(__name__)
+
+_PREFIX = "release-set"
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseTags:
+    """The tags of the releases of one release set."""
+
+    namespace: NamespaceSpec | LanceNamespace
+    target: ResolvedTable
+    """The release set."""
+
+    def tag_members(self, number: int, members: Mapping[str, int]) -> None:
+        """Tag the versions of a release that is about to be made; all are checked before any is tagged.
+
+        Args:
+            number: the release's, above that of each earlier one.
+            members: the versions by table.
+
+        Raises:
+            TableNotFoundError: (4) a table isn't declared.
+            TableVersionNotFoundError: (11) a table has no such version.
+            InvalidInputError: (13) a version is staged.
+        """
+        with ExitStack() as opened:
+            targets = {one: opened.enter_context(resolved_table(self.namespace, one)) for one in members}
+            for table, version in members.items():
+                _check(targets[table], version)
+            for table, version in members.items():
+                # Two who make the same version of a release set don't move each other's tags.
+                tag = f"{self._beginning}.{number}.{_digest(members)}"
+                set_tag(targets[table].open(version), targets[table].dataset.manifests, tag, version)
+
+    def tag_release(self, released: LanceDataset) -> None:
+        """Tag a version of the release set."""
+        tag = f"{self._beginning}.{released.version}"
+        set_tag(released, self.target.dataset.manifests, tag, released.version)
+
+    def repair(self, latest: LanceDataset, members: Mapping[str, int]) -> None:
+        """Tag the last release, which has these members, unless it is tagged.
+
+        It isn't if whoever made it was interrupted, or if the release set was restored to an older release,
+        whose tags are about to be removed. Other commits, such as a compaction, don't change the members.
+        """
+        tagged = self._releases(latest)
+        if tagged and self._members(tagged[max(tagged)]) == members:
+            return
+        for table, version in members.items():
+            try:
+                self.tag_members(latest.version, {table: version})
+            except spec_errors.LanceNamespaceError as error:
+                _log.warning("release set %s: %s", self.target.id, error)
+        self.tag_release(latest)
+
+    def remove_older(self, latest: LanceDataset, keep: int) -> None:
+        """Remove the tags of all releases but the last ones; what fails is logged, and tried again next time.
+
+        Args:
+            latest: the newest version of the release set.
+            keep: how many releases keep their tags.
+        """
+        releases = self._releases(latest)
+        for number in sorted(releases)[:-keep]:
+            removed = [self._remove_of_member(number, table) for table in self._members(releases[number])]
+            if all(removed):
+                # Last, so that an interrupted removal is repeated.
+                delete_tag(latest, f"{self._beginning}.{number}")
+
+    def _remove_of_member(self, limit: int, table: str) -> bool:
+        try:
+            with resolved_table(self.namespace, table) as target:
+                dataset = target.open_latest()
+                tags = {} if dataset is None else list_tags(dataset)
+                for number, tag in _numbered(tags, rf"{self._beginning}\.(\d+)\.[0-9a-f]+"):
+                    if number <= limit and dataset is not None:
+                        delete_tag(dataset, tag)
+        except spec_errors.TableNotFoundError:
+            return True  # it was dropped, with its tags
+        except (spec_errors.LanceNamespaceError, *LANCE_ERRORS) as error:
+            _log.warning("release set %s: tags of table %s weren't removed: %s", self.target.id, table, error)
+            return False
+        return True
+
+    def _releases(self, latest: LanceDataset) -> dict[int, int]:
+        """Return the version of the release set of each tagged release, by the release's number."""
+        tags = list_tags(latest)
+        numbered = _numbered(tags, rf"{self._beginning}\.(\d+)")
+        return {number: int(tags[tag]["version"]) for number, tag in numbered}
+
+    def _members(self, version: int) -> dict[str, int]:
+        return read_members(self.target.open(version), self.target.id)
+
+    @property
+    def _beginning(self) -> str:
+        # With the location, since another connection may have a set of the same name, and the same tables.
+        return f"{_PREFIX}.{_digest((str(self.target.id), self.target.dataset.location))}"
+
+
+def _numbered(tags: Iterable[str], pattern: str) -> Iterator[tuple[int, str]]:
+    for name in tags:
+        if found := re.fullmatch(pattern, name):
+            yield int(found[1]), name
+
+
+def _digest(of: object) -> str:
+    text = repr(sorted(of.items()) if isinstance(of, Mapping) else of)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _check(target: ResolvedTable, version: int) -> None:
+    if is_detached(version):
+        raise spec_errors.InvalidInputError(
+            f"tables: version {version} of table {target.id} is staged; publish it before it is released"
+        )
+    try:
+        target.check_version(version)
+    except spec_errors.TableVersionNotFoundError as error:
+        raise spec_errors.TableVersionNotFoundError(f"tables: {error}") from error
+
+
+DEFAULT_KEEP = 2
+
+
+def move_release_set(
+    namespace: NamespaceSpec | LanceNamespace,
+    release_set: TableId | str,
+    tables: Mapping[str, int],
+    *,
+    expected_version: int | None = None,
+    allow_older: bool = False,
+    keep: int = DEFAULT_KEEP,
+    idempotency_key: str | None = None,
+    execution_id: str | None = None,
+) -> WriteResult:
+    """Make versions of several tables those of a release set, in one commit.
+
+    A release set is a declared table with a row for each of its tables, and each of its versions is one
+    release: a reader sees all of the versions or none. They are tagged, and so is the version of the set, so
+    that clean-ups keep them.
+
+    Args:
+        namespace: the namespace of all these tables, or a `NamespaceSpec` to connect from.
+        release_set: the identifier of the set's table, such as ``db$daily``.
+        tables: the version of each table, by identifier. Tables that are missing no longer belong to the set.
+        expected_version: the version that the release set must have; 0 if it must be new. None allows any.
+        allow_older: whether a table may go back to an older version than that of the last release.
+        keep: how many releases keep their versions from clean-ups, at least one.
+        idempotency_key: the same for all tries of one release; None makes each call a new one.
+        execution_id: the same for all tries of one execution; `skipped` tells others of the same key from it.
+
+    Returns:
+        The commit: its `version` is that of the release set.
+
+    Raises:
+        TableNotFoundError: (4) a table isn't declared.
+        TableVersionNotFoundError: (11) a table has no such version.
+        InvalidInputError: (13) there are no tables, a version is staged or older than that of the last
+            release, or other versions were released under the key.
+        ConcurrentModificationError: (14) the release set isn't at `expected_version`, or it was moved
+            meanwhile.
+        InvalidTableStateError: (19) the table isn't a release set.
+    """
+    members = _parsed(tables, keep)
+    fingerprint = json.dumps(members, sort_keys=True)
+    request = WriteRequest(
+        "overwrite", idempotency_key=idempotency_key, fingerprint=fingerprint, execution_id=execution_id
+    )
+    with resolved_table(namespace, release_set) as target:
+        lookup = look_up(target, request)
+        if lookup.earlier is not None:
+            return _earlier_release(lookup, lookup.earlier)
+        before = _checked(lookup, members, expected_version, allow_older=allow_older)
+        tags = ReleaseTags(namespace, target)
+        if lookup.latest is not None:
+            tags.repair(lookup.latest, before)
+        # Before the release, so that no clean-up comes in between.
+        tags.tag_members(lookup.version + 1, members)
+        result = write_rows(MemberRows(members), lookup)
+        released = target.open(result.version)
+        tags.tag_release(released)
+        tags.remove_older(released, keep)
+    _log.info("release set %s: version %d has %s", result.table, result.version, members)
+    return result
+
+
+def find_release_set(
+    namespace: NamespaceSpec | LanceNamespace, release_set: TableId | str, version: int | None = None
+) -> tuple[int, dict[str, int]]:
+    """Return a version of a release set, and the versions of its tables.
+
+    Args:
+        namespace: its namespace, or a `NamespaceSpec` to connect from.
+        release_set: the identifier of its table.
+        version: the version of the release set; None is the newest.
+
+    Raises:
+        TableNotFoundError: (4) it isn't declared.
+        TableVersionNotFoundError: (11) it has no such version, or none at all yet.
+        InvalidTableStateError: (19) the table isn't a release set.
+    """
+    with resolved_table(namespace, release_set) as target:
+        dataset = open_version(target, version)
+        return dataset.version, read_members(dataset, target.id)
+
+
+def _earlier_release(lookup: KeyLookup, earlier: KeyedCommit) -> WriteResult:
+    result = lookup.found_result(earlier)
+    what = f"release set {result.table}: version {result.version} was released before"
+    if result.skipped:
+        _log.warning(
+            "%s under idempotency key %r, so nothing was released; it is at version %d now",
+            what,
+            lookup.write.key,
+            lookup.version,
+        )
+    else:
+        _log.info("%s, by an earlier try", what)
+    return result
+
+
+def _parsed(tables: Mapping[str, int], keep: int) -> dict[str, int]:
+    if not is_whole_number(keep, at_least=1):
+        raise spec_errors.InvalidInputError(f"keep: expected a whole number of at least 1, got {keep!r}")
+    if not tables:
+        raise spec_errors.InvalidInputError("tables: expected at least one table with its version, got none")
+    members: dict[str, int] = {}
+    for name, version in tables.items():
+        table = _parsed_table(name)
+        if not is_whole_number(version, at_least=1):
+            raise spec_errors.InvalidInputError(
+                f"tables[{name!r}]: expected a version, a whole number of at least 1, got {version!r}"
+            )
+        if table in members:
+            raise spec_errors.InvalidInputError(
+                f"tables: {table} is listed twice; expected one version of it"
+            )
+        members[table] = version
+    return members
+
+
+def _parsed_table(name: str) -> str:
+    try:
+        return str(TableId.parse(name))
+    except InvalidIdentifierError as error:
+        raise spec_errors.InvalidInputError(
+            f"tables: expected identifiers such as 'db$table'; {error}"
+        ) from error
+
+
+def _checked(
+    lookup: KeyLookup, members: Mapping[str, int], expected: int | None, *, allow_older: bool
+) -> dict[str, int]:
+    """Return the members of the last release."""
+    target = lookup.target
+    if expected is not None and lookup.version != expected:
+        raise spec_errors.ConcurrentModificationError(
+            f"release set {target.id}: is at version {lookup.version}, but expected_version={expected}; "
+            "nothing was released"
+        )
+    if lookup.latest is None:
+        return {}
+    before = read_members(lookup.latest, target.id)
+    older = sorted(table for table, version in members.items() if version < before.get(table, 0))
+    if older and not allow_older:
+        raise _is_older(target, lookup.version, older[0], before[older[0]], members[older[0]])
+    return before
+
+
+def _is_older(
+    target: ResolvedTable, release: int, table: str, before: int, now: int
+) -> spec_errors.InvalidInputError:
+    return spec_errors.InvalidInputError(
+        f"tables: version {now} of table {table} is older than {before}, which release {release} of "
+        f"{target.id} has; nothing was released. Pass allow_older=True to go back"
+    )

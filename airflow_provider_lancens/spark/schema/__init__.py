@@ -1,1 +1,0 @@
-"""Changes of a table's columns: merged with those of rows, or made on their own."""

@@ -1,1 +1,0 @@
-"""Spark sessions: opened as a connection configures them, ended with their task."""

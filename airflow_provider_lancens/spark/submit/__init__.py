@@ -1,1 +1,0 @@
-"""Submit a job with spark-submit, and end the driver that a cluster runs."""
