@@ -11,6 +11,7 @@ import os
 import posixpath
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Self
 from urllib.parse import unquote
@@ -123,6 +124,7 @@ def check_location(location: str, argument: str = "location", *, of_table: bool 
     return f"{scheme}:{rest.rstrip('/')}"
 
 
+@lru_cache(maxsize=4096)  # each poll checks the same locations again
 def location_fault(location: str, *, of_table: bool = True) -> str | None:
     """Return why a location is invalid, without any secret or unprintable character; None if it is valid.
 

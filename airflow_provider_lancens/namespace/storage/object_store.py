@@ -125,13 +125,15 @@ def newest_manifest(location: str, storage_options: Mapping[str, str]) -> str | 
     Raises:
         LanceNamespaceError: as `latest_version`.
     """
+    location = Location.of(location)
     store = open_store(location, storage_options)
     if store is None:
         return None
     with storage_errors(location, storage_options):
         if isinstance(store, LocalStore):
-            local_folder.check_folder(Path(Location.of(location)), VERSIONS)
-            return _newest_of(local_folder.names_in(Path(Location.of(location), VERSIONS)))
+            folder = Path(location)
+            local_folder.check_folder(folder, VERSIONS)
+            return _newest_of(local_folder.names_in(folder / VERSIONS))
         return _newest_listed(store, lists_by_name=not is_directory_bucket(location))
 
 
