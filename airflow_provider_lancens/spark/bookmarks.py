@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from lance import LanceDataset
     from lance_namespace import LanceNamespace
 
+_log = logging.getLogger(__name__)
+
 
 _KIND, _BOOKMARK = "lancens.kind", "bookmark"
 _EXPIRES_AFTER = "lancens.expires_after_millis"
@@ -338,9 +340,6 @@ def _move(
         f"bookmark {name!r}: other clients set or delete this tag at the same time; use a name of its own "
         "for each consumer, and run it again"
     )
-
-
-_log = logging.getLogger(__name__)
 
 
 def overdue_bookmarks(latest: LanceDataset, files: Manifests, now: datetime) -> list[Bookmark]:

@@ -64,6 +64,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_lancens.namespace.storage.table_files import StoredFile
 
+_log = logging.getLogger(__name__)
+
 
 _STAGED = "lancens.staged"
 """The property of a transaction that made a staged version: a `ChangeSpec`."""
@@ -308,8 +310,6 @@ def _gone(target: ResolvedTable, version: int) -> spec_errors.ConcurrentModifica
         "nothing was staged, run it again"
     )
 
-
-_log = logging.getLogger(__name__)
 
 EXPIRES_AFTER = timedelta(days=6)
 """A clean-up by any client of Lance removes files that no published version refers to after seven days."""

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
     from airflow_provider_lancens.spark.write.row_sources import Written
 
+_log = logging.getLogger(__name__)
+
 
 _MOST = 100_000
 """Tables of a release set."""
@@ -89,8 +91,6 @@ def read_members(dataset: LanceDataset, release_set: object) -> dict[str, int]:
         )
     return {row["table"]: row["version"] for row in rows}
 
-
-_log = logging.getLogger(__name__)
 
 _PREFIX = "release-set"
 

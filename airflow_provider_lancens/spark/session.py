@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
+_log = logging.getLogger(__name__)
+
 
 REDACTION = "spark.redaction.regex"
 _ITS_DEFAULT = "(?i)secret|password|token|access[.]?key"
@@ -71,8 +73,6 @@ def _default_of_machine() -> str | None:
     found = [setting[1] for line in lines if (setting := _SETTING.fullmatch(line))]
     return found[-1] if found else None
 
-
-_log = logging.getLogger(__name__)
 
 _LINES = (
     # Spark's default pattern, and that of its structured logs' console.

@@ -46,6 +46,8 @@ from airflow_provider_lancens.namespace.metastore_protocol import (
     TableUpdate,
 )
 
+log = logging.getLogger(__name__)
+
 
 class HiveDatabases:
     """Namespace operations of a `Metastore` over databases in one catalog."""
@@ -169,8 +171,6 @@ class HiveDatabases:
         except NamespaceNotFoundError:
             return None
 
-
-log = logging.getLogger(__name__)
 
 _NO_LIMIT = -1
 _FILTER_PAUSE_SECONDS = 600.0

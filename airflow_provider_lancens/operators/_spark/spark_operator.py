@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.results import WriteResult
     from airflow_provider_lancens.spark.submit import Job
 
+_log = logging.getLogger(__name__)
+
 
 class LanceSparkOperator(LanceOperator):
     """Base class of operators that run Spark as a connection describes, and stop it when the task is killed.
@@ -127,9 +129,6 @@ class LanceSparkOperator(LanceOperator):
         """Stop the task's work on Spark, and end the task."""
         if self._work is not None:
             self._work.kill()
-
-
-_log = logging.getLogger(__name__)
 
 
 class TaskKilled(BaseException):

@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
     from pyspark.sql import SparkSession
 
+_log = logging.getLogger(__name__)
+
 
 class AllPreemptedError(Exception):
     """Other commits have rewritten all of these fragments, or changed what their values depend on."""
@@ -161,8 +163,6 @@ def mark_computed(target: ResolvedTable, latest: LanceDataset, column: str) -> L
 
     return SchemaCommits(target).run(next_step, latest)
 
-
-_log = logging.getLogger(__name__)
 
 _SECONDS = 60.0
 """Finished fragments are committed after this time, even if they are fewer than `commit_every`."""

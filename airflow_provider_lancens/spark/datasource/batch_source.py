@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.options import WriteRequest
     from airflow_provider_lancens.spark.write.executor_tasks import ReadTask
 
+_log = logging.getLogger(__name__)
+
 
 _PUSHDOWN = "pyspark.sql.worker.data_source_pushdown_filters"
 
@@ -76,9 +78,6 @@ def reader_class() -> type[LanceReader]:
     plans reads in a process of another module.
     """
     return FilteringReader if _PUSHDOWN in sys.modules else LanceReader
-
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)

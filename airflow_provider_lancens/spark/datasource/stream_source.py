@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.datasource.source_options import StreamReadConfig
     from airflow_provider_lancens.spark.options import WriteRequest
 
+_log = logging.getLogger(__name__)
+
 
 _POLL_SECONDS = 1.0
 """How old the newest known version may be: without a trigger, Spark asks for it a hundred times a second."""
@@ -175,9 +177,6 @@ def stream_reader(
     if config.max_rows is not None:
         raise spec_errors.InvalidInputError("max_rows_per_batch: requires PySpark 4.2 or newer; leave it out")
     return UnlimitedStreamReader(namespace, config, schema)
-
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)

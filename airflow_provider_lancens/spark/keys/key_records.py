@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_lancens.identifiers import TableId
 
+_log = logging.getLogger(__name__)
+
 
 IDEMPOTENCY_KEY = "lancens.idempotency_key"
 _FINGERPRINT = "lancens.fingerprint"
@@ -333,8 +335,6 @@ def _record(path: str, *, confirmed: bool, vouched: tuple[Point, ...]) -> KeyRec
     version, _, transaction = name.partition("-")
     return KeyRecord(int(version), transaction, folder.rpartition("/")[2], confirmed, vouched)
 
-
-_log = logging.getLogger(__name__)
 
 INDEX = f"{RECORDED}/key-index"
 """Folder of the index."""

@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from lance import LanceDataset
     from lance_namespace import LanceNamespace
 
+_log = logging.getLogger(__name__)
+
 
 _BATCH = 1000
 """Files that S3 removes by one request."""
@@ -260,8 +262,6 @@ def _size(target: ResolvedTable, path: str) -> int:
     file = target.dataset.manifests.stat(path)
     return 0 if file is None else file.size
 
-
-_log = logging.getLogger(__name__)
 
 _SAFE_AGE = timedelta(days=6)
 """Lance's clean-up keeps files younger than this: its limit is a week, and a clean-up takes time."""

@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from lance.fragment import LanceFragment
     from lance_namespace import LanceNamespace
 
+_log = logging.getLogger(__name__)
+
 
 def check_column(table: str, spec: IndexSpec, schema: pa.Schema) -> None:
     """Refuse an index that Lance can't build.
@@ -351,9 +353,6 @@ def _of_small_segments(
         if sum(rows.get(fragment, 0) for fragment in segment.fragment_ids) < half_a_share
     ]
     return {fragment for fragments in small for fragment in fragments}
-
-
-_log = logging.getLogger(__name__)
 
 
 def build_index(

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_lancens.spark.commit.single_version_commit import LeasedCommits
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
@@ -360,8 +362,6 @@ def _ids(field: Any) -> Iterator[int]:
     for child in field.children():
         yield from _ids(child)
 
-
-_log = logging.getLogger(__name__)
 
 _TARGET_ROWS = 1024 * 1024
 """Lance's default."""

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_lancens.spark.keys import KeyedCommit
 
+_log = logging.getLogger(__name__)
+
 
 QUERY_ID = "sql.streaming.queryId"
 """Spark's local property with the id of the query that a job or a task belongs to."""
@@ -106,8 +108,6 @@ def check_same_rows(table: object, key: str, earlier: KeyedCommit, digest: str) 
             "checkpoint from the table's current position"
         )
 
-
-_log = logging.getLogger(__name__)
 
 _AS_THEY_ARE = pa.schema([])
 """The columns of no table, to which no row is converted."""

@@ -87,6 +87,8 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
     from airflow_provider_lancens.spark.write.row_sources import Columns, Rows, Written
 
+_log = logging.getLogger(__name__)
+
 
 _KINDS: dict[str, type[TableChange]] = {**KINDS, "upsert": Upsert}
 
@@ -312,9 +314,6 @@ def _replaced(lookup: KeyLookup, schema: pa.Schema) -> Condition | None:
     if lookup.latest is not None:  # which may lack columns that the new rows bring
         parse_filter(lookup.target, lookup.latest, text, "replace_where")
     return condition
-
-
-_log = logging.getLogger(__name__)
 
 
 def write_rows(rows: Rows, lookup: KeyLookup) -> WriteResult:
