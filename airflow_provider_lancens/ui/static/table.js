@@ -26,8 +26,9 @@ export async function showTable(page, { conn, table, version }) {
   try {
     [details, history] = await Promise.all([read("table", params), read("versions", params)]);
   } catch (error) {
-    if (error.status !== 404) throw error;
-    replace(page, ...missingTable(params, error));
+    const waiting = error.status === 404 ? await waitsPanel(params).catch(() => null) : null;
+    if (!waiting) throw error; // it isn't the table that is missing
+    replace(page, ...missingTable(params, error, waiting));
     return;
   }
   const panels = [
@@ -40,11 +41,11 @@ export async function showTable(page, { conn, table, version }) {
   replace(page, title(table, details), facts(details, history.versions[0]), tabs(`Of table ${table}`, panels));
 }
 
-function missingTable(params, error) {
+function missingTable(params, error, waiting) {
   return [
     h("h1", {}, params.table.split("$").at(-1)),
     h("div", { class: "failure", role: "alert" }, h("p", {}, error.message)),
-    tabs(`Of table ${params.table}`, [["Waiting", () => waitsPanel(params)]]),
+    tabs(`Of table ${params.table}`, [["Waiting", () => waiting]]),
   ];
 }
 
