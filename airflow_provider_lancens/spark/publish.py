@@ -28,7 +28,7 @@ from airflow_provider_lancens.namespace.storage.object_store import (
     detached_version_of,
     is_detached,
 )
-from airflow_provider_lancens.namespace.storage.version_tags import create_tag
+from airflow_provider_lancens.namespace.storage.version_tags import TAGS, create_tag, file_of_tag
 from airflow_provider_lancens.namespace.storage.write_leases import leases_of
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
 from airflow_provider_lancens.spark.commit.table_changes import (
@@ -66,13 +66,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-
 _STAGED = "lancens.staged"
 """The property of a transaction that made a staged version: a `ChangeSpec`."""
-
-
-TAGS = "_refs/tags"
-"""Where Lance has the tags of a table."""
 _TAG = "lancens-staged-"
 
 
@@ -172,7 +167,7 @@ class StagedVersion:
     @property
     def tag(self) -> str:
         """The file of the tag that keeps the version onto which it was staged."""
-        return f"{TAGS}/{tag_of(self.commit.uuid)}.json"
+        return file_of_tag(tag_of(self.commit.uuid))
 
     @property
     def fragments(self) -> list[FragmentMetadata]:

@@ -386,7 +386,7 @@ class Stage:
     def __str__(self) -> str:
         # Neither is known of what Spark doesn't read itself, such as our own sources.
         read = [counted(self.rows, "row")] if self.rows else []
-        read += [f"{size_of(self.bytes)}"] if self.bytes else []
+        read += [size_of(self.bytes)] if self.bytes else []
         more = f", {', '.join(read)} read" if read else ""
         return f"stage {self.number}: {self.done} of {counted(self.tasks, 'task')}{more}"
 

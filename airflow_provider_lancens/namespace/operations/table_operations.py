@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -337,21 +338,22 @@ class TableOperations:
 
         def check(other: Table) -> None:
             try:
-                found = other_locations(self.location_of(other), self.config.storage_options)
+                referred = other_locations(self.location_of(other), self.config.storage_options)
             except (spec_errors.LanceNamespaceError, OSError, ValueError, RuntimeError):
                 return  # without data, or not readable
-            if any(ResolvedLocation(location).overlaps(mine) for location in found):
+            if any(ResolvedLocation(location).overlaps(mine) for location in referred):
                 raise spec_errors.InvalidInputError(
                     f"table {catalog_table.id}: table {other.id} is a clone that refers to its data; drop "
                     "the clone first, or overwrite it; deregistering this table keeps the data"
                 )
 
-        others = [
+        found = (
             table
             for read in self.metastore.scan_tables(catalog_table.id.namespace, lance_only=True)
             for table in read.tables
             if table.id != catalog_table.id and table_properties.is_lance(table) and table.location
-        ]
+        )
+        others = list(itertools.islice(found, _SEARCHED_FOR_CLONES + 1))  # reads no further than needed
         if len(others) > _SEARCHED_FOR_CLONES:
             log.warning(
                 "Table %s: its namespace has more than %d other tables, which are not searched for clones",

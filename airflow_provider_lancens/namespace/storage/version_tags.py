@@ -35,6 +35,8 @@ T = TypeVar("T")
 Reference = int | tuple[str, int]
 """A version of the main line, or a branch with one of its versions."""
 
+TAGS = "_refs/tags"
+"""Where Lance has the tags of a table."""
 _TRIES = 10
 _TEMPORARY = "lancens-temporary-"
 """Begins the names of tags that keep a version while it is tagged or restored."""
@@ -121,7 +123,7 @@ def create_tag(dataset: LanceDataset, files: Manifests, tag: str, version: Refer
         attempts = 1
         while not _unless(_EXISTS, lambda: dataset.tags.create(tag, version)):
             # Lance takes each refusal for a tag that exists, also a conflict with nothing stored.
-            if files.stat(path := _file_of(tag)) is not None:
+            if files.stat(path := file_of_tag(tag)) is not None:
                 return False
             attempts = files.wait_after_conflict(path, attempts)
     except (OSError, ValueError) as error:
@@ -288,11 +290,12 @@ def _delete_tag(dataset: LanceDataset, tag: str) -> None:
         if not is_refused_bulk_delete(error):
             raise
         # Lance asks S3 for a bulk delete of the tag's file, which is all that it deletes.
-        TableFiles(dataset.uri, dataset.latest_storage_options() or {}).remove(_file_of(tag))
+        TableFiles(dataset.uri, dataset.latest_storage_options() or {}).remove(file_of_tag(tag))
 
 
-def _file_of(tag: str) -> str:
-    return f"_refs/tags/{tag}.json"
+def file_of_tag(tag: str) -> str:
+    """Return the path of a tag's file, relative to the table's location."""
+    return f"{TAGS}/{tag}.json"
 
 
 def replace_metadata(dataset: LanceDataset, tag: str, metadata: Mapping[str, str]) -> None:

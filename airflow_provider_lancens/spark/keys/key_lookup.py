@@ -132,7 +132,7 @@ class _KeptVersions:
 
     @property
     def lineage(self) -> Lineage:
-        """Its lineage; a version that was cleaned up before keys had records counts as no Restore."""
+        """Its lineage; a version that was cleaned up counts as no Restore."""
         return Lineage(self.newest, 1, tuple(reversed(self.ids)), tuple(sorted(self.restores)))
 
 

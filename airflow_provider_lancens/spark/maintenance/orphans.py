@@ -28,6 +28,7 @@ from airflow_provider_lancens.namespace.storage.object_store import (
 )
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
 from airflow_provider_lancens.namespace.storage.version_removals import REMOVALS
+from airflow_provider_lancens.namespace.storage.version_tags import TAGS
 from airflow_provider_lancens.namespace.storage.write_leases import LEASES, SILENCE, LeaseRecord, leases_of
 from airflow_provider_lancens.spark.amounts import counted, size_of
 from airflow_provider_lancens.spark.bookmarks import EXPIRED_BOOKMARKS
@@ -35,7 +36,6 @@ from airflow_provider_lancens.spark.commit.lease_revocation import pending_revoc
 from airflow_provider_lancens.spark.commit.write_lease import REVOKED, acquire_lease, stray_heartbeats
 from airflow_provider_lancens.spark.keys import FOLDERS as KEY_FOLDERS
 from airflow_provider_lancens.spark.publish import (
-    TAGS,
     StagedVersion,
     is_staged_tag,
     staged_versions,
