@@ -24,8 +24,13 @@ from airflow_provider_lancens.ui.waits import list_missing, list_waits
 REFERENCED = (DagRun,)
 """Models that have to be loaded, since others refer to their tables."""
 RUN = {"dag_id": "sales", "run_id": "r1"}
-NOW = datetime.now(UTC)
 HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def now() -> datetime:
+    """The time of the test: that of the module's import may be an hour earlier."""
+    return datetime.now(UTC)
 
 
 @pytest.fixture
@@ -69,21 +74,25 @@ def hook_that_finds(*existing: str) -> Any:
 
 
 @pytest.mark.parametrize("state", ["up_for_reschedule", "queued", "running"])
-def test_a_rescheduled_task_has_waited_since_its_first_poke(database: Session, state: str) -> None:
-    waits(database, "wait", "sales$orders", state, began=[NOW - HOUR, NOW])
+def test_a_rescheduled_task_has_waited_since_its_first_poke(
+    database: Session, now: datetime, state: str
+) -> None:
+    waits(database, "wait", "sales$orders", state, began=[now - HOUR, now])
     access: Any = SimpleNamespace(dag_ids={"sales"})
 
     [wait] = list_waits("lake", "sales$orders", access)["waits"]
 
     assert (wait["state"], wait["for"]) == (state, "a version of at least 3")
-    assert datetime.fromisoformat(wait["since"]) == NOW - HOUR
+    assert datetime.fromisoformat(wait["since"]) == now - HOUR
 
 
-def test_the_doctor_tells_tables_that_rescheduled_and_polling_tasks_miss(database: Session) -> None:
-    waits(database, "rescheduled", "sales$ordres", "up_for_reschedule", began=[NOW - HOUR, NOW])
-    waits(database, "polling", "sales$ordesr", "running", began=[NOW - HOUR])
-    waits(database, "new", "sales$soon", "up_for_reschedule", began=[NOW])
-    waits(database, "right", "sales$orders", "running", began=[NOW - HOUR])
+def test_the_doctor_tells_tables_that_rescheduled_and_polling_tasks_miss(
+    database: Session, now: datetime
+) -> None:
+    waits(database, "rescheduled", "sales$ordres", "up_for_reschedule", began=[now - HOUR, now])
+    waits(database, "polling", "sales$ordesr", "running", began=[now - HOUR])
+    waits(database, "new", "sales$soon", "up_for_reschedule", began=[now])
+    waits(database, "right", "sales$orders", "running", began=[now - HOUR])
 
     found = {one.subject: one.text for one in check_waits(hook_that_finds("sales$orders"))}
 
@@ -91,10 +100,12 @@ def test_the_doctor_tells_tables_that_rescheduled_and_polling_tasks_miss(databas
     assert "task 'rescheduled' of 'sales'" in found["table sales$ordres"]
 
 
-def test_the_page_lists_missing_tables_with_the_longest_wait_that_the_user_may_see(database: Session) -> None:
-    waits(database, "late", "sales$ordres", "up_for_reschedule", began=[NOW])
-    waits(database, "early", "sales$ordres", "up_for_reschedule", began=[NOW - HOUR, NOW])
-    waits(database, "right", "sales$orders", "running", began=[NOW])
+def test_the_page_lists_missing_tables_with_the_longest_wait_that_the_user_may_see(
+    database: Session, now: datetime
+) -> None:
+    waits(database, "late", "sales$ordres", "up_for_reschedule", began=[now])
+    waits(database, "early", "sales$ordres", "up_for_reschedule", began=[now - HOUR, now])
+    waits(database, "right", "sales$orders", "running", began=[now])
     hook = hook_that_finds("sales$orders")
     seen: Any = SimpleNamespace(dag_ids={"sales"})
 
