@@ -13,7 +13,7 @@ from airflow.sdk import DAG, task
 from airflow_provider_lancens.assets import lance_table
 from airflow_provider_lancens.operators import (
     LanceAdvanceTableVersionOperator,
-    LanceCompareTableOperator,
+    LanceCheckTableOperator,
     LanceCreateNamespaceOperator,
     LanceDeclareTableOperator,
 )
@@ -60,8 +60,8 @@ with DAG(
         outlets=[lance_table(TABLE, CONNECTION)],  # DAGs that are scheduled on the table run now
     )
     # [END howto_advance]
-    # [START howto_compare]
-    compare = LanceCompareTableOperator(task_id="compare", table=TABLE, if_inconsistent="fail")
-    # [END howto_compare]
+    # [START howto_check]
+    check = LanceCheckTableOperator(task_id="check", table=TABLE)
+    # [END howto_check]
     create >> declare
-    written >> advance >> compare
+    written >> advance >> check

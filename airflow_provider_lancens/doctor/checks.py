@@ -320,15 +320,14 @@ class _Trial:
 
 
 REPAIRS = {
-    "storage_ahead": "Run LanceCompareTableOperator with if_inconsistent='adopt'.",
-    "metastore_reverted": "Run LanceCompareTableOperator with if_inconsistent='adopt'.",
+    "storage_ahead": "Run LanceCheckTableOperator with if_inconsistent='adopt'.",
+    "metastore_reverted": "Run LanceCheckTableOperator with if_inconsistent='adopt'.",
     "metastore_ahead": "Restore the missing manifest, or adopt the storage's version.",
     "diverged": "Decide which commit to keep; see the page on managed tables.",
-    "no_version": "Run LanceCompareTableOperator with if_inconsistent='adopt'.",
+    "no_version": "Run LanceCheckTableOperator with if_inconsistent='adopt'.",
     "files_missing": "Restore a version whose files are complete.",
 }
 _DAY = timedelta(days=1)
-_WEEK = timedelta(days=7)
 
 
 def check_tables(hook: LanceHook, name: str) -> Iterator[Finding]:
@@ -371,9 +370,10 @@ def _tables_of(hook: LanceHook, name: str) -> list[TableId]:
 
 
 def _check_fragments(subject: str, state: TableState) -> Iterator[Finding]:
-    from airflow_provider_lancens.spark.maintenance import CompactionOptions, Thresholds
+    from airflow_provider_lancens.spark.maintenance import CompactionOptions
+    from airflow_provider_lancens.spark.maintenance.maintenance_options import DEFAULT_THRESHOLDS
 
-    decision = state.fragmentation(CompactionOptions()).decide(Thresholds(min_small_fragments=20))
+    decision = state.fragmentation(CompactionOptions()).decide(DEFAULT_THRESHOLDS)
     advice = "Compact it, with LanceMaintainTableOperator." if decision.is_due else ""
     yield Finding("warning" if decision.is_due else "ok", subject, decision.reason, advice)
 
@@ -415,9 +415,9 @@ def _check_indices(subject: str, state: TableState) -> Iterator[Finding]:
 
 
 def _check_versions(subject: str, state: TableState) -> Iterator[Finding]:
-    from airflow_provider_lancens.spark.maintenance import Thresholds
+    from airflow_provider_lancens.spark.maintenance.maintenance_options import DEFAULT_AGE, DEFAULT_THRESHOLDS
 
-    decision = state.old_versions(_WEEK, 1).decide(Thresholds(min_removable_versions=1000))
+    decision = state.old_versions(DEFAULT_AGE, 1).decide(DEFAULT_THRESHOLDS)
     advice = "Clean up its versions, with LanceMaintainTableOperator." if decision.is_due else ""
     yield Finding("warning" if decision.is_due else "ok", subject, decision.reason, advice)
 

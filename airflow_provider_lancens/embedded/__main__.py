@@ -51,7 +51,7 @@ def _welcome(metastore: EmbeddedMetastore) -> str:
     return (
         f"Hive Metastore ready at {metastore.uri} (pid {metastore.pid}, folder {metastore.folder})\n"
         "Use it from Airflow: "
-        f"airflow connections add lance_hive2_default --conn-type lance_hive2 --conn-host 127.0.0.1 "
+        f"airflow connections add lance_default --conn-type lance_hive2 --conn-host 127.0.0.1 "
         f'--conn-port {port} --conn-extra \'{{"root": "{metastore.warehouse}"}}\'\n'
         "Stop it: Ctrl-C\n"
     )

@@ -30,13 +30,12 @@ _PROPERTY = re.compile(r"property '([^']+)'")
 
 
 def hook_of_connection_type(conn_type: str) -> Callable[[HookClass], HookClass]:
-    """Set a hook class's names, default connection id and form from the provider metadata."""
+    """Set a hook class's names and form from the provider metadata."""
     metadata = connection_types()[conn_type]
 
     def describe(hook_class: HookClass) -> HookClass:
         hook_class.conn_type = conn_type
         hook_class.hook_name = metadata["hook-name"]
-        hook_class.default_conn_name = f"{conn_type}_default"
         # Airflow 3.1 looks these up on the class itself, not on a parent; later ones read the metadata.
         hook_class.get_ui_field_behaviour = staticmethod(lambda: field_behaviour(conn_type))
         hook_class.get_connection_form_widgets = staticmethod(lambda: form_widgets(conn_type))

@@ -11,7 +11,7 @@ from airflow.sdk.log import mask_secret
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, airflow_errors
 from airflow_provider_lancens.hooks.connection_form import field_name, hook_of_connection_type, read_extra
-from airflow_provider_lancens.hooks.lance_hook import LanceHook, read_connection
+from airflow_provider_lancens.hooks.lance_hook import DEFAULT_CONNECTION, LanceHook, read_connection
 
 if TYPE_CHECKING:
     from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook
@@ -36,7 +36,7 @@ class LanceGlueHook(LanceHook):
     namespace_impl = "airflow_provider_lancens.namespace.GlueNamespace"
     reference_field = "aws_conn_id"
 
-    def __init__(self, lance_conn_id: str | None = None, **kwargs: Any) -> None:
+    def __init__(self, lance_conn_id: str = DEFAULT_CONNECTION, **kwargs: Any) -> None:
         super().__init__(lance_conn_id, **kwargs)
         self._made_from: dict[str, str] = {}
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.namespace.base import MetastoreNamespace
     from airflow_provider_lancens.namespace.table_status import TableStatus
 
+DEFAULT_CONNECTION = "lance_default"
+"""The connection of operators, sensors and hooks of every type that are given none."""
 _STORAGE_PREFIX = "storage."
 _ROOT, _REQUIRE_ROOT = "root", "require_root"
 _POLLING = "polling table {!r} through connection {!r}"
@@ -44,11 +46,11 @@ class LanceHook(BaseHook, ABC):
     """A Lance namespace from an Airflow connection, which is read and opened when first needed.
 
     Args:
-        lance_conn_id: the connection; by default the class's ``default_conn_name``.
+        lance_conn_id: the connection.
     """
 
     conn_name_attr = "lance_conn_id"
-    default_conn_name: str
+    default_conn_name = DEFAULT_CONNECTION
     conn_type: str
     hook_name: str
     namespace_impl: str
@@ -56,9 +58,9 @@ class LanceHook(BaseHook, ABC):
     reference_field: str
     """The extra field that names another connection, which provides servers or credentials."""
 
-    def __init__(self, lance_conn_id: str | None = None, **kwargs: Any) -> None:
+    def __init__(self, lance_conn_id: str = DEFAULT_CONNECTION, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.lance_conn_id = lance_conn_id or self.default_conn_name
+        self.lance_conn_id = lance_conn_id
         self._namespace: MetastoreNamespace | None = None
 
     @classmethod

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     )
     from airflow_provider_lancens.operators.taskflow import SparkLake, lance_spark
     from airflow_provider_lancens.operators.version_authority import (
-        LanceCompareTableOperator,
+        LanceCheckTableOperator,
         LanceConvertTableOperator,
     )
     from airflow_provider_lancens.operators.versions import (
@@ -63,9 +63,9 @@ __all__ = [
     "LanceAddColumnsOperator",
     "LanceAdvanceTableVersionOperator",
     "LanceAlterColumnsOperator",
+    "LanceCheckTableOperator",
     "LanceCleanUpVersionsOperator",
     "LanceCompactTableOperator",
-    "LanceCompareTableOperator",
     "LanceComputeColumnOperator",
     "LanceConvertTableOperator",
     "LanceCreateIndexOperator",
@@ -100,9 +100,9 @@ __getattr__ = lazy_exports(
         "LanceAddColumnsOperator": "schema_changes",
         "LanceAdvanceTableVersionOperator": "versions",
         "LanceAlterColumnsOperator": "schema_changes",
+        "LanceCheckTableOperator": "version_authority",
         "LanceCleanUpVersionsOperator": "table_clean_up",
         "LanceCompactTableOperator": "maintenance",
-        "LanceCompareTableOperator": "version_authority",
         "LanceComputeColumnOperator": "computed_column",
         "LanceConvertTableOperator": "version_authority",
         "LanceCreateIndexOperator": "maintenance",

@@ -49,7 +49,7 @@ class LanceComputeColumnOperator(LanceSparkOperator):
             Spark's executors can run.
         spark_conn_id: where Spark runs: a connection of type ``spark`` or ``spark_connect``; None runs it in
             the task's process. Templated.
-        spark_conf: Spark configuration, which overrides the connection's; by default ``local[*]`` without a
+        spark_conf: Spark configuration, which overrides the connection's; by default ``local[2]`` without a
             web UI, in UTC. Templated.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """

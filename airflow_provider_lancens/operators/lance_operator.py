@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow.sdk import BaseOperator
 
 from airflow_provider_lancens.assets.table import LanceTable, emit_no_event, note_version
-from airflow_provider_lancens.hooks.airflow_errors import airflow_errors
-from airflow_provider_lancens.hooks.lance_hook import LanceHook
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, airflow_errors
+from airflow_provider_lancens.hooks.lance_hook import DEFAULT_CONNECTION, LanceHook
 from airflow_provider_lancens.hooks.template_args import GivenArguments
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ IfExists = Literal["skip", "fail"]
 IfMissing = Literal["skip", "fail"]
 SKIP = "skip"
 SKIP_OR_FAIL = ("skip", "fail")
-
-DEFAULT_CONNECTION = "lance_hive2_default"
 
 
 class LanceOperator(GivenArguments, BaseOperator):
@@ -64,6 +62,29 @@ class LanceOperator(GivenArguments, BaseOperator):
         attempt = f"{attempt} through connection {self.lance_conn_id!r}"
         with airflow_errors(attempt), closing(self.hook) as hook:
             yield hook.get_conn()
+
+    def accept_missing(
+        self, what: str, if_missing: str, context: Context, cause: BaseException | None = None
+    ) -> None:
+        """Log that the object which the task removes doesn't exist, or fail the task.
+
+        On a later try, an earlier one, or the task before it was cleared, has removed it.
+
+        Args:
+            what: the object, for the message: ``table 'db$orders'``.
+            if_missing: the operator's argument.
+            context: the task's context.
+            cause: the error that says so.
+
+        Raises:
+            AirflowFailException: it is the first try, and `if_missing` is ``fail``.
+        """
+        if if_missing != SKIP and context["ti"].try_number == 1:
+            raise AirflowFailException(
+                f"{what} doesn't exist, read through connection {self.lance_conn_id!r}, so there is nothing "
+                "to remove; correct its name, or set if_missing='skip' if it may be missing"
+            ) from cause
+        self.log.info("%s doesn't exist; nothing to remove", f"{what[:1].upper()}{what[1:]}")
 
     def note_version(
         self,

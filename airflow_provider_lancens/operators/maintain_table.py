@@ -79,7 +79,7 @@ class LanceMaintainTableOperator(LanceSparkOperator):
         max_removal_delay: clean up if a version could have been removed for that long. Templated.
         spark_conn_id: where Spark runs: a connection of type ``spark`` or ``spark_connect``; None runs it in
             the task's process. Templated.
-        spark_conf: Spark configuration, which overrides the connection's; by default ``local[*]`` without a
+        spark_conf: Spark configuration, which overrides the connection's; by default ``local[2]`` without a
             web UI, in UTC. Templated.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """

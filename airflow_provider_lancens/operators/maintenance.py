@@ -48,7 +48,7 @@ class LanceCompactTableOperator(LanceSparkOperator):
             them suffices. Templated.
         spark_conn_id: where Spark runs: a connection of type ``spark`` or ``spark_connect``; None runs it in
             the task's process. Templated.
-        spark_conf: Spark configuration, which overrides the connection's; by default ``local[*]`` without a
+        spark_conf: Spark configuration, which overrides the connection's; by default ``local[2]`` without a
             web UI, in UTC. Templated.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
@@ -126,7 +126,7 @@ class LanceCreateIndexOperator(LanceSparkOperator):
         options: options of the index type, such as ``metric`` and ``num_partitions``.
         spark_conn_id: where Spark runs: a connection of type ``spark`` or ``spark_connect``; None runs it in
             the task's process. Templated.
-        spark_conf: Spark configuration, which overrides the connection's; by default ``local[*]`` without a
+        spark_conf: Spark configuration, which overrides the connection's; by default ``local[2]`` without a
             web UI, in UTC. Templated.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """

@@ -102,8 +102,8 @@ class LanceDropNamespaceOperator(LanceOperator):
         foreign_tables: identifiers of non-Lance tables that a cascade may also drop from the metastore;
             ``["*"]`` for any. Templated.
         dry_run: only compute the plan.
-        if_missing: if there is no such namespace, ``skip`` lets the task succeed, ``fail`` fails it without
-            retries.
+        if_missing: if there is no such namespace, ``fail`` fails the task without retries, unless it is a
+            later try, since an earlier one has then removed it; ``skip`` lets it succeed.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
@@ -116,7 +116,7 @@ class LanceDropNamespaceOperator(LanceOperator):
         behavior: Literal["restrict", "cascade"] = "restrict",
         foreign_tables: Sequence[str] = (),
         dry_run: bool = False,
-        if_missing: IfMissing = "skip",
+        if_missing: IfMissing = "fail",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -150,10 +150,8 @@ class LanceDropNamespaceOperator(LanceOperator):
                     metastore.drop_planned_namespace(plan, foreign)
                 else:
                     metastore.drop_namespace({"id": list(namespace.parts)})
-            except NamespaceNotFoundError:
-                if self.if_missing != SKIP:
-                    raise
-                self.log.info("Namespace %s does not exist; nothing to drop", namespace)
+            except NamespaceNotFoundError as error:
+                self.accept_missing(f"namespace {str(namespace)!r}", self.if_missing, context, error)
                 return result
         self.log.info("Dropped namespace %s", namespace)
         return {**result, "dropped": True}

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_lancens.hooks.template_args import check_choice
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
-from airflow_provider_lancens.operators.lance_operator import LanceOperator
+from airflow_provider_lancens.operators.lance_operator import SKIP_OR_FAIL, IfMissing, LanceOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -98,26 +99,30 @@ class LanceDiscardOperator(LanceOperator):
     The rows of a version that was published remain. A task that is retried or cleared succeeds.
 
     Its XCom is ``{"table": str, "version": int, "discarded": bool}``; ``discarded`` is false if there was no
-    such version any more.
+    such version.
 
     Args:
         staged: the staged version: the output of an ingestion with ``publish=False``, or a mapping with its
             ``table`` and ``version``. Templated.
+        if_missing: if there is no such version, ``fail`` fails the task without retries, unless it is a later
+            try, since an earlier one has then removed it; ``skip`` lets it succeed.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
     template_fields: Sequence[str] = ("staged", *LanceOperator.template_fields)
     operator_extra_links = (LancePageLink(), LanceGlueTableLink())
 
-    def __init__(self, *, staged: Any, **kwargs: Any) -> None:
+    def __init__(self, *, staged: Any, if_missing: IfMissing = "fail", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.staged = staged
+        self.if_missing = check_choice("if_missing", if_missing, SKIP_OR_FAIL)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Discard the version.
 
         Raises:
-            AirflowFailException: there is no such table, or the version isn't a staged one.
+            AirflowFailException: there is no such table, the version isn't a staged one, or it doesn't exist
+                and ``if_missing`` is ``fail``.
             LanceRetryableError: the metastore or the storage is unavailable.
         """
         from airflow_provider_lancens.operators._spark.pinned_inputs import PinnedTable
@@ -126,4 +131,7 @@ class LanceDiscardOperator(LanceOperator):
         staged = PinnedTable.parse("staged", self.staged)
         with self.connected(f"discarding a version of table {str(staged.table)!r}") as namespace:
             discarded = discard_version(namespace, staged.table, staged.version)
+        if not discarded:
+            what = f"staged version {staged.version} of table {str(staged.table)!r}"
+            self.accept_missing(what, self.if_missing, context)
         return {"table": str(staged.table), "version": staged.version, "discarded": discarded}

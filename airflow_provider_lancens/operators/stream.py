@@ -58,7 +58,7 @@ class LanceStreamOperator(LanceSparkOperator):
         options: fields of `airflow_provider_lancens.spark.WriteOptions`, such as ``max_rows_per_file``.
         spark_conn_id: where Spark runs: a connection of type ``spark``; None runs it in the task's process.
             Templated.
-        spark_conf: Spark configuration, which overrides the connection's; by default ``local[*]`` without a
+        spark_conf: Spark configuration, which overrides the connection's; by default ``local[2]`` without a
             web UI, in UTC. Templated.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """

@@ -175,15 +175,15 @@ class LanceDeregisterTableOperator(LanceOperator):
 
     Args:
         table: table identifier, ``database$table``. Templated.
-        if_missing: if there is no such table, ``skip`` lets the task succeed, ``fail`` fails it without
-            retries.
+        if_missing: if there is no such table, ``fail`` fails the task without retries, unless it is a later
+            try, since an earlier one has then removed it; ``skip`` lets it succeed.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
     template_fields: Sequence[str] = ("table", "lance_conn_id")
     operator_extra_links = (LanceS3Link(),)
 
-    def __init__(self, *, table: str, if_missing: IfMissing = "skip", **kwargs: Any) -> None:
+    def __init__(self, *, table: str, if_missing: IfMissing = "fail", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.table = table
         self.if_missing = check_choice("if_missing", if_missing, SKIP_OR_FAIL)
@@ -203,10 +203,8 @@ class LanceDeregisterTableOperator(LanceOperator):
         with self.connected(f"deregistering table {str(table)!r}") as metastore:
             try:
                 location = metastore.deregister_table(request).location
-            except (NamespaceNotFoundError, TableNotFoundError):
-                if self.if_missing != SKIP:
-                    raise
-                self.log.info("Table %s does not exist; nothing to deregister", table)
+            except (NamespaceNotFoundError, TableNotFoundError) as error:
+                self.accept_missing(f"table {str(table)!r}", self.if_missing, context, error)
                 return {"table": str(table), "location": None, "deregistered": False}
         self.log.info("Deregistered table %s; its data is kept at %s", table, location)
         return {"table": str(table), "location": location, "deregistered": True}
@@ -223,14 +221,14 @@ class LanceDropTableOperator(LanceOperator):
 
     Args:
         table: table identifier, ``database$table``. Templated.
-        if_missing: if there is no such table, ``skip`` lets the task succeed, ``fail`` fails it without
-            retries.
+        if_missing: if there is no such table, ``fail`` fails the task without retries, unless it is a later
+            try, since an earlier one has then removed it; ``skip`` lets it succeed.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
     template_fields: Sequence[str] = ("table", "lance_conn_id")
 
-    def __init__(self, *, table: str, if_missing: IfMissing = "skip", **kwargs: Any) -> None:
+    def __init__(self, *, table: str, if_missing: IfMissing = "fail", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.table = table
         self.if_missing = check_choice("if_missing", if_missing, SKIP_OR_FAIL)
@@ -251,10 +249,8 @@ class LanceDropTableOperator(LanceOperator):
         with self.connected(f"dropping table {str(table)!r} and its data") as metastore:
             try:
                 location = metastore.drop_table(request).location
-            except (NamespaceNotFoundError, TableNotFoundError):
-                if self.if_missing != SKIP:
-                    raise
-                self.log.info("Table %s does not exist; nothing to drop", table)
+            except (NamespaceNotFoundError, TableNotFoundError) as error:
+                self.accept_missing(f"table {str(table)!r}", self.if_missing, context, error)
                 return {"table": str(table), "location": None, "dropped": False}
         self.log.info("Dropped table %s and its data at %s", table, location)
         return {"table": str(table), "location": location, "dropped": True}

@@ -1,4 +1,4 @@
-"""Operators that change a table's version authority, and compare metastore with storage."""
+"""Operators that change a table's version authority, and check the metastore against the storage."""
 
 from __future__ import annotations
 
@@ -54,8 +54,10 @@ class LanceConvertTableOperator(LanceOperator):
         return {"table": str(table), "managed_by": self.managed_by, "converted": converted}
 
 
-class LanceCompareTableOperator(LanceOperator):
-    """Compare a table's version in the metastore with its storage, and optionally repair it.
+class LanceCheckTableOperator(LanceOperator):
+    """Check that a table's version in the metastore is that of its storage, and its files exist.
+
+    It can also repair the metastore's version.
 
     Its XCom is ``{"table": str, "verdict": str, "metastore_version": int, "storage_version": int,
     "adopted": bool}``, with the versions before any repair. ``verdict`` is one of:
@@ -74,8 +76,8 @@ class LanceCompareTableOperator(LanceOperator):
 
     Args:
         table: table identifier, ``database$table``. Templated.
-        if_inconsistent: ``report`` logs a warning, ``adopt`` moves the metastore to the storage's newest
-            version, ``fail`` fails the task without retries.
+        if_inconsistent: ``fail`` fails the task without retries, ``report`` logs a warning and succeeds,
+            ``adopt`` moves the metastore to the storage's newest version.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
@@ -83,14 +85,14 @@ class LanceCompareTableOperator(LanceOperator):
     operator_extra_links = (LancePageLink(), LanceGlueTableLink())
 
     def __init__(
-        self, *, table: str, if_inconsistent: Literal["report", "adopt", "fail"] = "report", **kwargs: Any
+        self, *, table: str, if_inconsistent: Literal["fail", "report", "adopt"] = "fail", **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         self.table = table
-        self.if_inconsistent = check_choice("if_inconsistent", if_inconsistent, (_REPORT, _ADOPT, _FAIL))
+        self.if_inconsistent = check_choice("if_inconsistent", if_inconsistent, (_FAIL, _REPORT, _ADOPT))
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Compare metastore and storage, and repair the table with ``adopt``.
+        """Check metastore and storage, and repair the table with ``adopt``.
 
         Raises:
             AirflowFailException: they disagree and ``if_inconsistent`` is ``fail``; or it is ``adopt`` and
@@ -98,7 +100,7 @@ class LanceCompareTableOperator(LanceOperator):
             LanceRetryableError: the table changed meanwhile, or the metastore is unavailable.
         """
         table = parse_table(self.table)
-        with self.connected(f"comparing table {str(table)!r} with its storage") as metastore:
+        with self.connected(f"checking table {str(table)!r} against its storage") as metastore:
             compare = metastore.adopt_table if self.if_inconsistent == _ADOPT else metastore.compare_table
             found = compare(table.parts)
         consistent = found.verdict == _CONSISTENT

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.template_args import check_choice, parse_table, parse_version
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
-from airflow_provider_lancens.operators.lance_operator import SKIP, SKIP_OR_FAIL, IfMissing, LanceOperator
+from airflow_provider_lancens.operators.lance_operator import SKIP_OR_FAIL, IfMissing, LanceOperator
 from airflow_provider_lancens.spark.options import check_expires_after
 
 if TYPE_CHECKING:
@@ -126,14 +126,14 @@ class LanceDeleteTagOperator(LanceOperator):
     Args:
         table: table identifier, ``database$table``. Templated.
         tag: the tag that `LanceTagVersionOperator` or the sensor's ``pin`` created. Templated.
-        if_missing: if there is no such tag or no such table, ``skip`` lets the task succeed, ``fail`` fails
-            it without retries.
+        if_missing: if there is no such tag or no such table, ``fail`` fails the task without retries, unless
+            it is a later try, since an earlier one has then removed it; ``skip`` lets it succeed.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
     template_fields: Sequence[str] = ("table", "tag", "lance_conn_id")
 
-    def __init__(self, *, table: str, tag: str, if_missing: IfMissing = "skip", **kwargs: Any) -> None:
+    def __init__(self, *, table: str, tag: str, if_missing: IfMissing = "fail", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.table = table
         self.tag = tag
@@ -153,9 +153,10 @@ class LanceDeleteTagOperator(LanceOperator):
         with self.connected(f"deleting tag {tag!r} of table {str(table)!r}") as namespace:
             written = self.hook.table_status(table).version > 0
             deleted = written and delete_bookmark(namespace, table, tag)
-        if not deleted and self.if_missing != SKIP:
-            raise AirflowFailException(f"tag={self.tag!r}: table {str(table)!r} has no such tag")
-        self.log.info("Tag %s of table %s %s", self.tag, table, "deleted" if deleted else "not found")
+        if deleted:
+            self.log.info("Tag %s of table %s deleted", tag, table)
+        else:
+            self.accept_missing(f"tag {tag!r} of table {str(table)!r}", self.if_missing, context)
         return {"table": str(table), "tag": self.tag, "deleted": deleted}
 
 

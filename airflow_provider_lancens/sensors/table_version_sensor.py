@@ -20,7 +20,7 @@ from airflow_provider_lancens.hooks.airflow_errors import (
     AirflowTaskTimeout,
     LanceRetryableError,
 )
-from airflow_provider_lancens.hooks.lance_hook import LanceHook
+from airflow_provider_lancens.hooks.lance_hook import DEFAULT_CONNECTION, LanceHook
 from airflow_provider_lancens.hooks.tags import data_changed, index_covers, pin, tag_name
 from airflow_provider_lancens.hooks.template_args import GivenArguments, check_choice, parse_text
 from airflow_provider_lancens.identifiers import TableId
@@ -109,7 +109,7 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
         data_only: bool = False,
         index: str | None = None,
         pin: bool = False,
-        lance_conn_id: str = "lance_hive2_default",
+        lance_conn_id: str = DEFAULT_CONNECTION,
         deferrable: bool = True,
         **kwargs: Any,
     ) -> None:

@@ -477,7 +477,7 @@ PYTHON = "spark.pyspark.python"
 
 _TIME_ZONE = {"spark.sql.session.timeZone": "UTC"}
 _DEFAULTS = {
-    MASTER: "local[*]",
+    MASTER: "local[2]",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     **_TIME_ZONE,
@@ -511,7 +511,7 @@ def opened_session(app_name: str, conf: Mapping[str, str] | None = None) -> Iter
 
     Args:
         app_name: what a new session calls itself.
-        conf: Spark's configuration for a new session, over these defaults: ``local[*]``, no web UI, time
+        conf: Spark's configuration for a new session, over these defaults: ``local[2]``, no web UI, time
             zone UTC, and on a local master the loopback address, with authentication.
             ``spark.redaction.regex`` is extended. ``spark.remote`` asks for Spark Connect at that address.
             An existing session is used unchanged, and never stopped.

@@ -32,7 +32,7 @@ PUBLIC: dict[str, set[str]] = {
         "LanceAlterColumnsOperator",
         "LanceCleanUpVersionsOperator",
         "LanceCompactTableOperator",
-        "LanceCompareTableOperator",
+        "LanceCheckTableOperator",
         "LanceComputeColumnOperator",
         "LanceConvertTableOperator",
         "LanceCreateIndexOperator",

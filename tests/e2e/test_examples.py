@@ -154,7 +154,7 @@ def test_a_version_is_advanced_to_another_writers_commit(
     outcome = outcomes["advance_version"]
     moved = {"table": "returns$parcels", "version": 1, "previous_version": 0, "advanced": True}
     assert xcom(outcome, "advance") == moved
-    assert xcom(outcome, "compare")["verdict"] == "consistent"
+    assert xcom(outcome, "check")["verdict"] == "consistent"
     assert namespace.describe_table({"id": ["returns", "parcels"]}).version == 1
 
 

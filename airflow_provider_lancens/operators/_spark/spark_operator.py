@@ -28,7 +28,7 @@ class LanceSparkOperator(LanceOperator):
     Args:
         spark_conn_id: a connection of type ``spark`` or ``spark_connect``, as defined by the Spark provider
             (which need not be installed); None runs Spark in the task's process. Templated.
-        spark_conf: Spark configuration, which overrides the connection's; by default ``local[*]`` without a
+        spark_conf: Spark configuration, which overrides the connection's; by default ``local[2]`` without a
             web UI, in UTC. Templated.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """

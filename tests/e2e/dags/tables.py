@@ -17,8 +17,11 @@ STEPS = {
         LanceDeclareTableOperator,
         {"table": "{{ params.database }}$orders", "properties": {"run": "{{ run_id }}"}},
     ),
-    "deregister": (LanceDeregisterTableOperator, {"table": "{{ params.database }}$orders"}),
-    "drop": (LanceDropNamespaceOperator, {"namespace": "{{ params.database }}"}),
+    "deregister": (
+        LanceDeregisterTableOperator,
+        {"table": "{{ params.database }}$orders", "if_missing": "skip"},
+    ),
+    "drop": (LanceDropNamespaceOperator, {"namespace": "{{ params.database }}", "if_missing": "skip"}),
 }
 
 with DAG("tables", schedule=None, params={"database": "", "lance_conn_id": ""}) as dag:

@@ -28,6 +28,7 @@ class Attempt:
     """A task instance with what our tasks use: the time of its first deferral, and XComs."""
 
     dag_id, run_id, task_id, map_index, max_tries = "dag", "run", "wait", -1, 0
+    try_number = 1
 
     def __init__(self, earlier: Any = None) -> None:
         self.first_rescheduled: datetime | None = None

@@ -117,7 +117,7 @@ def test_an_unknown_connection_is_a_problem() -> None:
 
 def test_a_table_needs_what_its_state_says(lake: str, table: Table) -> None:
     location = table.declare()
-    for _ in range(25):
+    for _ in range(12):
         table.advance()
     leases = TableFiles(location, {})
     leases.put("_lancens/writes/dead", b"")
@@ -129,7 +129,7 @@ def test_a_table_needs_what_its_state_says(lake: str, table: Table) -> None:
     [verdict, fragments, versions, writes] = of(f"table {table}", found)
     assert verdict[0] == "ok"
     assert fragments[0] == "warning"
-    assert fragments[1].startswith("25 of 25 fragments are small and can be merged")
+    assert fragments[1].startswith("12 of 12 fragments are small and can be merged (min_small_fragments=10)")
     assert versions[0] == "ok"
     assert writes == ("warning", "1 writes have sent no heartbeat for a day, and left files")
 
@@ -165,7 +165,7 @@ def test_a_bypassed_table_is_a_problem_with_its_repair(lake: str, table: Table) 
     verdict = next(one for one in found if one.subject == f"table {table}")
     assert verdict.level == "problem"
     assert "direct" in verdict.text
-    assert "LanceCompareTableOperator" in verdict.advice
+    assert "LanceCheckTableOperator" in verdict.advice
 
 
 def test_a_missing_table_is_a_problem(lake: str, table: Table) -> None:

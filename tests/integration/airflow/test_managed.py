@@ -15,7 +15,7 @@ from airflow_provider_lancens.namespace import Hive2Namespace
 from airflow_provider_lancens.operators.namespaces import LanceCreateNamespaceOperator
 from airflow_provider_lancens.operators.tables import LanceDeclareTableOperator
 from airflow_provider_lancens.operators.version_authority import (
-    LanceCompareTableOperator,
+    LanceCheckTableOperator,
     LanceConvertTableOperator,
 )
 from airflow_provider_lancens.operators.versions import (
@@ -87,7 +87,7 @@ def test_the_connection_sets_the_version_authority_of_new_tables(
     run(LanceCreateNamespaceOperator, namespace=table.database)
     connect(host=metastore.uri, extra={"root": str(tmp_path), "managed_by": "impl"})
     run(LanceDeclareTableOperator, table=str(table))
-    compared = run(LanceCompareTableOperator, table=str(table))
+    compared = run(LanceCheckTableOperator, table=str(table))
     assert (compared["verdict"], compared["metastore_version"]) == ("consistent", 0)
 
 
@@ -123,7 +123,7 @@ def test_a_version_rendered_empty_is_reported_by_its_argument(run: Run, table: T
 def test_a_consistent_metastore_and_storage_are_reported_as_such(
     run: Run, table: Table, managed: str
 ) -> None:
-    assert run(LanceCompareTableOperator, table=str(table), if_inconsistent="fail") == {
+    assert run(LanceCheckTableOperator, table=str(table)) == {
         "table": str(table),
         "verdict": "consistent",
         "metastore_version": 1,
@@ -132,33 +132,39 @@ def test_a_consistent_metastore_and_storage_are_reported_as_such(
     }
 
 
-def test_a_direct_commit_is_reported_then_adopted(run: Run, table: Table, managed: str) -> None:
+def test_a_direct_commit_fails_the_task_is_reported_or_is_adopted(
+    run: Run, table: Table, managed: str
+) -> None:
     commit_directly(managed)
     found = {"table": str(table), "verdict": "storage_ahead", "metastore_version": 1, "storage_version": 2}
-    assert run(LanceCompareTableOperator, table=str(table)) == {**found, "adopted": False}
     with pytest.raises(AirflowFailException, match="a direct writer committed"):
-        run(LanceCompareTableOperator, table=str(table), if_inconsistent="fail")
+        run(LanceCheckTableOperator, table=str(table))
+    reported = run(LanceCheckTableOperator, table=str(table), if_inconsistent="report")
+    assert reported == {**found, "adopted": False}
     adopt = {"table": str(table), "if_inconsistent": "adopt"}
-    assert run(LanceCompareTableOperator, **adopt) == {**found, "adopted": True}
-    assert run(LanceCompareTableOperator, **adopt)["verdict"] == "consistent"
+    assert run(LanceCheckTableOperator, **adopt) == {**found, "adopted": True}
+    assert run(LanceCheckTableOperator, **adopt)["verdict"] == "consistent"
 
 
 def test_missing_files_are_reported_and_nothing_is_adopted(run: Run, table: Table, managed: str) -> None:
     commit_directly(managed)
-    run(LanceCompareTableOperator, table=str(table), if_inconsistent="adopt")
+    run(LanceCheckTableOperator, table=str(table), if_inconsistent="adopt")
     for file in Path(managed, "data").iterdir():
         file.unlink()
 
-    assert run(LanceCompareTableOperator, table=str(table))["verdict"] == "files_missing"
+    reported = run(LanceCheckTableOperator, table=str(table), if_inconsistent="report")
+    assert reported["verdict"] == "files_missing"
     with pytest.raises(AirflowFailException, match="refers to files that were removed, such as data/"):
-        run(LanceCompareTableOperator, table=str(table), if_inconsistent="adopt")
+        run(LanceCheckTableOperator, table=str(table))
+    with pytest.raises(AirflowFailException, match="refers to files that were removed, such as data/"):
+        run(LanceCheckTableOperator, table=str(table), if_inconsistent="adopt")
 
 
 def test_storage_managed_tables_are_compared_too(run: Run, table: Table) -> None:
     table.declare()
     table.advance()
 
-    found = run(LanceCompareTableOperator, table=str(table), if_inconsistent="fail")
+    found = run(LanceCheckTableOperator, table=str(table))
 
     assert (found["verdict"], found["metastore_version"], found["storage_version"]) == ("consistent", 1, 1)
 
@@ -176,7 +182,7 @@ def test_a_tagged_version_survives_clean_up_until_it_is_deleted(run: Run, table:
 
     tag = {"table": str(table), "tag": "a-run"}
     assert run(LanceDeleteTagOperator, **tag) == {**tag, "deleted": True}
-    assert run(LanceDeleteTagOperator, **tag) == {**tag, "deleted": False}
+    assert run(LanceDeleteTagOperator, **tag, if_missing="skip") == {**tag, "deleted": False}
     clean_up(location)
     assert [one["version"] for one in lance.dataset(location).versions()] == [3]
 
@@ -202,9 +208,3 @@ def test_an_invalid_tag_or_version_fails_without_retry(run: Run, table: Table) -
         run(LanceTagVersionOperator, table=str(table), version=7, tag="a-run")
     with pytest.raises(AirflowFailException, match="tag='a:run': is not a valid tag name"):
         run(LanceTagVersionOperator, table=str(table), version=1, tag="a:run")
-
-
-def test_deleting_a_tag_of_a_missing_table_does_nothing(run: Run, table: Table) -> None:
-    assert run(LanceDeleteTagOperator, table=str(table), tag="a-run")["deleted"] is False
-    with pytest.raises(AirflowFailException, match="has no such tag"):
-        run(LanceDeleteTagOperator, table=str(table), tag="a-run", if_missing="fail")

@@ -23,7 +23,7 @@ from airflow_provider_lancens.operators.tables import (
     LanceRegisterTableOperator,
 )
 from airflow_provider_lancens.operators.version_authority import (
-    LanceCompareTableOperator,
+    LanceCheckTableOperator,
     LanceConvertTableOperator,
 )
 from airflow_provider_lancens.operators.versions import (
@@ -31,6 +31,7 @@ from airflow_provider_lancens.operators.versions import (
     LanceDeleteTagOperator,
     LanceTagVersionOperator,
 )
+from tests.integration.airflow.lifecycle import Attempt
 from tests.integration.airflow.tables import Table
 
 Run = Callable[..., Any]
@@ -52,12 +53,37 @@ def test_an_existing_namespace_fails_without_retry_if_configured(run: Run, datab
 def test_a_namespace_is_dropped_once(run: Run, database: str) -> None:
     run(LanceCreateNamespaceOperator, namespace=database)
     assert run(LanceDropNamespaceOperator, namespace=database) == {"namespace": database, "dropped": True}
-    assert run(LanceDropNamespaceOperator, namespace=database) == {"namespace": database, "dropped": False}
+    again = run(LanceDropNamespaceOperator, namespace=database, if_missing="skip")
+    assert again == {"namespace": database, "dropped": False}
 
 
-def test_a_missing_namespace_fails_without_retry_if_configured(run: Run, database: str) -> None:
-    with pytest.raises(AirflowFailException, match="NAMESPACE_NOT_FOUND"):
-        run(LanceDropNamespaceOperator, namespace=database, if_missing="fail")
+REMOVALS: dict[type[Any], dict[str, Any]] = {
+    LanceDropNamespaceOperator: {"namespace": "{}"},
+    LanceDeregisterTableOperator: {"table": "{}$orders"},
+    LanceDropTableOperator: {"table": "{}$orders"},
+    LanceDeleteTagOperator: {"table": "{}$orders", "tag": "a-run"},
+}
+
+
+@pytest.mark.parametrize("operator", REMOVALS)
+def test_removing_what_does_not_exist_fails_unless_it_may_be_missing(
+    run: Run, attempt: Attempt, table: Table, operator: type[Any]
+) -> None:
+    given = {name: value.format(table.database) for name, value in REMOVALS[operator].items()}
+
+    with pytest.raises(AirflowFailException, match=r"doesn't exist.* correct its name, or set if_missing"):
+        run(operator, **given)
+    skipped = run(operator, **given, if_missing="skip")
+    attempt.try_number = 2  # the first one may have removed it, and was killed
+    retried = run(operator, **given)
+
+    assert skipped == retried
+    assert not any(value is True for value in retried.values())
+
+
+def test_a_planned_drop_of_a_missing_namespace_fails_too(run: Run, database: str) -> None:
+    with pytest.raises(AirflowFailException, match=f"namespace '{database}' doesn't exist"):
+        run(LanceDropNamespaceOperator, namespace=database, dry_run=True)
 
 
 def test_a_non_empty_namespace_is_dropped_only_by_cascade_and_keeps_its_data(run: Run, table: Table) -> None:
@@ -94,13 +120,9 @@ def test_a_table_is_deregistered_once_and_keeps_its_data(run: Run, table: Table)
     table.advance()
     gone = {"table": str(table), "deregistered": True, "location": location}
     assert run(LanceDeregisterTableOperator, table=str(table)) == gone
-    assert run(LanceDeregisterTableOperator, table=str(table))["deregistered"] is False
+    again = run(LanceDeregisterTableOperator, table=str(table), if_missing="skip")
+    assert again["deregistered"] is False
     assert lance.dataset(location).count_rows() == 1
-
-
-def test_deregistering_a_missing_table_fails_without_retry_if_configured(run: Run, database: str) -> None:
-    with pytest.raises(AirflowFailException, match="NOT_FOUND"):
-        run(LanceDeregisterTableOperator, table=f"{database}$orders", if_missing="fail")
 
 
 def test_a_data_set_is_registered_once(run: Run, table: Table) -> None:
@@ -129,13 +151,8 @@ def test_a_table_is_dropped_once_with_its_data(run: Run, table: Table) -> None:
     table.advance()
     gone = {"table": str(table), "dropped": True, "location": location}
     assert run(LanceDropTableOperator, table=str(table)) == gone
-    assert run(LanceDropTableOperator, table=str(table))["dropped"] is False
+    assert run(LanceDropTableOperator, table=str(table), if_missing="skip")["dropped"] is False
     assert not Path(location).exists()
-
-
-def test_dropping_a_missing_table_fails_without_retry_if_configured(run: Run, database: str) -> None:
-    with pytest.raises(AirflowFailException, match="NOT_FOUND"):
-        run(LanceDropTableOperator, table=f"{database}$orders", if_missing="fail")
 
 
 @pytest.mark.parametrize(
@@ -152,7 +169,7 @@ def test_dropping_a_missing_table_fails_without_retry_if_configured(run: Run, da
             {"table": "sales$orders", "expected_version": "1", "new_version": "2"},
         ),
         (LanceConvertTableOperator, {"table": "sales$orders", "managed_by": "impl"}),
-        (LanceCompareTableOperator, {"table": "sales$orders"}),
+        (LanceCheckTableOperator, {"table": "sales$orders"}),
         (LanceTagVersionOperator, {"table": "sales$orders", "version": "1", "tag": "run"}),
         (LanceDeleteTagOperator, {"table": "sales$orders", "tag": "run"}),
     ],

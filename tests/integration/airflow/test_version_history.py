@@ -105,7 +105,7 @@ def test_what_a_direct_writer_left_of_a_managed_table_is_a_problem_with_its_repa
     findings = table_details.check(hook, str(table))["findings"]
 
     problems = [one for one in findings if one["level"] == "problem"]
-    assert "LanceCompareTableOperator" in problems[0]["advice"]
+    assert "LanceCheckTableOperator" in problems[0]["advice"]
     assert numbers(list_versions(hook, str(table), None, 10)) == [1]  # not the uncommitted one
 
 

@@ -22,7 +22,7 @@ def glue(connect: Connect, **fields: Any) -> LanceHook:
 
 def test_the_hook_is_found_by_the_connections_type(connect: Connect) -> None:
     assert type(glue(connect)) is LanceGlueHook
-    assert LanceGlueHook().lance_conn_id == "lance_glue_default"
+    assert LanceGlueHook().lance_conn_id == "lance_default"
 
 
 def test_the_connections_own_keys_are_used(connect: Connect) -> None:

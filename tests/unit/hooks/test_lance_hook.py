@@ -17,7 +17,7 @@ Connect = Callable[..., str]
 
 def test_making_a_hook_reads_no_connection() -> None:
     assert LanceHive2Hook("there_is_no_such_connection").lance_conn_id == "there_is_no_such_connection"
-    assert LanceHive2Hook().lance_conn_id == "lance_hive2_default"
+    assert LanceHive2Hook().lance_conn_id == "lance_default"
 
 
 def test_making_a_namespace_opens_nothing(connect: Connect) -> None:

@@ -17,7 +17,7 @@ from airflow_provider_lancens.operators.tables import (
     LanceRegisterTableOperator,
 )
 from airflow_provider_lancens.operators.version_authority import (
-    LanceCompareTableOperator,
+    LanceCheckTableOperator,
     LanceConvertTableOperator,
 )
 from airflow_provider_lancens.operators.versions import (
@@ -41,7 +41,7 @@ from airflow_provider_lancens.operators.versions import (
             "allowed: skip, fail, replace",
         ),
         (LanceDropTableOperator, {"table": "a$b", "if_missing": "x"}, "allowed: skip, fail"),
-        (LanceCompareTableOperator, {"table": "a$b", "if_inconsistent": "x"}, "report, adopt, fail"),
+        (LanceCheckTableOperator, {"table": "a$b", "if_inconsistent": "x"}, "fail, report, adopt"),
         (LanceDeleteTagOperator, {"table": "a$b", "tag": "t", "if_missing": "x"}, "skip, fail"),
         (
             LanceFindChangesOperator,
@@ -68,7 +68,7 @@ def test_an_invalid_choice_is_refused_with_the_allowed_ones(
         LanceDropTableOperator,
         LanceAdvanceTableVersionOperator,
         LanceConvertTableOperator,
-        LanceCompareTableOperator,
+        LanceCheckTableOperator,
         LanceTagVersionOperator,
         LanceDeleteTagOperator,
     ],

@@ -108,9 +108,13 @@ def test_an_ingestion_without_rows_has_no_partitions(run: Run, hive: Maintained)
 
 def test_a_discarded_version_is_not_published(run: Run, hive: Maintained, staged: dict[str, Any]) -> None:
     discarded, event = run(LanceDiscardOperator, staged=staged)
-    again, _ = run(LanceDiscardOperator, staged=staged)
+    with pytest.raises(AirflowFailException, match=r"staged version .* doesn't exist"):
+        run(LanceDiscardOperator, staged=staged)
+    again, _ = run(LanceDiscardOperator, staged=staged, if_missing="skip")
+    retried, _ = run(LanceDiscardOperator, staged=staged, try_number=2)
 
     assert (discarded["discarded"], again["discarded"], event) == (True, False, {})
+    assert retried == again
     with pytest.raises(AirflowFailException, match="it was discarded, or it has expired"):
         run(LancePublishOperator, staged=staged)
     assert hive.ids() == [0, 1, 2]

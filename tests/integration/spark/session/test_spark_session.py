@@ -44,7 +44,7 @@ def test_a_new_session_is_local_quiet_and_stopped_with_the_block(tmp_path: Path)
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        "['mine', 'local[*]', '127.0.0.1', 'false', 'blue'] UTC",
+        "['mine', 'local[2]', '127.0.0.1', 'false', 'blue'] UTC",
         "stopped: True",
     ]
 
