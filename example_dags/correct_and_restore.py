@@ -59,16 +59,16 @@ with DAG(
     tag = LanceTagVersionOperator(
         task_id="tag", table=SALES, version="{{ ti.xcom_pull('load')['version'] }}", tag="loaded"
     )
-    # [START howto_replace_where]
+    # [START howto_replace_a_part]
     correct = LanceSparkIngestOperator(
         task_id="correct",
         table=SALES,
         source=corrected_day,
         mode="overwrite",
-        replace_where="day = '2026-11-01'",
+        where="day = '2026-11-01'",
         spark_conf=SPARK,
     )
-    # [END howto_replace_where]
+    # [END howto_replace_a_part]
     # [START howto_find_version]
     before = LanceFindVersionOperator(task_id="before", table=SALES, tag="loaded")
     compare = turnover(before.output, correct.output)

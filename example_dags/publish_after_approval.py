@@ -52,7 +52,7 @@ with DAG(
     )
     # [START howto_approve]
     stage = LanceSparkIngestOperator(
-        task_id="stage", table=PRICES, source=prices, publish=False, spark_conf=SPARK, **given
+        task_id="stage", table=PRICES, source=prices, stage=True, spark_conf=SPARK, **given
     )
     decide = HITLBranchOperator(
         task_id="decide",

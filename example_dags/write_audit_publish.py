@@ -86,7 +86,7 @@ with DAG(
         table=PAYMENTS,
         source=payments,
         op_kwargs={"day": "{{ params.day }}", "errors": "{{ params.errors }}"},
-        publish=False,
+        stage=True,
         spark_conf=SPARK,
         **given,
     )

@@ -101,12 +101,12 @@ class TableWrite:
             request: how the rows were to be written.
             derived: where the values of columns come from.
         """
-        overwrote = result.committed and result.published and request.overwrites_all
+        overwrote = result.committed and result.published and request.change.overwrites_all
         return cls.of(
             result,
             published=result.published,
             lifecycle="OVERWRITE" if overwrote else None,
-            columns=request.update_columns,
+            columns=None if request.upsert is None else request.upsert.update_columns,
             derived=derived,
         )
 

@@ -18,7 +18,15 @@ from airflow_provider_lancens.operators._spark.write_naming import (
     idempotency_key,
     key_of_moved_task,
 )
-from airflow_provider_lancens.spark.options import Mode, OnExistingKey, SchemaMode, WhenMatched, WriteRequest
+from airflow_provider_lancens.spark.options import (
+    Mode,
+    OnExistingKey,
+    Overwrite,
+    SchemaMode,
+    WhenMatched,
+    WriteIdentity,
+    WriteRequest,
+)
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -27,9 +35,9 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.lineage.task_lineage import DerivedColumn
     from airflow_provider_lancens.operators._spark.ingest_sources import IngestSource, Source
     from airflow_provider_lancens.spark.file_source import FileSource
-    from airflow_provider_lancens.spark.keys import KeyLookup
     from airflow_provider_lancens.spark.results import WriteResult
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+    from airflow_provider_lancens.spark.write.write_context import WriteContext
 
 
 class LanceSparkIngestOperator(LanceSparkOperator):
@@ -67,7 +75,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         schema_mode: what to do if the rows have other columns than the table: ``strict`` refuses them,
             ``merge`` adds and widens columns of the table, ``overwrite`` lets an ``overwrite`` replace them,
             as described for `airflow_provider_lancens.spark.write_table`.
-        replace_where: a condition in SQL, such as ``day = '{{ ds }}'``: an ``overwrite`` replaces only the
+        where: a condition in SQL, such as ``day = '{{ ds }}'``: an ``overwrite`` replaces only the
             rows that match it, and all new rows must match it, as described for
             `airflow_provider_lancens.spark.write_table`. Templated.
         when_matched: what an ``upsert`` does with a row of the table that has the key of a new one:
@@ -81,7 +89,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             written; the first write of a table writes all.
         update_columns: an ``upsert`` updates only these columns of rows that exist. The new rows may
             lack the others, which are then null in rows that are added.
-        publish: False stages the rows: `version` is then one that no reader finds but by its number,
+        stage: True stages the rows: `version` is then one that no reader finds but by its number,
             until `LancePublishOperator` publishes or `LanceDiscardOperator` discards it.
         idempotency_key: identifies this write. By default the DAG, the task, the map index and the data
             interval, or the run if there is no interval: a cleared or repeated task changes nothing.
@@ -96,7 +104,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             configuration overrides it, for all tasks or by task id.
         partition_by: a column, such as a day, whose values in the rows that were written, replaced or deleted
             are the partitions of the asset event: as its partition keys on Airflow 3.3 or newer, one event
-            for each, and in its extra. At most 1,000 values. With ``publish=False``, pass it to
+            for each, and in its extra. At most 1,000 values. With ``stage=True``, pass it to
             `LancePublishOperator` instead. Templated.
         options: fields of `airflow_provider_lancens.spark.WriteOptions`, such as ``max_rows_per_file``.
         spark_conn_id: where Spark runs: a connection of type ``spark`` or ``spark_connect``; None runs it in
@@ -111,7 +119,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         "files",
         "inputs",
         "op_kwargs",
-        "replace_where",
+        "where",
         "idempotency_key",
         "fingerprint",
         "partition_by",
@@ -122,7 +130,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         "files": "json",
         "inputs": "json",
         "op_kwargs": "json",
-        "replace_where": "sql",
+        "where": "sql",
         **LanceSparkOperator.template_fields_renderers,
     }
 
@@ -136,13 +144,13 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         mode: Mode = "append",
         on: Sequence[str] | None = None,
         schema_mode: SchemaMode = "strict",
-        replace_where: str | None = None,
+        where: str | None = None,
         when_matched: WhenMatched = "update",
         sequence_by: str | None = None,
         delete_when: str | None = None,
         helper_columns: Sequence[str] | None = None,
         update_columns: Sequence[str] | None = None,
-        publish: bool = True,
+        stage: bool = False,
         idempotency_key: str | None = None,
         fingerprint: str | None = None,
         on_existing_key: OnExistingKey = "skip",
@@ -162,26 +170,26 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         self.op_kwargs = op_kwargs or {}
         self.idempotency_key = idempotency_key
         self.fingerprint = fingerprint
-        if partition_by and not publish:
-            raise ValueError("partition_by: not allowed with publish=False; pass it to LancePublishOperator")
+        if partition_by and stage:
+            raise ValueError("partition_by: not allowed with stage=True; pass it to LancePublishOperator")
         self.partition_by = partition_by
         layout = check_mapping("options", options)
-        self.replace_where = replace_where
+        self.where = where
         self._request = write_request(
             layout,
             mode=mode,
             on=on,
             schema_mode=schema_mode,
-            replace_where="rendered later" if is_template(replace_where) else replace_where,
+            where="rendered later" if is_template(where) else where,
             when_matched=when_matched,
             sequence_by=sequence_by,
             delete_when=delete_when,
             helper_columns=helper_columns,
             update_columns=update_columns,
-            publish=publish,
+            stage=stage,
             on_existing_key=on_existing_key,
         )
-        if self.files and self._request.chooses_rows:
+        if self.files and self._request.upsert is not None and self._request.upsert.chooses_rows:
             raise ValueError(
                 "when_matched, sequence_by, delete_when, update_columns: not allowed with files as source; "
                 "Spark compares rows"
@@ -197,30 +205,29 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         from airflow_provider_lancens.lineage.task_lineage import TableWrite
         from airflow_provider_lancens.operators._spark.partitions import changed_partitions
         from airflow_provider_lancens.operators._spark.result_log import log_result, written_again
-        from airflow_provider_lancens.spark.keys import look_up
         from airflow_provider_lancens.spark.table.resolved_table import resolved_table
         from airflow_provider_lancens.spark.write.pipeline import skipped_write, staged_before
+        from airflow_provider_lancens.spark.write.write_context import WriteContext
 
         table = parse_table(self.table)
         source = self._parsed_source()
         key = idempotency_key(self.idempotency_key, context)
         derived: Mapping[str, DerivedColumn] = {}
-        self.log.info("Ingesting into table %s (%s) under key %r", table, self._request.mode, key)
+        self.log.info("Ingesting into table %s (%s) under key %r", table, self._request.change.MODE, key)
         with self.connected(f"ingesting into table {str(table)!r}") as namespace:
             with resolved_table(namespace, table) as target:
                 request = self._keyed(key, source, target, context)
-                lookup = look_up(target, request)
-            if lookup.earlier is not None:
-                result = skipped_write(lookup, lookup.earlier)
-            elif request.publish or (staged := staged_before(lookup)) is None:
-                result, derived = self._written(source, namespace, lookup, context)
+                write = WriteContext.begin(target, request)
+            if write.earlier is not None:
+                result = skipped_write(write, write.earlier)
+            elif not request.change.stage or (staged := staged_before(write.lookup)) is None:
+                result, derived = self._written(source, namespace, write, context)
             else:
                 result = staged
             # Without rows it may have committed nothing: the version is then one of others.
-            is_own = result.committed or result.rows > 0 or lookup.earlier is not None
+            is_own = result.committed or result.rows > 0 or write.earlier is not None
             partitions = changed_partitions(namespace, result, self.partition_by, is_own_version=is_own)
-            write = TableWrite.of_request(result, request, derived)
-            self.note_lineage(namespace, write, source.reads())
+            self.note_lineage(namespace, TableWrite.of_request(result, request, derived), source.reads())
         if result.is_outdated:
             self.emit_no_event(context, table)
         elif result.published:
@@ -232,7 +239,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
                 extra=result.changes,
                 partitions=partitions,
             )
-        again = written_again(self.task_id, in_addition=request.mode == "upsert")
+        again = written_again(self.task_id, in_addition=request.upsert is not None)
         log_result(self.lance_conn_id, result, again)
         return result.as_dict()
 
@@ -243,20 +250,22 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         if parse_text(self.idempotency_key) is None:
             fingerprint = fingerprint or self._fingerprint_of(source, target)
             key = key_of_moved_task(key, context, target)
-        return replace(
-            self._request,
-            replace_where=self.replace_where,
-            idempotency_key=key,
-            fingerprint=fingerprint,
-            on_existing_key=existing_key_policy(self._request.on_existing_key, context),
-            execution_id=execution_id_of(context),
+        identity = WriteIdentity(
+            key,
+            fingerprint,
+            existing_key_policy(self._request.identity.on_existing_key, context),
+            execution_id_of(context),
         )
+        change = self._request.change
+        if isinstance(change, Overwrite):
+            change = replace(change, where=self.where)
+        return replace(self._request, change=change, identity=identity)
 
     def _fingerprint_of(self, source: IngestSource, target: ResolvedTable) -> str | None:
         fingerprint = source.fingerprint(target)
-        if fingerprint is None or self.replace_where is None:
+        if fingerprint is None or self.where is None:
             return fingerprint
-        return fingerprint_of({"source": fingerprint}, *conditions(self.replace_where))
+        return fingerprint_of({"source": fingerprint}, *conditions(self.where))
 
     def _parsed_source(self) -> IngestSource:
         from airflow_provider_lancens.operators._spark.ingest_sources import FilesOfTask, FunctionOfTask
@@ -266,7 +275,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         return FilesOfTask.parse(self.files)
 
     def _written(
-        self, source: IngestSource, namespace: LanceNamespace, lookup: KeyLookup, context: Context
+        self, source: IngestSource, namespace: LanceNamespace, write: WriteContext, context: Context
     ) -> tuple[WriteResult, Mapping[str, DerivedColumn]]:
         from airflow_provider_lancens.spark.write.pipeline import write_rows
 
@@ -274,11 +283,11 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         if deployment.deploy_mode == "cluster":
             from airflow_provider_lancens.operators._spark.submission import make_job
 
-            job = make_job(self.hook, source, lookup.target.id, lookup.request)
+            job = make_job(self.hook, source, write.target.id, write.request)
             return self.submit(deployment, job, context), {}
         with self.spark(deployment) as spark:
             rows = source.rows(spark, namespace)
-            result = write_rows(rows, lookup.at_newest())
+            result = write_rows(rows, write.at_newest())
             return result, source.derived_columns(rows)
 
 

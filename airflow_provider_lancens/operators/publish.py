@@ -28,7 +28,7 @@ class LancePublishOperator(LanceOperator):
     the table and both versions; a skipped publication after which others have committed emits no event.
 
     Args:
-        staged: the staged version: the output of an ingestion with ``publish=False``, or a mapping with its
+        staged: the staged version: the output of an ingestion with ``stage=True``, or a mapping with its
             ``table`` and ``version``. Templated.
         partition_by: a column, such as a day, whose values in the rows that were written, replaced or deleted
             are the partitions of the asset event, see `LanceSparkIngestOperator`. Templated.
@@ -102,7 +102,7 @@ class LanceDiscardOperator(LanceOperator):
     such version.
 
     Args:
-        staged: the staged version: the output of an ingestion with ``publish=False``, or a mapping with its
+        staged: the staged version: the output of an ingestion with ``stage=True``, or a mapping with its
             ``table`` and ``version``. Templated.
         if_missing: if there is no such version, ``fail`` fails the task without retries, unless it is a later
             try, since an earlier one has then removed it; ``skip`` lets it succeed.

@@ -136,7 +136,10 @@ class LanceStreamOperator(LanceSparkOperator):
             _register_data_source(spark, self.hook)
             frame = source.frame(spark, namespace)
             result = write_available(frame, namespace, table, self._request, checkpoint=checkpoint)
-            self.note_lineage(namespace, TableWrite.of(result, columns=self._request.update_columns))
+            self.note_lineage(
+                namespace,
+                TableWrite.of(result, columns=self._request.upsert and self._request.upsert.update_columns),
+            )
         if result.rows and result.version is not None:
             self.note_version(context, table, result.version, result.previous_version)
         log_result(self.lance_conn_id, result)

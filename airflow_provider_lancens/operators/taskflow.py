@@ -140,7 +140,7 @@ class SparkLake:
                 if_unavailable=if_unavailable,
             )
 
-    @not_empty("replace_where", "delete_when", "idempotency_key", "fingerprint")
+    @not_empty("where", "delete_when", "idempotency_key", "fingerprint")
     def write(
         self,
         df: Any,
@@ -149,13 +149,13 @@ class SparkLake:
         mode: Mode = "append",
         on: Sequence[str] | None = None,
         schema_mode: SchemaMode = "strict",
-        replace_where: str | None = None,
+        where: str | None = None,
         when_matched: WhenMatched = "update",
         sequence_by: str | None = None,
         delete_when: str | None = None,
         helper_columns: Sequence[str] | None = None,
         update_columns: Sequence[str] | None = None,
-        publish: bool = True,
+        stage: bool = False,
         idempotency_key: str | None = None,
         fingerprint: str | None = None,
         on_existing_key: OnExistingKey = "skip",
@@ -171,7 +171,7 @@ class SparkLake:
             schema_mode: what to do if the rows have other columns than the table: ``strict`` refuses them,
                 ``merge`` adds and widens columns of the table, ``overwrite`` lets an ``overwrite`` replace
                 them, as described for `airflow_provider_lancens.spark.write_table`.
-            replace_where: a condition in SQL, such as ``day = '2026-11-01'``: an ``overwrite`` replaces only
+            where: a condition in SQL, such as ``day = '2026-11-01'``: an ``overwrite`` replaces only
                 the rows that match it, and all new rows must match it.
             when_matched: what an ``upsert`` does with a row of the table that has the key of a new one:
                 ``update`` replaces it, ``keep`` leaves it and doesn't write the new one.
@@ -184,9 +184,9 @@ class SparkLake:
                 have aren't written; the first write of a table writes all.
             update_columns: an ``upsert`` updates only these columns of rows that exist. The new rows may
                 lack the others, which are then null in rows that are added.
-            publish: False stages the rows: `version` is then one that no reader finds but by its number,
+            stage: True stages the rows: `version` is then one that no reader finds but by its number,
                 until `LancePublishOperator` publishes or `LanceDiscardOperator` discards it.
-            idempotency_key: identifies this write; not None or empty if it is passed, as `replace_where`,
+            idempotency_key: identifies this write; not None or empty if it is passed, as `where`,
                 `delete_when` and `fingerprint`. By default the task, its data interval or run, the table, and
                 the number of the task's write to it. In a loop, set what identifies each write: with the
                 default, a cleared task whose loop has other items than before is refused.
@@ -206,11 +206,11 @@ class SparkLake:
             LanceRetryableError: the metastore or the storage is unavailable, or the commit conflicted.
         """
         from airflow_provider_lancens.operators._spark.result_log import log_result, written_again
-        from airflow_provider_lancens.spark.keys import look_up
-        from airflow_provider_lancens.spark.options import WriteRequest
+        from airflow_provider_lancens.spark.options import WriteIdentity, WriteRequest, change_of
         from airflow_provider_lancens.spark.table.resolved_table import resolved_table
         from airflow_provider_lancens.spark.write.pipeline import write_rows
         from airflow_provider_lancens.spark.write.row_sources import FrameRows
+        from airflow_provider_lancens.spark.write.write_context import WriteContext
 
         identifier = parse_table(table)
         name, layout = str(identifier), _write_options(options)
@@ -218,33 +218,30 @@ class SparkLake:
         if not idempotency_key:
             counted = self._counted.setdefault(name, CountedWrites(name))
             idempotency_key = counted.next_key(self._task_key(df))
-            fingerprint = counted.fingerprint(fingerprint, self._read, replace_where, df)
+            fingerprint = counted.fingerprint(fingerprint, self._read, where, df)
         with airflow_errors(f"writing table {name!r} through connection {self._hook.lance_conn_id!r}"):
             policy = existing_key_policy(on_existing_key, self._context)
             execution_id = self._execution_id(name, idempotency_key)
-            request = WriteRequest(
-                mode=mode,
-                idempotency_key=idempotency_key,
-                fingerprint=fingerprint,
-                on_existing_key=policy,
+            change = change_of(
+                mode,
                 on=on,
-                options=layout,
-                execution_id=execution_id,
                 schema_mode=schema_mode,
-                replace_where=replace_where,
+                where=where,
                 when_matched=when_matched,
                 sequence_by=sequence_by,
                 delete_when=delete_when,
                 helper_columns=helper_columns,
                 update_columns=update_columns,
-                publish=publish,
+                stage=stage,
             )
+            identity = WriteIdentity(idempotency_key, fingerprint, policy, execution_id)
             with resolved_table(self._hook.get_conn(), identifier) as target:
                 if counted is not None:
                     key = key_of_moved_task(idempotency_key, self._context, target)
-                    request = replace(request, idempotency_key=key)
-                lookup = look_up(target, request) if counted is None else counted.look_up(target, request)
-                result = write_rows(FrameRows(df), lookup)
+                    identity = replace(identity, key=key)
+                request = WriteRequest(change, identity, layout)
+                begin = WriteContext.begin if counted is None else counted.begin
+                result = write_rows(FrameRows(df), begin(target, request))
         if counted is not None:
             counted.made += 1
         self._keys[name, idempotency_key] += 1

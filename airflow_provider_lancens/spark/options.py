@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import timedelta
-from typing import Literal, NoReturn, get_args
+from typing import Any, ClassVar, Literal, NoReturn, Self, get_args
 
 Mode = Literal["append", "overwrite", "create", "upsert"]
 MODES: tuple[str, ...] = get_args(Mode)
@@ -88,67 +88,158 @@ DEFAULT_LAYOUT = WriteOptions()
 
 
 @dataclass(frozen=True, slots=True)
-class WriteRequest:
-    """How to write some rows, and what identifies the write: made where it is requested, and passed down.
+class WriteIdentity:
+    """What identifies a write.
 
     Raises:
-        InvalidInputError: (13) an argument is invalid, or doesn't go with another one.
+        InvalidInputError: (13) a field is invalid.
     """
 
-    mode: Mode = "append"
-    idempotency_key: str | None = None
-    """The same for all tries of one write; None makes each a new one."""
+    key: str | None = None
+    """The idempotency key, the same for all tries of one write; None makes each call a new write."""
     fingerprint: str | None = None
     """Identifies the data written under the key; None matches any."""
     on_existing_key: OnExistingKey = "skip"
     """What to do if the key was committed before."""
-    on: Sequence[str] | None = None
-    """The key columns of an upsert."""
-    options: WriteOptions = DEFAULT_LAYOUT
     execution_id: str | None = None
     """The same for all tries of an execution: a commit with it is this write's own, whatever the fingerprint.
     Without one, each call with ``replace`` or ``write_again`` is another repetition."""
-    schema_mode: SchemaMode = "strict"
-    """What to do if the rows have other columns than the table: refuse them (``strict``), add and widen
-    columns of the table (``merge``), or let an overwrite replace the columns too (``overwrite``)."""
-    replace_where: str | None = None
-    """The condition on the rows that an overwrite replaces; None replaces all."""
-    when_matched: WhenMatched = "update"
-    """What an upsert does with a row of the table that has the key of a new one."""
-    sequence_by: str | None = None
-    """The column by which an upsert orders the rows of a key; None refuses two of a key."""
-    delete_when: str | None = None
-    """The condition on new rows whose keys an upsert deletes; None deletes none."""
-    helper_columns: Sequence[str] | None = None
-    """Columns of new rows that only `delete_when` needs, and that are never written; None asks the table."""
-    update_columns: Sequence[str] | None = None
-    """The columns that an upsert updates in rows that exist; None updates all."""
-    publish: bool = True
-    """Whether readers of the newest version see the rows; else they are staged."""
-    digest_rows: bool = False
-    """Whether the commit's fingerprint is the digest of its rows, which is known once they are written."""
 
     def __post_init__(self) -> None:
-        if self.mode not in MODES:
-            _refuse(f"mode: expected one of {', '.join(MODES)}, got {self.mode!r}")
-        if self.idempotency_key is not None and not self.idempotency_key.strip():
+        if self.key is not None and not self.key.strip():
             _refuse("idempotency_key: expected text that identifies this write, or None; got blank text")
         if self.on_existing_key not in ON_EXISTING_KEY:
             choices = ", ".join(ON_EXISTING_KEY)
             _refuse(f"on_existing_key: expected one of {choices}, got {self.on_existing_key!r}")
-        if isinstance(self.on, str) or (self.mode == "upsert") != bool(self.on):
-            _refuse(f"on: expected a list of key columns for mode 'upsert' alone, got {self.on!r}")
-        if self.schema_mode != "strict":
-            self._check_schema_mode()
-        changed = (self.replace_where, self.sequence_by, self.delete_when, self.update_columns)
-        given = any(one is not None for one in (*changed, self.helper_columns))
-        if given or (self.when_matched, self.publish) != ("update", True):
-            self._check_effect()
-        if self.mode == "upsert" and "replace" in self.on_existing_key:
-            _refuse(
-                f"on_existing_key={self.on_existing_key!r}: not supported for mode 'upsert', since the rows "
-                "that it replaced no longer exist; upsert corrected rows with 'write_again'"
-            )
+
+
+NEW_WRITE = WriteIdentity()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a write does to a table: append, overwrite, create or upsert.
+
+    Raises:
+        InvalidInputError: (13) a field is invalid, or contradicts another one.
+    """
+
+    MODE: ClassVar[Mode]
+
+    schema_mode: SchemaMode = "strict"
+    """What to do if the rows have other columns than the table: refuse them (``strict``), add and widen
+    columns of the table (``merge``), or let an overwrite replace the columns too (``overwrite``)."""
+    stage: bool = False
+    """Whether the rows are staged: readers of the newest version don't see them until they are published."""
+
+    def __post_init__(self) -> None:
+        if self.schema_mode not in SCHEMA_MODES:
+            _refuse(f"schema_mode: expected one of {', '.join(SCHEMA_MODES)}, got {self.schema_mode!r}")
+        if self.schema_mode == "overwrite":
+            self._check_columns_replaced()
+        if not isinstance(self.stage, bool):
+            _refuse(f"stage: expected True or False, got {self.stage!r}")
+        if self.stage and self.schema_mode == "merge":
+            _refuse("stage=True contradicts schema_mode='merge', which changes the columns at once")
+        self._check()
+
+    @property
+    def overwrites_all(self) -> bool:
+        """Whether no row of the table stays."""
+        return False
+
+    @property
+    def adds_rows(self) -> bool:
+        """Whether rows of the table stay, so that the new ones must have its columns."""
+        return True
+
+    @property
+    def replaces_schema(self) -> bool:
+        """Whether an overwrite may replace the columns too."""
+        return self.schema_mode == "overwrite"
+
+    def _check(self) -> None:
+        """Check the fields of the subclass."""
+
+    def _check_columns_replaced(self) -> None:
+        """Refuse ``schema_mode="overwrite"`` unless all rows are replaced."""
+        _refuse(
+            f"schema_mode: expected strict or merge for mode {self.MODE!r}; only an overwrite can "
+            "replace columns"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Append(Change):
+    """Add rows; the first write creates the dataset."""
+
+    MODE = "append"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Create(Change):
+    """Write the first version, and fail if there is one."""
+
+    MODE = "create"
+
+    @property
+    def adds_rows(self) -> bool:
+        """See `Change.adds_rows`."""
+        return False
+
+    def _check(self) -> None:
+        if self.stage:
+            _refuse("stage=True for mode 'create': the first version of a table can't be staged")
+        if self.schema_mode == "merge":
+            _refuse("schema_mode='merge' for mode 'create': there are no columns yet to merge with")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overwrite(Change):
+    """Replace all rows, or the rows that match a condition."""
+
+    MODE = "overwrite"
+
+    where: str | None = None
+    """The condition on the rows to replace, which the new rows must match too; None replaces all."""
+
+    @property
+    def overwrites_all(self) -> bool:
+        """See `Change.overwrites_all`."""
+        return self.where is None
+
+    @property
+    def adds_rows(self) -> bool:
+        """See `Change.adds_rows`."""
+        return self.where is not None
+
+    def _check(self) -> None:
+        if self.where is not None and (not isinstance(self.where, str) or not self.where.strip()):
+            _refuse(f"where: expected a condition, or None; got {self.where!r}")
+
+    def _check_columns_replaced(self) -> None:
+        if self.where is not None:
+            _refuse("schema_mode: expected strict or merge with where, which keeps the columns")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upsert(Change):
+    """Replace the rows that have the keys of new ones, and add the others."""
+
+    MODE = "upsert"
+
+    on: Sequence[str]
+    """The key columns."""
+    when_matched: WhenMatched = "update"
+    """What to do with a row of the table that has the key of a new one."""
+    sequence_by: str | None = None
+    """The column that orders the rows of a key; None refuses two of a key."""
+    delete_when: str | None = None
+    """The condition on new rows whose keys are deleted; None deletes none."""
+    helper_columns: Sequence[str] | None = None
+    """Columns of new rows that only `delete_when` needs, and that are never written; None asks the table."""
+    update_columns: Sequence[str] | None = None
+    """The columns that are updated in rows that exist; None updates all."""
 
     @property
     def compares_rows(self) -> bool:
@@ -158,82 +249,123 @@ class WriteRequest:
     @property
     def chooses_rows(self) -> bool:
         """Whether not all rows are written as they are."""
-        given = (self.sequence_by, self.delete_when, self.update_columns)
-        return self.when_matched != "update" or any(one is not None for one in given)
+        return self.compares_rows or self.delete_when is not None
 
-    @property
-    def overwrites_all(self) -> bool:
-        """Whether no row of the table stays."""
-        return self.mode == "overwrite" and self.replace_where is None
-
-    @property
-    def replaces_schema(self) -> bool:
-        """Whether an overwrite may replace the columns too."""
-        return self.schema_mode == "overwrite"
-
-    def _check_schema_mode(self) -> None:
-        if self.schema_mode not in SCHEMA_MODES:
-            _refuse(f"schema_mode: expected one of {', '.join(SCHEMA_MODES)}, got {self.schema_mode!r}")
-        if self.replaces_schema and self.mode != "overwrite":
-            _refuse(
-                f"schema_mode: expected strict or merge for mode {self.mode!r}; only an overwrite can "
-                "replace columns"
-            )
-        if self.schema_mode == "merge" and self.mode == "create":
-            _refuse("schema_mode='merge' for mode 'create': there are no columns yet to merge with")
-
-    def _check_effect(self) -> None:
-        if self.publish is not True:
-            self._check_staged()
+    def _check(self) -> None:
+        if isinstance(self.on, str) or not self.on:
+            _refuse(f"on: expected a list of key columns, got {self.on!r}")
         if self.when_matched not in WHEN_MATCHED:
             _refuse(f"when_matched: expected one of {', '.join(WHEN_MATCHED)}, got {self.when_matched!r}")
         if self.sequence_by is not None and not str(self.sequence_by).strip():
             _refuse("sequence_by: expected the name of a column, or None; got blank text")
-        if self.chooses_rows and self.mode != "upsert":
-            names = "when_matched, sequence_by, delete_when, update_columns"
-            _refuse(f"{names}: allowed only for mode 'upsert', got mode {self.mode!r}")
-        self._check_changed_rows()
-        if self.replace_where is not None:
-            self._check_replace_where(self.replace_where)
-
-    def _check_changed_rows(self) -> None:
         condition, columns = self.delete_when, self.update_columns
         if condition is not None and (not isinstance(condition, str) or not condition.strip()):
             _refuse(f"delete_when: expected a condition, or None; got {condition!r}")
-        if isinstance(columns, str) or (columns is not None and not list(columns)):
-            _refuse(f"update_columns: expected a list of columns, or None; got {columns!r}")
-        helpers = self.helper_columns
-        if isinstance(helpers, str) or (helpers is not None and condition is None):
-            _refuse(f"helper_columns: expected a list of columns with delete_when, or None; got {helpers!r}")
-        if written := sorted({*(self.on or ()), *(columns or ())} & {*(helpers or ())}):
-            _refuse(
-                f"helper_columns: {written[0]!r} is a key column or one of update_columns, and is written"
-            )
-        keys = sorted({*(self.on or ())} & {*(columns or ())})
-        if keys:
-            _refuse(f"update_columns: {keys[0]!r} is a key column, by which rows are matched")
         if self.when_matched == "keep" and (condition is not None or columns is not None):
             _refuse("when_matched='keep' contradicts delete_when and update_columns, which change rows")
+        if self.stage and condition is not None:
+            _refuse("stage=True contradicts delete_when: the keys to delete aren't staged")
+        self._check_columns(columns)
 
-    def _check_staged(self) -> None:
-        if self.publish is not False:
-            _refuse(f"publish: expected True or False, got {self.publish!r}")
-        if self.mode == "create":
-            _refuse("publish=False for mode 'create': the first version of a table can't be staged")
-        if self.schema_mode == "merge":
-            _refuse("publish=False contradicts schema_mode='merge', which changes the columns at once")
-        if self.on_existing_key != "skip":
-            _refuse(f"publish=False contradicts on_existing_key={self.on_existing_key!r}; allowed: 'skip'")
-        if self.delete_when is not None:
-            _refuse("publish=False contradicts delete_when: the keys to delete aren't staged")
+    def _check_columns(self, columns: Sequence[str] | None) -> None:
+        if isinstance(columns, str) or (columns is not None and not list(columns)):
+            _refuse(f"update_columns: expected a list of columns, or None; got {columns!r}")
+        self._check_helpers(self.helper_columns)
+        if keys := sorted({*self.on} & {*(columns or ())}):
+            _refuse(f"update_columns: {keys[0]!r} is a key column, by which rows are matched")
 
-    def _check_replace_where(self, condition: object) -> None:
-        if not isinstance(condition, str) or not condition.strip():
-            _refuse(f"replace_where: expected a condition, or None; got {condition!r}")
-        if self.mode != "overwrite":
-            _refuse(f"replace_where: expected None for mode {self.mode!r}; it limits an overwrite")
-        if self.replaces_schema:
-            _refuse("schema_mode: expected strict or merge with replace_where, which keeps the columns")
+    def _check_helpers(self, helpers: object) -> None:
+        if isinstance(helpers, str) or (helpers is not None and self.delete_when is None):
+            _refuse(f"helper_columns: expected a list of columns with delete_when, or None; got {helpers!r}")
+        written = {*self.on, *(self.update_columns or ())}
+        if both := sorted(written & {*(self.helper_columns or ())}):
+            _refuse(f"helper_columns: {both[0]!r} is a key column or one of update_columns, and is written")
+
+
+CHANGES: Mapping[str, type[Change]] = {kind.MODE: kind for kind in (Append, Overwrite, Create, Upsert)}
+"""The kinds of changes by mode."""
+
+_NOT_GIVEN: Mapping[str, object] = {"schema_mode": "strict", "stage": False, "when_matched": "update"}
+
+
+def change_of(mode: Mode, **arguments: Any) -> Change:
+    """Return the change that a mode and the arguments of all modes describe.
+
+    Args:
+        mode: ``append``, ``overwrite``, ``create`` or ``upsert``.
+        arguments: fields of changes by name; one that the mode doesn't have must be at its default.
+
+    Raises:
+        InvalidInputError: (13) an argument is invalid, or doesn't belong to the mode.
+    """
+    kind = CHANGES.get(mode)
+    if kind is None:
+        _refuse(f"mode: expected one of {', '.join(MODES)}, got {mode!r}")
+    given = {name: value for name, value in arguments.items() if value != _NOT_GIVEN.get(name)}
+    for name, value in given.items():
+        modes = [one for one, other in CHANGES.items() if name in _fields_of(other)]
+        if mode not in modes:
+            _refuse(f"{name}: not allowed for mode {mode!r}, only for {' and '.join(modes)}; got {value!r}")
+    if kind is Upsert:
+        given.setdefault("on", None)
+    return kind(**given)
+
+
+def _fields_of(kind: type[Change]) -> set[str]:
+    return {one.name for one in fields(kind)}
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """One write: what it does, what identifies it, and the layout of a new dataset.
+
+    Raises:
+        InvalidInputError: (13) the change can't be repeated as `on_existing_key` says.
+    """
+
+    change: Change = field(default_factory=Append)
+    identity: WriteIdentity = NEW_WRITE
+    options: WriteOptions = DEFAULT_LAYOUT
+    digest_rows: bool = False
+    """Whether the commit's fingerprint is the digest of its rows, which is known once they are written."""
+
+    def __post_init__(self) -> None:
+        policy = self.identity.on_existing_key
+        if self.change.stage and policy != "skip":
+            _refuse(f"stage=True contradicts on_existing_key={policy!r}; allowed: 'skip'")
+        if self.upsert is not None and "replace" in policy:
+            _refuse(
+                f"on_existing_key={policy!r}: not supported for mode 'upsert', since the rows "
+                "that it replaced no longer exist; upsert corrected rows with 'write_again'"
+            )
+
+    @property
+    def upsert(self) -> Upsert | None:
+        """The change, if it is an upsert."""
+        return self.change if isinstance(self.change, Upsert) else None
+
+    @property
+    def where(self) -> str | None:
+        """The condition on the rows that an overwrite replaces; None if it replaces all, or isn't one."""
+        return self.change.where if isinstance(self.change, Overwrite) else None
+
+    @classmethod
+    def parse(cls, values: Mapping[str, Any]) -> Self:
+        """Return the request that `as_dict` described."""
+        return cls(
+            CHANGES[values["mode"]](**values["change"]),
+            WriteIdentity(**values["identity"]),
+            WriteOptions(**values["options"]),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the change, the identity and the layout as plain JSON values."""
+        return {
+            "mode": self.change.MODE,
+            "change": asdict(self.change),
+            "identity": asdict(self.identity),
+            "options": asdict(self.options),
+        }
 
 
 def _refuse(message: str) -> NoReturn:

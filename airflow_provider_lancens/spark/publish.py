@@ -33,12 +33,12 @@ from airflow_provider_lancens.namespace.storage.write_leases import leases_of
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
 from airflow_provider_lancens.spark.commit.table_changes import (
     RUN_AGAIN,
-    Append,
+    AppendCommit,
     CommitStep,
-    Overwrite,
-    ReplaceWhere,
+    OverwriteCommit,
+    ReplaceWhereCommit,
     TableChange,
-    Upsert,
+    UpsertCommit,
     read_keys,
 )
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease
@@ -51,7 +51,7 @@ from airflow_provider_lancens.spark.keys import (
     key_of,
     look_up,
 )
-from airflow_provider_lancens.spark.options import WriteRequest
+from airflow_provider_lancens.spark.options import WriteIdentity
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.described_columns import describe_columns
 from airflow_provider_lancens.spark.table.history import added_fragments, read_transaction, transactions
@@ -126,12 +126,16 @@ class ChangeSpec:
         """Return the change that adds fragments, which were written for these columns, to a table."""
         table = str(target.id)
         if self.condition is not None:
-            return ReplaceWhere(table, self.base, schema, fragments, self.condition, written_for=written_for)
+            return ReplaceWhereCommit(
+                table, self.base, schema, fragments, self.condition, written_for=written_for
+            )
         if self.mode == "upsert":
             columns = pa.schema([schema.field(name) for name in self.on])
             keys = read_keys(target.dataset, fragments, columns, None, table)
-            return Upsert(table, self.base, schema, fragments, keys, self.compared, written_for=written_for)
-        kind = Append if self.mode == "append" else Overwrite
+            return UpsertCommit(
+                table, self.base, schema, fragments, keys, self.compared, written_for=written_for
+            )
+        kind = AppendCommit if self.mode == "append" else OverwriteCommit
         return kind(table, self.base, schema, fragments, written_for=written_for)
 
 
@@ -322,7 +326,7 @@ def publish_version(
     Args:
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
         table: its identifier, such as ``db$table``.
-        version: the `version` in the result of a write with ``publish=False``. If that write found its rows
+        version: the `version` in the result of a write with ``stage=True``. If that write found its rows
             published by an earlier run, it is that version, and nothing is left to do.
 
     Returns:
@@ -342,7 +346,7 @@ def publish_version(
         # Before the version is opened: a discard removes its manifest, and then looks for leases.
         with acquire_lease(target.dataset).kept_alive(end=True) as lease:
             staged = open_staged(target, version)
-            lookup = look_up(target, WriteRequest(idempotency_key=staged.key))
+            lookup = look_up(target, WriteIdentity(staged.key))
             found = _published_as(lookup, staged)
             outcome = CommitOutcome(found, made_here=False) if found else _publish(lookup, staged, lease)
             target.dataset.manifests.remove_outdated(staged.tag)
@@ -360,7 +364,7 @@ def discard_version(namespace: NamespaceSpec | LanceNamespace, table: TableId | 
     Args:
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
         table: its identifier, such as ``db$table``.
-        version: the `version` in the result of a write with ``publish=False``.
+        version: the `version` in the result of a write with ``stage=True``.
 
     Returns:
         Whether there was such a version. The rows of one that was published remain.
@@ -476,7 +480,7 @@ class StagedChange(TableChange):
                 f"{reason}, so that staged version {self.staged.version} can't be published any more; "
                 "discard it, and write it again"
             ) from error
-        if latest is None or not isinstance(change, Append):
+        if latest is None or not isinstance(change, AppendCommit):
             return step
         # Lance refuses an append for `base` if the table was restored or overwritten since, which doesn't
         # matter to new rows: their columns are still the same.
@@ -490,7 +494,7 @@ class StagedChange(TableChange):
         staged = self.staged.transaction.operation
         if not isinstance(staged, LanceOperation.Update):
             return staged
-        # Lance reads it back with an update mode, see `Upsert`: new rows would be missing in its indices.
+        # Lance reads it back with an update mode, see `UpsertCommit`: its indices would lack the new rows.
         return LanceOperation.Update(
             removed_fragment_ids=staged.removed_fragment_ids,
             updated_fragments=staged.updated_fragments,

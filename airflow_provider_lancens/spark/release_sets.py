@@ -21,12 +21,13 @@ from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
 from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.namespace.storage.version_tags import delete_tag, list_tags, set_tag
-from airflow_provider_lancens.spark.keys import KeyedCommit, KeyLookup, look_up
-from airflow_provider_lancens.spark.options import WriteRequest, is_whole_number
+from airflow_provider_lancens.spark.keys import KeyedCommit, KeyLookup
+from airflow_provider_lancens.spark.options import Overwrite, WriteIdentity, WriteRequest, is_whole_number
 from airflow_provider_lancens.spark.read import open_version
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.write.pipeline import write_rows
+from airflow_provider_lancens.spark.write.write_context import WriteContext
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -255,11 +256,10 @@ def move_release_set(
     """
     members = _parsed(tables, keep)
     fingerprint = json.dumps(members, sort_keys=True)
-    request = WriteRequest(
-        "overwrite", idempotency_key=idempotency_key, fingerprint=fingerprint, execution_id=execution_id
-    )
+    identity = WriteIdentity(idempotency_key, fingerprint, execution_id=execution_id)
     with resolved_table(namespace, release_set) as target:
-        lookup = look_up(target, request)
+        context = WriteContext.begin(target, WriteRequest(Overwrite(), identity))
+        lookup = context.lookup
         if lookup.earlier is not None:
             return _earlier_release(lookup, lookup.earlier)
         before = _checked(lookup, members, expected_version, allow_older=allow_older)
@@ -268,7 +268,7 @@ def move_release_set(
             tags.repair(lookup.latest, before)
         # Before the release, so that no clean-up comes in between.
         tags.tag_members(lookup.version + 1, members)
-        result = write_rows(MemberRows(members), lookup)
+        result = write_rows(MemberRows(members), context)
         released = target.open(result.version)
         tags.tag_release(released)
         tags.remove_older(released, keep)

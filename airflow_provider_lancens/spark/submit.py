@@ -20,7 +20,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib.util import find_spec
 from itertools import chain, repeat
 from pathlib import Path
@@ -28,7 +28,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from airflow_provider_lancens.redaction import redact
-from airflow_provider_lancens.spark.options import WriteOptions, WriteRequest
+from airflow_provider_lancens.spark.options import WriteRequest
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.session import shows_secret, with_redaction
 
@@ -71,10 +71,13 @@ class Job:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Parse a job as `save` serialized it."""
-        fields = json.loads(text)
-        request = fields.pop("request")
-        options = WriteOptions(**request.pop("options"))
-        return cls(**fields, request=WriteRequest(**request, options=options))
+        values = json.loads(text)
+        return cls(**{**values, "request": WriteRequest.parse(values["request"])})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return its fields as plain JSON values, secrets included."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {**values, "request": self.request.as_dict()}
 
     def save(self, script: Path) -> None:
         """Write a script that runs it into a new file, which only its owner can read.
@@ -82,7 +85,7 @@ class Job:
         Raises:
             TypeError: an argument of `source` is nothing that JSON can hold.
         """
-        text = _SCRIPT.format(job=json.dumps(asdict(self)))
+        text = _SCRIPT.format(job=json.dumps(self.as_dict()))
         with os.fdopen(os.open(script, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
             opened.write(text)
 
@@ -92,16 +95,16 @@ class Job:
         Raises:
             LanceNamespaceError: see `write_table`.
         """
-        from airflow_provider_lancens.spark.keys import look_up
         from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
         from airflow_provider_lancens.spark.write.pipeline import write_rows
         from airflow_provider_lancens.spark.write.row_sources import FrameRows
+        from airflow_provider_lancens.spark.write.write_context import WriteContext
 
         namespace = NamespaceSpec(self.impl, self.properties)
         frames = {name: _frame(spark, namespace, *one) for name, one in self.inputs.items()}
         frame = imported(self.source)(spark, **frames, **self.kwargs)
         with resolved_table(namespace, self.table) as target:
-            return write_rows(FrameRows(frame), look_up(target, self.request))
+            return write_rows(FrameRows(frame), WriteContext.begin(target, self.request))
 
 
 def _frame(

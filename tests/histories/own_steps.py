@@ -144,7 +144,7 @@ def replace_where(work: Work, chance: random.Random) -> State:
     """Replace the rows that match a condition."""
     replaced = _simple(work, chance)
     rows = tuple(one for one in work.rows(chance, work.state.columns, 20) if replaced.matches(one))
-    _write(work, chance, rows, work.state.columns, mode="overwrite", replace_where=replaced.text)
+    _write(work, chance, rows, work.state.columns, mode="overwrite", where=replaced.text)
     return _added(_without(work.state, replaced), rows)
 
 
@@ -258,13 +258,13 @@ def stage(work: Work, chance: random.Random) -> State:
     elif kind == "replace":
         replaced = _simple(work, chance)
         rows = tuple(one for one in work.rows(chance, columns, 20) if replaced.matches(one))
-        named |= {"mode": "overwrite", "replace_where": replaced.text}
+        named |= {"mode": "overwrite", "where": replaced.text}
         apply, matters = lambda state: _added(_without(state, replaced), rows), replaced.matches
     else:
         rows = work.rows(chance, columns)
         named |= {"mode": "overwrite"}
         apply, matters = lambda state: state.with_rows(rows), lambda _: True
-    result = _write(work, chance, rows, columns, vectors=kind == "overwrite", publish=False, **named)
+    result = _write(work, chance, rows, columns, vectors=kind == "overwrite", stage=True, **named)
     if result.version != work.model.newest:
         work.staged[result.version] = Staged(work.state, apply, matters, deletions_matter=kind != "replace")
         work.script[-1] = f"staged{len(work.script)} = {work.script[-1]}  # {result.version}"

@@ -9,9 +9,9 @@ from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.operators._spark.write_naming import conditions, fingerprint_of
 
 if TYPE_CHECKING:
-    from airflow_provider_lancens.spark.keys import KeyLookup
     from airflow_provider_lancens.spark.options import WriteRequest
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+    from airflow_provider_lancens.spark.write.write_context import WriteContext
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class CountedWrites:
         key = f"{task_key}/{self.table}"
         return f"{key}/{self.made + 1}" if self.made else key
 
-    def fingerprint(self, given: str | None, read: Any, replace_where: str | None, frame: Any) -> str:
+    def fingerprint(self, given: str | None, read: Any, where: str | None, frame: Any) -> str:
         """Return the fingerprint of the next write: the given one, or what is known of its rows."""
         from airflow_provider_lancens.spark.write.plan_digest import plan_digest
 
@@ -48,29 +48,29 @@ class CountedWrites:
         self._is_compared = bool(given or plan)
         if given:
             return given
-        return fingerprint_of(read, *conditions(replace_where), *([] if plan is None else [{"plan": plan}]))
+        return fingerprint_of(read, *conditions(where), *([] if plan is None else [{"plan": plan}]))
 
-    def look_up(self, target: ResolvedTable, request: WriteRequest) -> KeyLookup:
-        """Look up the write's key, and whether what is found there is this write.
+    def begin(self, target: ResolvedTable, request: WriteRequest) -> WriteContext:
+        """Begin a write: look up its key, and whether what is found there is this write.
 
         Raises:
             AirflowFailException: it is another one, or that can't be known and other writes were made before.
             InvalidTableStateError: (19) it cannot be determined whether the key was committed.
         """
         from airflow_provider_lancens import spec_errors
-        from airflow_provider_lancens.spark.keys import look_up
+        from airflow_provider_lancens.spark.write.write_context import WriteContext
 
         try:
-            lookup = look_up(target, request)
+            context = WriteContext.begin(target, request)
         except spec_errors.InvalidInputError as error:
             self._doubt = str(error)
             raise self._refusal(self._doubt) from None
-        found = lookup.earlier
-        if found is None or (self._is_compared and found.fingerprint == lookup.write.fingerprint):
-            return lookup
-        is_own = lookup.write.is_own(found)
+        found = context.earlier
+        if found is None or (self._is_compared and found.fingerprint == context.write.fingerprint):
+            return context
+        is_own = context.write.is_own(found)
         if is_own and not self._is_compared:
-            return lookup  # a retry of the same code
+            return context  # a retry of the same code
         doubt = (
             f"table {self.table}: the task's write number {self.made + 1} was committed before, as version "
             f"{found.version}, and it isn't known whether with the same rows"
@@ -80,7 +80,7 @@ class CountedWrites:
             raise self._refusal(doubt)
         # The first write of a task may be its only one: the task itself then identifies it.
         self._doubt = doubt
-        return lookup
+        return context
 
     def _refusal(self, reason: str) -> AirflowFailException:
         return AirflowFailException(

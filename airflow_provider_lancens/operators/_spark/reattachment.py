@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.operators._spark.submission import submittable
@@ -38,8 +38,8 @@ def driver_identity(job: Job, context: Context) -> str:
     instance = context["ti"]
     task = [instance.dag_id, instance.task_id, context["run_id"], instance.map_index]
     request = job.request
-    if request.on_existing_key not in REPEATING:
-        request = replace(request, execution_id=None)
+    if request.identity.on_existing_key not in REPEATING:
+        request = replace(request, identity=replace(request.identity, execution_id=None))
     storage = {name: value for name, value in job.properties.items() if name.startswith("storage.")}
     secrets = secret_values({name.removeprefix("storage."): value for name, value in storage.items()})
     public = {
@@ -49,7 +49,8 @@ def driver_identity(job: Job, context: Context) -> str:
     }
     kwargs = {name: value for name, value in job.kwargs.items() if not is_secret(name)}
     with submittable():
-        text = json.dumps([task, asdict(replace(job, properties=public, kwargs=kwargs, request=request))])
+        described = replace(job, properties=public, kwargs=kwargs, request=request)
+        text = json.dumps([task, described.as_dict()])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

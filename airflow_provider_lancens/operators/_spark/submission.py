@@ -104,10 +104,10 @@ def _committed(job: Job, hook: LanceHook, started: float) -> tuple[WriteResult |
     from airflow_provider_lancens.spark.write.pipeline import staged_before
 
     with resolved_table(hook.get_conn(), job.table) as target:
-        lookup = look_up(target, job.request)
+        lookup = look_up(target, job.request.identity)
         if lookup.earlier is not None:
             return lookup.earlier.result(target.id, started, committed=True), lookup.version
-        staged = None if job.request.publish else staged_before(lookup)
+        staged = staged_before(lookup) if job.request.change.stage else None
     return None if staged is None else replace(staged, committed=True), lookup.version
 
 

@@ -5,15 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_provider_lancens.spark.options import WriteOptions, WriteRequest
+from airflow_provider_lancens.spark.options import (
+    Mode,
+    OnExistingKey,
+    WriteIdentity,
+    WriteOptions,
+    WriteRequest,
+    change_of,
+)
 
 
-def write_request(layout: Mapping[str, Any], **arguments: Any) -> WriteRequest:
+def write_request(
+    layout: Mapping[str, Any], mode: Mode, on_existing_key: OnExistingKey = "skip", **arguments: Any
+) -> WriteRequest:
     """Return the request that an operator's arguments describe.
 
     Args:
         layout: the fields of `WriteOptions`.
-        arguments: the fields of `WriteRequest`.
+        mode: what the write does.
+        on_existing_key: what to do if its key was committed before.
+        arguments: see `change_of`.
 
     Raises:
         ValueError: an argument is invalid, or doesn't go with another one; the message names it.
@@ -23,6 +34,8 @@ def write_request(layout: Mapping[str, Any], **arguments: Any) -> WriteRequest:
     except (TypeError, ValueError) as error:
         raise ValueError(f"options: {error}") from error
     try:
-        return WriteRequest(**arguments, options=options)
+        return WriteRequest(
+            change_of(mode, **arguments), WriteIdentity(on_existing_key=on_existing_key), options
+        )
     except Exception as error:  # an InvalidInputError: importing its class would slow down parsing all DAGs
         raise ValueError(str(error)) from error

@@ -169,9 +169,9 @@ def fingerprint_of(*parts: Mapping[str, Any]) -> str:
     return json.dumps(parts, sort_keys=True, default=_plain_value)
 
 
-def conditions(replace_where: str | None) -> list[dict[str, str]]:
+def conditions(where: str | None) -> list[dict[str, str]]:
     """Return the part of a fingerprint that a condition adds, so that others keep theirs."""
-    return [] if replace_where is None else [{"replace_where": replace_where}]
+    return [] if where is None else [{"where": where}]
 
 
 def _plain_value(value: Any) -> Any:

@@ -12,7 +12,7 @@ from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Commi
 from airflow_provider_lancens.spark.commit.table_changes import CommitStep, RowDeletions, TableChange
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import DELETION, Counts, KeyAttempts, KeyLookup, look_up
-from airflow_provider_lancens.spark.options import OnExistingKey, WriteRequest
+from airflow_provider_lancens.spark.options import OnExistingKey, WriteIdentity
 from airflow_provider_lancens.spark.read import parse_filter
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
@@ -61,14 +61,9 @@ def delete_rows(
         raise spec_errors.InvalidInputError(
             f"on_existing_key: expected skip or write_again for a deletion, got {on_existing_key!r}"
         )
-    request = WriteRequest(  # only to look up its key
-        idempotency_key=idempotency_key,
-        fingerprint=where,
-        on_existing_key=on_existing_key,
-        execution_id=execution_id,
-    )
+    identity = WriteIdentity(idempotency_key, where, on_existing_key, execution_id)
     with resolved_table(namespace, table) as target:
-        lookup = look_up(target, request)
+        lookup = look_up(target, identity)
         if lookup.earlier is not None:
             result = lookup.found_result(lookup.earlier)
         else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.commit.table_changes import (
     CommitStep,
-    Overwrite,
+    OverwriteCommit,
     RowDeletions,
     TableChange,
     replace_where_kind,
@@ -135,7 +135,7 @@ def replacing(
         oldest = commits[-1]
         _check_kinds(commits, frozenset({OVERWRITE}), "an overwrite", dataset, table)
         _check_only_maintained(dataset, oldest, table)
-        return Overwrite
+        return OverwriteCommit
     _check_kinds(commits, frozenset({APPEND, REPLACEMENT}), "an append", dataset, table)
     replaced = []
     for commit in commits:
@@ -155,7 +155,7 @@ def check_same_condition(
     """
     kind = replace_where_kind(condition)
     allowed = frozenset({kind, ""})  # of an older commit it isn't known
-    _check_kinds(commits, allowed, "replace_where with this condition", dataset, table, also_first=False)
+    _check_kinds(commits, allowed, "overwrite with this condition", dataset, table, also_first=False)
 
 
 def _check_kinds(

@@ -163,7 +163,7 @@ class TableChange(ABC):
         )
 
 
-class Create(TableChange):
+class CreateCommit(TableChange):
     """Create the dataset; one that another writer created is never replaced."""
 
     __slots__ = ()
@@ -180,7 +180,7 @@ class Create(TableChange):
         return self._replacement(0)
 
 
-class Overwrite(TableChange):
+class OverwriteCommit(TableChange):
     """Replace all rows and the schema, unless rows were changed since the write began."""
 
     __slots__ = ()
@@ -195,7 +195,7 @@ class Overwrite(TableChange):
         return self._replacement(latest.version)
 
 
-class Append(TableChange):
+class AppendCommit(TableChange):
     """Add rows; rows that others appended meanwhile are kept."""
 
     __slots__ = ()
@@ -228,7 +228,11 @@ class Append(TableChange):
         return CommitStep(LanceOperation.Append(list(self.fragments)), latest.version)
 
 
-KINDS: dict[str, type[TableChange]] = {"append": Append, "overwrite": Overwrite, "create": Create}
+KINDS: dict[str, type[TableChange]] = {
+    "append": AppendCommit,
+    "overwrite": OverwriteCommit,
+    "create": CreateCommit,
+}
 """The kinds of changes by mode."""
 
 
@@ -281,7 +285,7 @@ _DIGITS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class ReplaceWhere(TableChange):
+class ReplaceWhereCommit(TableChange):
     """Delete the rows that match a condition at commit time, and add the fragments."""
 
     condition: str
@@ -336,7 +340,7 @@ _EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Upsert(TableChange):
+class UpsertCommit(TableChange):
     """Remove the rows that have one of these keys, and add the fragments, in one commit."""
 
     KIND = UPSERT

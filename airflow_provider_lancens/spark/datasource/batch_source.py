@@ -21,11 +21,11 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.conditions import all_of
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease
 from airflow_provider_lancens.spark.datasource.source_options import condition_of
-from airflow_provider_lancens.spark.keys import look_up
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.write.pipeline import WritePlan, skipped_write
 from airflow_provider_lancens.spark.write.row_sources import FrameColumns
 from airflow_provider_lancens.spark.write.schema_evolution import with_merged_columns
+from airflow_provider_lancens.spark.write.write_context import WriteContext
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -147,18 +147,19 @@ def planned(
         was already committed under its key.
 
     Raises:
-        LanceNamespaceError: see `look_up`, `with_merged_columns` and `WritePlan.of`.
+        LanceNamespaceError: see `WriteContext.begin`, `with_merged_columns` and `WritePlan.of`.
     """
     with resolved_table(namespace, table) as target:
-        lookup = look_up(target, request)
-        if lookup.earlier is not None:
-            skipped_write(lookup, lookup.earlier)
-            return lookup.started, None
+        context = WriteContext.begin(target, request)
+        started = context.lookup.started
+        if context.earlier is not None:
+            skipped_write(context, context.earlier)
+            return started, None
         columns = FrameColumns(schema)
-        if request.schema_mode == "merge":
-            lookup = with_merged_columns(lookup, columns)
-        plan = WritePlan.of(lookup, columns)
-        return lookup.started, (plan, acquire_lease(target.dataset))
+        if request.change.schema_mode == "merge":
+            context = with_merged_columns(context, columns)
+        plan = WritePlan.of(context, columns)
+        return started, (plan, acquire_lease(target.dataset))
 
 
 def check_location(target: ResolvedTable, plan: WritePlan) -> None:

@@ -25,7 +25,7 @@ from airflow_provider_lancens.conditions.tree import (
     TextTest,
     Value,
 )
-from airflow_provider_lancens.spark.options import Mode, WriteOptions, WriteRequest
+from airflow_provider_lancens.spark.options import Mode, WriteIdentity, WriteOptions, WriteRequest, change_of
 from airflow_provider_lancens.spark.streaming.foreach_batch import check_query_id
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
 from airflow_provider_lancens.spark.table.version_lookup import WantedVersion
@@ -109,7 +109,7 @@ _NAMESPACE = "namespace."
 _IMPL = "namespace.impl"
 _LAYOUT = tuple(field.name for field in fields(WriteOptions))
 _KEY = ("idempotency_key", "fingerprint", "on_existing_key", "execution_id")
-_WRITE = ("table", *_KEY, "on", "schema_mode", "replace_where", *_LAYOUT)
+_WRITE = ("table", *_KEY, "on", "schema_mode", "where", *_LAYOUT)
 _EPOCH = ("table", "on", "schema_mode", "query_id", *_LAYOUT)
 _OF_SPARK = ("checkpointlocation", "queryname")
 """Options of a stream that Spark itself uses, and passes on; `queryName` names a query in Spark's UI."""
@@ -225,16 +225,16 @@ def _request(options: Options, overwrite: bool) -> WriteRequest:
         raise spec_errors.InvalidInputError(
             "on: an upsert is mode('append'); an overwrite has no key columns"
         )
-    key = {name: cast("Any", options[name]) for name in _KEY if name in options}
     mode: Mode = "overwrite" if overwrite else "upsert" if on else "append"
-    return WriteRequest(
-        mode=mode,
-        **key,
-        on=on,
-        replace_where=options.get("replace_where"),
-        options=_layout(options),
-        schema_mode=cast("Any", options.get("schema_mode", "strict")),
+    schema_mode = options.get("schema_mode", "strict")
+    change = change_of(mode, on=on, where=options.get("where"), schema_mode=schema_mode)
+    identity = WriteIdentity(
+        options.get("idempotency_key"),
+        options.get("fingerprint"),
+        cast("Any", options.get("on_existing_key", "skip")),
+        options.get("execution_id"),
     )
+    return WriteRequest(change, identity, _layout(options))
 
 
 def namespace_of(options: Options, bound: NamespaceSpec | None) -> NamespaceSpec:

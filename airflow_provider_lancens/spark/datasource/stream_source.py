@@ -23,13 +23,13 @@ from airflow_provider_lancens.spark.changes.changed_rows import readable_columns
 from airflow_provider_lancens.spark.changes.version_columns import VersionColumns
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease
 from airflow_provider_lancens.spark.datasource.batch_source import check_location, planned
-from airflow_provider_lancens.spark.keys import look_up
 from airflow_provider_lancens.spark.read import open_version, parse_filter
 from airflow_provider_lancens.spark.streaming.appended_stream import AppendedStream, StreamOffset
 from airflow_provider_lancens.spark.streaming.foreach_batch import QUERY_ID, check_same_rows, epoch_key
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 from airflow_provider_lancens.spark.types import arrow_schema, spark_schema
 from airflow_provider_lancens.spark.write.pipeline import WritePlan, digest_of, skipped_write
+from airflow_provider_lancens.spark.write.write_context import WriteContext
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -237,12 +237,13 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
         started = time.monotonic()
         with resolved_table(self.namespace, self.table) as target, lease.kept_alive(end=True):
             check_location(target, plan)
-            lookup = look_up(target, replace(self.request, idempotency_key=key))
-            if lookup.earlier is not None:
-                check_same_rows(target.id, key, lookup.earlier, digest_of(rows))
-                skipped_write(lookup, lookup.earlier)
+            identity = replace(self.request.identity, key=key)
+            context = WriteContext.begin(target, replace(self.request, identity=identity))
+            if context.earlier is not None:
+                check_same_rows(target.id, key, context.earlier, digest_of(rows))
+                skipped_write(context, context.earlier)
                 return
-            keyed = replace(plan, write=lookup.write, looked_up_to=lookup.version)
+            keyed = replace(plan, write=context.write, looked_up_to=context.lookup.version)
             outcome = keyed.commit(target, rows, lease)
             _log.info("%s", outcome.commit.result(target.id, started, committed=outcome.made_here))
 

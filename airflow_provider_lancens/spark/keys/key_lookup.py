@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import logging
 import time
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -48,7 +47,7 @@ from airflow_provider_lancens.spark.keys.key_records import (
     vouch,
     write_record,
 )
-from airflow_provider_lancens.spark.options import WriteRequest
+from airflow_provider_lancens.spark.options import WriteIdentity
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.history import (
     added_files,
@@ -392,7 +391,7 @@ class KeyLookup:
     """A table, and what its history contains under the key of a write that begins now."""
 
     target: ResolvedTable
-    request: WriteRequest
+    identity: WriteIdentity
     write: KeyedWrite
     latest: LanceDataset | None
     """The dataset at its newest version; None if nothing was written yet."""
@@ -417,7 +416,7 @@ class KeyLookup:
         return replace(self, latest=self.target.open_latest(self.latest))
 
 
-def look_up(target: ResolvedTable, request: WriteRequest) -> KeyLookup:
+def look_up(target: ResolvedTable, identity: WriteIdentity) -> KeyLookup:
     """Look up what a table contains under the key of a write that begins now.
 
     Raises:
@@ -425,19 +424,15 @@ def look_up(target: ResolvedTable, request: WriteRequest) -> KeyLookup:
             has expired.
         InvalidTableStateError: (19) it cannot be determined whether the key was committed.
     """
-    started, policy = time.monotonic(), request.on_existing_key
-    key = request.idempotency_key
-    if key is None:
-        # What is staged is committed under its key by another call, which looks it up.
-        key = unique_key() if request.publish else f"staged/{uuid.uuid4()}"
+    started, policy = time.monotonic(), identity.on_existing_key
     write = KeyedWrite(
-        key,
-        digest(request.fingerprint) if request.fingerprint else "",
+        unique_key() if identity.key is None else identity.key,
+        digest(identity.fingerprint) if identity.fingerprint else "",
         policy,
-        str(request.execution_id or ""),
+        str(identity.execution_id or ""),
     )
     latest, listed = _open(target, write.key)
-    lookup = KeyLookup(target, request, write, latest, 0 if latest is None else latest.version, started)
+    lookup = KeyLookup(target, identity, write, latest, 0 if latest is None else latest.version, started)
     search = _search(lookup, listed)
     found = None if search is None else _find(lookup, search)
     if found is not None and write.is_done_by(found):

@@ -29,7 +29,7 @@ from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     RestoreResult,
     UndoneCommit,
 )
-from airflow_provider_lancens.spark.options import OnExistingKey, WriteRequest
+from airflow_provider_lancens.spark.options import OnExistingKey, WriteIdentity
 from airflow_provider_lancens.spark.table.described_columns import describe_columns
 from airflow_provider_lancens.spark.table.history import read_transaction, restored_version
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
@@ -117,14 +117,9 @@ def restore_version(
         raise spec_errors.InvalidInputError(
             f"on_existing_key: expected skip or write_again for a restore, got {on_existing_key!r}"
         )
-    request = WriteRequest(  # only to look up its key
-        idempotency_key=idempotency_key,
-        fingerprint=str(wanted) or None,
-        on_existing_key=on_existing_key,
-        execution_id=execution_id,
-    )
+    identity = WriteIdentity(idempotency_key, str(wanted) or None, on_existing_key, execution_id)
     with resolved_table(namespace, table) as target:
-        lookup = look_up(target, request)
+        lookup = look_up(target, identity)
         if lookup.earlier is not None:
             result = _earlier_result(lookup, lookup.earlier)
         else:
@@ -170,7 +165,7 @@ def _restored(lookup: KeyLookup, wanted: WantedVersion) -> RestoreResult:
     undone = _commits_after(latest, version)
     made = CommitOutcome(KeyedCommit(version), made_here=False)
     # Under a key also the newest version, so that a rerun doesn't undo later commits.
-    if version != latest.version or (wanted.is_given and lookup.request.idempotency_key):
+    if version != latest.version or (wanted.is_given and lookup.identity.key):
         made = _commit(lookup, latest, version)
     if made.made_here:
         restored = target.open(made.commit.version)

@@ -12,19 +12,20 @@ import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.spark.keys import look_up
 from airflow_provider_lancens.spark.options import (
     DEFAULT_LAYOUT,
     SchemaMode,
     WhenMatched,
     WriteOptions,
     WriteRequest,
+    change_of,
     is_whole_number,
 )
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 from airflow_provider_lancens.spark.write.pipeline import write_rows
 from airflow_provider_lancens.spark.write.row_sources import FrameRows
+from airflow_provider_lancens.spark.write.write_context import WriteContext
 
 if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
@@ -159,10 +160,9 @@ def foreach_batch(
     """
     if query_id is not None:
         check_query_id(query_id)
-    request = WriteRequest(
+    change = change_of(
         mode,
         on=on,
-        options=options or DEFAULT_LAYOUT,
         schema_mode=schema_mode,
         when_matched=when_matched,
         sequence_by=sequence_by,
@@ -170,6 +170,7 @@ def foreach_batch(
         helper_columns=helper_columns,
         update_columns=update_columns,
     )
+    request = WriteRequest(change, options=options or DEFAULT_LAYOUT)
 
     def write(frame: DataFrame, epoch: int) -> None:
         write_epoch(frame, epoch, namespace, table, request, query_id)
@@ -199,18 +200,20 @@ def write_epoch(
     rows = FrameRows(frame)
     with resolved_table(namespace, table) as target, ExitStack() as cached:
         # Those that a comparison leaves out aren't written, so that a write can't digest them.
-        given = replace(request, idempotency_key=key, digest_rows=not request.chooses_rows)
-        lookup = look_up(target, given)
+        digests = request.upsert is None or not request.upsert.chooses_rows
+        identity = replace(request.identity, key=key)
+        context = WriteContext.begin(target, replace(request, identity=identity, digest_rows=digests))
+        lookup = context.lookup
         # A query that resumes repeats its last epoch: that is no reason to warn.
         found = lookup.earlier
         if found is not None and lookup.latest is not None:
-            compared = lookup.latest.schema if given.digest_rows else _AS_THEY_ARE
+            compared = lookup.latest.schema if digests else _AS_THEY_ARE
             check_same_rows(target.id, key, found, rows.digest(compared))
-        elif found is None and not given.digest_rows:
+        elif found is None and not digests:
             cached.enter_context(_cached(frame))
             write = replace(lookup.write, fingerprint=rows.digest(_AS_THEY_ARE))
-            lookup = replace(lookup, write=write)
-        result = write_rows(rows, lookup) if found is None else lookup.found_result(found)
+            context = replace(context, lookup=replace(lookup, write=write))
+        result = write_rows(rows, context) if found is None else lookup.found_result(found)
     _log.info("%s", result)
     return result
 

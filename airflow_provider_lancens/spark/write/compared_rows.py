@@ -17,11 +17,11 @@ import pyarrow as pa
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.conditions import Condition, parse_condition
 from airflow_provider_lancens.spark.blobs import inner_blob, is_blob
-from airflow_provider_lancens.spark.keys import KeyLookup
 from airflow_provider_lancens.spark.read import read_keys_of
 from airflow_provider_lancens.spark.types import arrow_type
 from airflow_provider_lancens.spark.write.row_changes import DELETED, POSITION
 from airflow_provider_lancens.spark.write.row_sources import FrameRows
+from airflow_provider_lancens.spark.write.write_context import UpsertContext
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ _RANK, _NUMBERED = "_lancens_rank", "_lancens_"
 _BINARY = "UTF8_BINARY"
 
 
-def compared_rows(rows: FrameRows, lookup: KeyLookup) -> FrameRows:
+def compared_rows(rows: FrameRows, context: UpsertContext) -> FrameRows:
     """Choose the rows of an upsert by `sequence_by`, `when_matched`, `delete_when` and `update_columns`.
 
     The rows are evaluated once, by the job that writes them: whether one is a deletion, and which row of the
@@ -46,7 +46,7 @@ def compared_rows(rows: FrameRows, lookup: KeyLookup) -> FrameRows:
 
     Args:
         rows: see `frame_rows`.
-        lookup: the upsert, and the table.
+        context: the upsert, and the table.
 
     Returns:
         The rows to write and to delete.
@@ -54,85 +54,85 @@ def compared_rows(rows: FrameRows, lookup: KeyLookup) -> FrameRows:
     Raises:
         InvalidInputError: (13) a column doesn't exist, or the condition is invalid.
     """
-    request, on = lookup.request, list(lookup.request.on or ())
-    _check_rows_have(rows.frame.columns, lookup)
+    upsert, on = context.change, list(context.change.on)
+    _check_rows_have(rows.frame.columns, context)
     frame = rows.frame
-    if request.sequence_by:
-        frame = _last_of_each_key(frame, on, request.sequence_by)
-    if request.delete_when is not None:
-        frame = _with_deletions(frame, _condition(frame, lookup), helpers_of(frame, lookup))
+    if upsert.sequence_by:
+        frame = _last_of_each_key(frame, on, upsert.sequence_by)
+    if upsert.delete_when is not None:
+        frame = _with_deletions(frame, _condition(frame, context), helpers_of(frame, context))
     kept = None
-    if lookup.latest is not None:
-        if request.update_columns:
-            kept = _kept_columns(lookup, lookup.latest, request.update_columns)
-        if request.compares_rows:
-            frame = _compared(frame, lookup, lookup.latest)
-    return FrameRows(frame, request.delete_when is not None, kept)
+    if context.latest is not None:
+        if upsert.update_columns:
+            kept = _kept_columns(context, context.latest, upsert.update_columns)
+        if upsert.compares_rows:
+            frame = _compared(frame, context, context.latest)
+    return FrameRows(frame, upsert.delete_when is not None, kept)
 
 
-def frame_rows(rows: Rows, lookup: KeyLookup) -> FrameRows:
+def frame_rows(rows: Rows, context: UpsertContext) -> FrameRows:
     """Return the rows of an upsert, if Spark can compare them.
 
     Raises:
         InvalidInputError: (13) they are no DataFrame, or `delete_when` is invalid for them.
     """
-    table = lookup.target.id
+    table = context.table
     if not isinstance(rows, FrameRows):
         raise spec_errors.InvalidInputError(
             f"table {table}: when_matched, sequence_by, delete_when, update_columns: expected a DataFrame, "
             "since Spark compares its rows; read the files with spark.read"
         )
-    if lookup.request.delete_when is not None:
-        _condition(rows.frame, lookup)
+    if context.change.delete_when is not None:
+        _condition(rows.frame, context)
     return rows
 
 
-def check_collations(rows: FrameRows, lookup: KeyLookup) -> None:
+def check_collations(rows: FrameRows, context: UpsertContext) -> None:
     """Refuse keys that Spark compares by a collation, and Lance by their bytes.
 
     Raises:
         InvalidInputError: (13) a key column, or that of `sequence_by`, has a collation.
     """
-    request = lookup.request
-    compared = {*(request.on or ()), *([request.sequence_by] if request.sequence_by else [])}
+    upsert = context.change
+    compared = {*upsert.on, *([upsert.sequence_by] if upsert.sequence_by else [])}
     for column in rows.frame.schema.fields:
         collation = getattr(column.dataType, "collation", _BINARY)
         if column.name in compared and collation != _BINARY:
             raise spec_errors.InvalidInputError(
-                f"table {lookup.target.id}: on, sequence_by: column {column.name!r} has the collation "
+                f"table {context.table}: on, sequence_by: column {column.name!r} has the collation "
                 f"{collation}, but a table compares text by its bytes; cast it: CAST({column.name} AS STRING "
                 f"COLLATE {_BINARY})"
             )
 
 
-def by_names_of_the_table(rows: FrameRows, lookup: KeyLookup) -> tuple[FrameRows, KeyLookup]:
+def by_names_of_the_table(rows: FrameRows, context: UpsertContext) -> tuple[FrameRows, UpsertContext]:
     """Return rows and an upsert with the table's spelling of names, where the session ignores case.
 
     Args:
         rows: the rows; their columns are renamed only where columns are merged, which matches them so.
-        lookup: the upsert, and the table.
+        context: the upsert, and the table.
     """
     if rows.match_case:
-        return rows, lookup
+        return rows, context
     names = rows.frame.columns
-    stored = lookup.latest.schema.names if lookup.latest is not None else []
-    if lookup.request.schema_mode == "merge":
+    stored = context.latest.schema.names if context.latest is not None else []
+    if context.change.schema_mode == "merge":
         names = [_spelled(name, stored, among=names) for name in names]
     frame = rows.frame if names == rows.frame.columns else rows.frame.toDF(*names)
 
     def spelled(given: Sequence[str] | None) -> list[str] | None:
         return None if given is None else [_spelled(name, [*stored, *names]) for name in given]
 
-    request = lookup.request
-    sequence = spelled([request.sequence_by] if request.sequence_by else [])
+    upsert = context.change
+    sequence = spelled([upsert.sequence_by] if upsert.sequence_by else [])
     resolved = replace(
-        request,
-        on=spelled(request.on),
+        upsert,
+        on=[_spelled(name, [*stored, *names]) for name in upsert.on],
         sequence_by=sequence[0] if sequence else None,
-        update_columns=spelled(request.update_columns),
-        helper_columns=spelled(request.helper_columns),
+        update_columns=spelled(upsert.update_columns),
+        helper_columns=spelled(upsert.helper_columns),
     )
-    return FrameRows(frame), replace(lookup, request=resolved)
+    return FrameRows(frame), context.with_change(resolved)
 
 
 def _spelled(name: str, names: Sequence[str], among: Sequence[str] = ()) -> str:
@@ -142,13 +142,13 @@ def _spelled(name: str, names: Sequence[str], among: Sequence[str] = ()) -> str:
     return name if name in names or len(alike) != 1 or len(others) > 1 else alike.pop()
 
 
-def stored_columns(rows: FrameRows, lookup: KeyLookup) -> FrameRows:
+def stored_columns(rows: FrameRows, context: UpsertContext) -> FrameRows:
     """Return the rows without the columns that only tell which of them are deletions."""
-    ignored = helpers_of(rows.frame, lookup)
+    ignored = helpers_of(rows.frame, context)
     return FrameRows(rows.frame.drop(*map(_column, ignored))) if ignored else rows
 
 
-def helpers_of(frame: DataFrame, lookup: KeyLookup) -> list[str]:
+def helpers_of(frame: DataFrame, context: UpsertContext) -> list[str]:
     """Return the columns of rows that aren't written: the given ones, or else what the table tells.
 
     A column that `delete_when` names and a table that exists lacks is none of its data. Before the first
@@ -157,37 +157,37 @@ def helpers_of(frame: DataFrame, lookup: KeyLookup) -> list[str]:
     Raises:
         InvalidInputError: (13) the rows lack a given column.
     """
-    given = lookup.request.helper_columns
-    if lookup.request.delete_when is None:
+    given = context.change.helper_columns
+    if context.change.delete_when is None:
         return []
     if given is not None:
-        problem = f"table {lookup.target.id}: helper_columns: the rows have no column"
+        problem = f"table {context.table}: helper_columns: the rows have no column"
         _check_columns(given, frame.columns, problem)
         return list(given)
-    if lookup.latest is None:
+    if context.latest is None:
         return []
-    stored = [*(lookup.request.on or ()), *lookup.latest.schema.names]
-    named = _condition(frame, lookup).columns
+    stored = [*context.change.on, *context.latest.schema.names]
+    named = _condition(frame, context).columns
     helpers = [name for name in frame.columns if name not in stored and name in named]
     if helpers:
         _log.info(
             "table %s: %s aren't written, since delete_when names them and the table doesn't have them; "
             "helper_columns=[] writes them",
-            lookup.target.id,
+            context.table,
             ", ".join(helpers),
         )
     return helpers
 
 
-def _condition(frame: DataFrame, lookup: KeyLookup) -> Condition:
+def _condition(frame: DataFrame, context: UpsertContext) -> Condition:
     """Return `delete_when` for these rows; columns of types that Lance lacks can only be null or not.
 
     Raises:
         InvalidInputError: (13) it is invalid for them.
     """
     fields = [pa.field(field.name, _arrow_type(field)) for field in frame.schema.fields]
-    text = str(lookup.request.delete_when)
-    return parse_condition(text, pa.schema(fields), f"table {lookup.target.id}: delete_when")
+    text = str(context.change.delete_when)
+    return parse_condition(text, pa.schema(fields), f"table {context.table}: delete_when")
 
 
 def _arrow_type(field: StructField) -> pa.DataType:
@@ -197,13 +197,11 @@ def _arrow_type(field: StructField) -> pa.DataType:
         return pa.null()
 
 
-def _check_rows_have(columns: Sequence[str], lookup: KeyLookup) -> None:
-    request, table = lookup.request, f"table {lookup.target.id}"
-    sequence = [request.sequence_by] if request.sequence_by else []
-    _check_columns(
-        [*(request.on or ()), *sequence], columns, f"{table}: on, sequence_by: the rows have no column"
-    )
-    _check_columns(request.update_columns or (), columns, f"{table}: update_columns: the rows have no column")
+def _check_rows_have(columns: Sequence[str], context: UpsertContext) -> None:
+    upsert, table = context.change, f"table {context.table}"
+    sequence = [upsert.sequence_by] if upsert.sequence_by else []
+    _check_columns([*upsert.on, *sequence], columns, f"{table}: on, sequence_by: the rows have no column")
+    _check_columns(upsert.update_columns or (), columns, f"{table}: update_columns: the rows have no column")
 
 
 def _check_columns(names: Sequence[str], present: Sequence[str], problem: str) -> None:
@@ -227,23 +225,23 @@ def _with_deletions(frame: DataFrame, condition: Condition, helpers: Sequence[st
     return flagged.drop(*map(_column, helpers))
 
 
-def _compared(frame: DataFrame, lookup: KeyLookup, latest: LanceDataset) -> DataFrame:
+def _compared(frame: DataFrame, context: UpsertContext, latest: LanceDataset) -> DataFrame:
     """Leave out the rows that those of the table take precedence of, and add positions if they are needed."""
-    request, on, present = lookup.request, list(lookup.request.on or ()), latest.schema.names
-    keeps = request.when_matched == "keep"
-    sequence = None if keeps else request.sequence_by
+    upsert, on, present = context.change, list(context.change.on), latest.schema.names
+    keeps = upsert.when_matched == "keep"
+    sequence = None if keeps else upsert.sequence_by
     others = [sequence] if sequence and sequence not in on else []
     problem = (
-        "update_columns: it has no column" if request.update_columns else "on, sequence_by: it has no column"
+        "update_columns: it has no column" if upsert.update_columns else "on, sequence_by: it has no column"
     )
-    _check_columns([*on, *others], present, f"table {lookup.target.id}: {problem}")
-    existing = read_keys_of(frame.sparkSession, lookup.target, latest, on, others)
+    _check_columns([*on, *others], present, f"table {context.table}: {problem}")
+    existing = read_keys_of(frame.sparkSession, context.target, latest, on, others)
     renamed = existing.toDF(*map(_position, range(len(existing.columns))))
     same, position = _same_keys(renamed, on), renamed[_position(len(existing.columns) - 1)]
     if sequence:
         theirs = renamed[_position([*on, *others].index(sequence))]
         first = _column(sequence).isNull() | (theirs >= _column(sequence))
-    if not request.update_columns:
+    if not upsert.update_columns:
         return frame.join(renamed, same & first if sequence else same, "left_anti")
     from pyspark.sql import functions as f
 
@@ -255,14 +253,14 @@ def _compared(frame: DataFrame, lookup: KeyLookup, latest: LanceDataset) -> Data
     return chosen.sortWithinPartitions(POSITION)
 
 
-def _kept_columns(lookup: KeyLookup, latest: LanceDataset, updated: Sequence[str]) -> pa.Schema:
+def _kept_columns(context: UpsertContext, latest: LanceDataset, updated: Sequence[str]) -> pa.Schema:
     """Return the columns that rows that exist keep."""
-    names, on = latest.schema.names, lookup.request.on or ()
-    _check_columns([*on, *updated], names, f"table {lookup.target.id}: update_columns: it has no column")
+    names, on = latest.schema.names, context.change.on
+    _check_columns([*on, *updated], names, f"table {context.table}: update_columns: it has no column")
     kept = pa.schema([one for one in latest.schema if one.name not in updated and one.name not in on])
     if blobs := [one.name for one in kept if is_blob(one.type) or inner_blob(one.type, one.name)]:
         raise spec_errors.InvalidInputError(
-            f"table {lookup.target.id}: update_columns: the other columns of a row are copied, which "
+            f"table {context.table}: update_columns: the other columns of a row are copied, which "
             f"blob column {blobs[0]!r} cannot be; upsert whole rows, or compute the columns instead"
         )
     return kept

@@ -65,7 +65,7 @@ def _refuse(condition: Condition, others: pa.RecordBatch, count: int) -> None:
 
     example = others.slice(0, 1).to_pylist()[0]
     raise InvalidInputError(
-        f"replace_where: rows that don't match {condition.text!r}, such as {example} ({count} in one batch); "
+        f"where: rows that don't match {condition.text!r}, such as {example} ({count} in one batch); "
         "filter the rows, or change the condition; nothing was committed"
     )
 

@@ -18,11 +18,11 @@ from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Commi
 from airflow_provider_lancens.spark.commit.replacement import check_same_condition, replacing
 from airflow_provider_lancens.spark.commit.table_changes import (
     KINDS,
-    Append,
-    Overwrite,
-    ReplaceWhere,
+    AppendCommit,
+    OverwriteCommit,
+    ReplaceWhereCommit,
     TableChange,
-    Upsert,
+    UpsertCommit,
     already_exists,
     check_keys,
     comparable_keys,
@@ -46,8 +46,10 @@ from airflow_provider_lancens.spark.options import (
     OnExistingKey,
     SchemaMode,
     WhenMatched,
+    WriteIdentity,
     WriteOptions,
     WriteRequest,
+    change_of,
 )
 from airflow_provider_lancens.spark.publish import ChangeSpec, find_staged, stage
 from airflow_provider_lancens.spark.read import parse_filter
@@ -75,6 +77,7 @@ from airflow_provider_lancens.spark.write.schema_evolution import (
     with_merged_columns,
 )
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress
+from airflow_provider_lancens.spark.write.write_context import WriteContext
 
 if TYPE_CHECKING:
     from lance import FragmentMetadata, LanceDataset
@@ -90,7 +93,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-_KINDS: dict[str, type[TableChange]] = {**KINDS, "upsert": Upsert}
+_KINDS: dict[str, type[TableChange]] = {**KINDS, "upsert": UpsertCommit}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,7 @@ class WritePlan:
     """The columns of `base` with their field ids."""
 
     @classmethod
-    def of(cls, lookup: KeyLookup, columns: Columns) -> Self:
+    def of(cls, context: WriteContext, columns: Columns) -> Self:
         """Plan a write that isn't committed yet.
 
         Raises:
@@ -119,26 +122,25 @@ class WritePlan:
             TableSchemaValidationError: (20) the columns don't fit those of the table, and the write may not
                 replace them.
         """
-        base, request = lookup.latest, lookup.request
-        if base is None and not request.publish:
+        base, request = context.latest, context.request
+        if base is None and request.change.stage:
             raise spec_errors.InvalidInputError(
-                f"table {lookup.target.id}: publish=False: nothing has been written to it yet, and its first "
+                f"table {context.table}: stage=True: nothing has been written to it yet, and its first "
                 "version can't be staged; publish a first version, which may have no rows"
             )
-        kind: Callable[..., TableChange] = _KINDS[request.mode]
-        task = _task(lookup, columns)
+        kind: Callable[..., TableChange] = _KINDS[request.change.MODE]
+        task = _task(context, columns)
         if task.condition is not None:
             # Also in place of earlier commits under the key, whose rows match the condition.
-            if base is not None and lookup.replaced:
-                table = str(lookup.target.id)
-                check_same_condition(task.condition.lance_sql, base, lookup.replaced, table)
-            kind = partial(ReplaceWhere, condition=task.condition.lance_sql)
-        elif base is not None and (lookup.replaced or request.mode == "create"):
-            kind = _kind_onto(lookup, base)
+            if base is not None and context.replaced:
+                check_same_condition(task.condition.lance_sql, base, context.replaced, context.table)
+            kind = partial(ReplaceWhereCommit, condition=task.condition.lance_sql)
+        elif base is not None and (context.replaced or request.change.MODE == "create"):
+            kind = _kind_onto(context, base)
         return cls(
             request=request,
-            write=lookup.write,
-            looked_up_to=lookup.version,
+            write=context.write,
+            looked_up_to=context.lookup.version,
             kind=kind,
             base=None if base is None else base.version,
             task=task,
@@ -166,19 +168,19 @@ class WritePlan:
         """
         from lance import FragmentMetadata
 
-        if self.kind in (Append, Upsert) and self.base is not None and not written:
+        if self.kind in (AppendCommit, UpsertCommit) and self.base is not None and not written:
             return CommitOutcome(KeyedCommit(self.base), made_here=False)
         counts = Counts(*(sum(row[name] for row in written) for name in ("rows", "files", "bytes")))
         fragments = [FragmentMetadata.from_json(row["fragment"]) for row in written if row["fragment"]]
         kind = self.kind
-        if self.request.on:
+        if (upsert := self.request.upsert) is not None:
             encoded = [row["deleted"] for row in written if row["deleted"] is not None]
             deleted = decoded_keys(encoded, self.key_columns) if encoded else None
             keys = self._keys(target, fragments, lease, deleted)
             kind = partial(
                 kind,
                 keys=keys,
-                compared=self.request.compares_rows,
+                compared=upsert.compares_rows,
                 deletions=None if deleted is None else comparable_keys(deleted),
             )
         change = kind(
@@ -192,26 +194,27 @@ class WritePlan:
         if self.request.digest_rows:
             write = replace(write, fingerprint=digest_of(written))
             attempts = None if attempts is None else replace(attempts, write=write)
-        if not self.request.publish:
+        if self.request.change.stage:
             return stage(target, write, change, counts, self._change_spec(change), lease)
         stable_row_ids = self.request.options.enable_stable_row_ids
         committer = Committer(target, write, counts, stable_row_ids, lease, attempts)
         outcome = committer.commit(change, self.looked_up_to)
-        if isinstance(change, Overwrite) and outcome.made_here:
+        if isinstance(change, OverwriteCommit) and outcome.made_here:
             report_overwrite(target, outcome.commit.version)
-        if outcome.made_here and (self.base is None or self.request.schema_mode != "strict"):
+        if outcome.made_here and (self.base is None or self.request.change.schema_mode != "strict"):
             describe_columns(target, self.task.schema)
         return outcome
 
     def _change_spec(self, change: TableChange) -> ChangeSpec:
-        condition = change.condition if isinstance(change, ReplaceWhere) else None
-        on, compared = tuple(self.request.on or ()), self.request.compares_rows
-        return ChangeSpec(self.request.mode, self.base or 0, on, compared, condition)
+        condition = change.condition if isinstance(change, ReplaceWhereCommit) else None
+        upsert, mode = self.request.upsert, self.request.change.MODE
+        on, compared = ((), False) if upsert is None else (tuple(upsert.on), upsert.compares_rows)
+        return ChangeSpec(mode, self.base or 0, on, compared, condition)
 
     @property
     def key_columns(self) -> pa.Schema:
         """The key columns of an upsert."""
-        return pa.schema([self.task.schema.field(name) for name in self.request.on or ()])
+        return _key_columns(self.request, self.task.schema)
 
     def _keys(
         self,
@@ -231,29 +234,32 @@ class WritePlan:
             )
 
 
-def _kind_onto(lookup: KeyLookup, base: LanceDataset) -> Callable[..., TableChange]:
+def _key_columns(request: WriteRequest, schema: pa.Schema) -> pa.Schema:
+    on = () if request.upsert is None else request.upsert.on
+    return pa.schema([schema.field(name) for name in on])
+
+
+def _kind_onto(context: WriteContext, base: LanceDataset) -> Callable[..., TableChange]:
     """Return the kind of a change that replaces earlier commits under its key, or creates the dataset."""
-    request, table = lookup.request, str(lookup.target.id)
-    if not lookup.replaced:
-        raise already_exists(table, base.version)
-    return replacing(request.mode, base, lookup.replaced, table)
+    if not context.replaced:
+        raise already_exists(context.table, base.version)
+    return replacing(context.change.MODE, base, context.replaced, context.table)
 
 
-def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:
-    base, request = lookup.latest, lookup.request
-    table, dataset = str(lookup.target.id), lookup.target.dataset
-    keeps_rows = request.mode in ("append", "upsert") or request.replace_where is not None
-    adds_rows = base is not None and keeps_rows
-    merges = base is not None and request.schema_mode == "merge"
+def _task(context: WriteContext, columns: Columns) -> WriteTask:
+    base, request, change = context.latest, context.request, context.change
+    table, dataset = context.table, context.target.dataset
+    adds_rows = base is not None and change.adds_rows
+    merges = base is not None and change.schema_mode == "merge"
     vectors = None if adds_rows or merges else request.options.vector_columns
-    kept = None if base is None or request.replaces_schema else base.schema
+    kept = None if base is None or change.replaces_schema else base.schema
     schema, match = columns.schema(dataset.storage_options, vectors, kept), None
     if not (adds_rows or merges):
         schema = with_blobs(schema, request.options.blob_columns)
     if base is not None and merges:
         plan = merged_columns(request, schema, base, columns, table)
         schema, match = plan.schema, plan.match
-    elif base is None or (schema != base.schema and request.replaces_schema):
+    elif base is None or (schema != base.schema and change.replaces_schema):
         check_columns(table, schema)
     else:
         if schema != base.schema and (
@@ -263,10 +269,10 @@ def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:
                 raise overwrite_mismatch(table, schema, base)
             raise schema_mismatch(table, reasons, may_merge=True)
         schema = base.schema
-    if request.on:
-        check_keys(request.on, schema, table)
+    if request.upsert is not None:
+        check_keys(request.upsert.on, schema, table)
     compared = columns if isinstance(columns, FrameRows) else None
-    keys = pa.schema([schema.field(name) for name in request.on or ()])
+    keys = _key_columns(request, schema)
     kept = None if compared is None else compared.kept
     return WriteTask(
         dataset=dataset,
@@ -277,7 +283,7 @@ def _task(lookup: KeyLookup, columns: Columns) -> WriteTask:
         data_storage_version=base.data_storage_version
         if base is not None and adds_rows
         else _format(schema, request, base),
-        condition=_replaced(lookup, schema),
+        condition=_replaced(context, schema),
         match=match,
         deletes=keys if compared is not None and compared.deletes else None,
         kept=None if kept is None or base is None else _kept(dataset, base, kept.names),
@@ -305,52 +311,63 @@ def _format(schema: pa.Schema, request: WriteRequest, base: LanceDataset | None)
     return check_format(schema, base.data_storage_version, "blob_columns: the table's file format")
 
 
-def _replaced(lookup: KeyLookup, schema: pa.Schema) -> Condition | None:
+def _replaced(context: WriteContext, schema: pa.Schema) -> Condition | None:
     """Return the condition on the rows to replace, which the new ones must match too; None replaces all."""
-    text = lookup.request.replace_where
+    text = context.request.where
     if text is None:
         return None
-    condition = parse_condition(text, schema, f"table {lookup.target.id}: replace_where")
-    if lookup.latest is not None:  # which may lack columns that the new rows bring
-        parse_filter(lookup.target, lookup.latest, text, "replace_where")
+    condition = parse_condition(text, schema, f"table {context.table}: where")
+    if context.latest is not None:  # which may lack columns that the new rows bring
+        parse_filter(context.target, context.latest, text, "where")
     return condition
 
 
-def write_rows(rows: Rows, lookup: KeyLookup) -> WriteResult:
+def write_rows(rows: Rows, context: WriteContext) -> WriteResult:
     """Write rows of any kind, see `write_table`; they aren't computed if the key was found.
 
     Args:
         rows: the rows.
-        lookup: how to write them, the table, and what it contains under the key.
+        context: how to write them, the table, and what it contains under the key.
     """
-    if lookup.earlier is not None:
-        return skipped_write(lookup, lookup.earlier)
-    if not lookup.request.publish and (staged := staged_before(lookup)) is not None:
+    if context.earlier is not None:
+        return skipped_write(context, context.earlier)
+    if context.change.stage and (staged := staged_before(context.lookup)) is not None:
         return staged
-    target = lookup.target
+    target = context.target
     with storage_failures(target.dataset.location, target.dataset.storage_options):
-        if lookup.request.on and isinstance(rows, FrameRows):
-            rows, lookup = by_names_of_the_table(rows, lookup)
-            check_collations(rows, lookup)
-        request = lookup.request
-        chosen = frame_rows(rows, lookup) if request.on and request.chooses_rows else None
-        if request.schema_mode == "merge":
-            lookup = with_merged_columns(lookup, rows if chosen is None else stored_columns(chosen, lookup))
-        if chosen is not None:
-            rows = compared_rows(chosen, lookup)
-        plan = WritePlan.of(lookup, rows)
+        rows, context = _prepared(rows, context)
+        plan = WritePlan.of(context, rows)
         with (
-            KeyAttempts.started(target, lookup.write, lookup.latest) as attempts,
+            KeyAttempts.started(target, context.write, context.latest) as attempts,
             acquire_lease(target.dataset).kept_alive(end=True) as lease,
         ):
             progress = WriteProgress(lease)
             with progress.logged():
                 written = rows.write(replace(plan.task, progress=progress))
             outcome = plan.commit(target, written, lease, attempts)
-    result = outcome.commit.result(target.id, lookup.started, committed=outcome.made_here)
-    if outcome.made_here and not request.publish:
+    result = outcome.commit.result(target.id, context.lookup.started, committed=outcome.made_here)
+    if outcome.made_here and context.change.stage:
         result = replace(result, previous_version=plan.base, published=False)
     return result
+
+
+def _prepared(rows: Rows, context: WriteContext) -> tuple[Rows, WriteContext]:
+    """Choose the rows of an upsert, and commit the columns that a write merges into the table's."""
+    upsert = context.as_upsert()
+    if upsert is not None and isinstance(rows, FrameRows):
+        rows, upsert = by_names_of_the_table(rows, upsert)
+        check_collations(rows, upsert)
+        context = upsert
+    chosen = None
+    if upsert is not None and upsert.change.chooses_rows:
+        chosen = frame_rows(rows, upsert)
+    if context.change.schema_mode == "merge":
+        stored = rows if chosen is None or upsert is None else stored_columns(chosen, upsert)
+        context = with_merged_columns(context, stored)
+    merged = context.as_upsert()
+    if chosen is not None and merged is not None:
+        rows = compared_rows(chosen, merged)
+    return rows, context
 
 
 def find_write(
@@ -379,11 +396,9 @@ def find_write(
         TableNotFoundError: (4) the table isn't declared.
         InvalidInputError: (13) an argument is invalid, or that call had another fingerprint.
     """
-    request = WriteRequest(  # in any mode
-        "append", idempotency_key, fingerprint, on_existing_key, execution_id=execution_id
-    )
+    identity = WriteIdentity(idempotency_key, fingerprint, on_existing_key, execution_id)
     with resolved_table(namespace, table) as target:
-        lookup = look_up(target, request)
+        lookup = look_up(target, identity)
         return None if lookup.earlier is None else lookup.found_result(lookup.earlier)
 
 
@@ -443,16 +458,16 @@ def staged_before(lookup: KeyLookup) -> WriteResult | None:
     return replace(result, previous_version=staged.spec.base, published=False)
 
 
-def skipped_write(lookup: KeyLookup, earlier: KeyedCommit) -> WriteResult:
+def skipped_write(context: WriteContext, earlier: KeyedCommit) -> WriteResult:
     """Return the result of the earlier run, and log how to repeat the write if it is skipped."""
-    result = lookup.found_result(earlier)
+    result = context.lookup.found_result(earlier)
     if not result.skipped:
         return result
-    again = "'write_again' does" if lookup.request.mode == "upsert" else "'replace' or 'write_again' does"
+    again = "'write_again' does" if context.request.upsert else "'replace' or 'write_again' does"
     _log.warning(
         "%s. Nothing was written, since idempotency key %r was committed before; on_existing_key=%s",
         result,
-        lookup.write.key,
+        context.write.key,
         again,
     )
     return result
@@ -471,13 +486,13 @@ def write_table(
     execution_id: str | None = None,
     on: Sequence[str] | None = None,
     schema_mode: SchemaMode = "strict",
-    replace_where: str | None = None,
+    where: str | None = None,
     when_matched: WhenMatched = "update",
     sequence_by: str | None = None,
     delete_when: str | None = None,
     helper_columns: Sequence[str] | None = None,
     update_columns: Sequence[str] | None = None,
-    publish: bool = True,
+    stage: bool = False,
 ) -> WriteResult:
     """Write a DataFrame to a declared table, in one commit.
 
@@ -510,7 +525,7 @@ def write_table(
             widens types where no value is lost, and fills columns that the rows lack with null; names are
             matched without regard to case if the Spark session does so. ``overwrite`` lets an ``overwrite``
             replace the columns. Any ``overwrite`` drops all indices; the log names them.
-        replace_where: a condition in SQL, such as ``day = '2026-11-01'``: an ``overwrite`` then replaces
+        where: a condition in SQL, such as ``day = '2026-11-01'``: an ``overwrite`` then replaces
             only the rows that match it. All new rows must match it too. Comparisons, ``IN``, ``BETWEEN``,
             ``LIKE``, ``IS NULL``, ``AND``, ``OR`` and ``NOT`` are allowed.
         when_matched: what an ``upsert`` does with a row of the table that has the key of a new one:
@@ -524,7 +539,7 @@ def write_table(
             written; the first write of a table writes all.
         update_columns: an ``upsert`` updates only these columns of rows that exist. The new rows may
             lack the others, which are then null in rows that are added.
-        publish: False stages the rows: `version` is then one that no reader finds but by its number,
+        stage: True stages the rows: `version` is then one that no reader finds but by its number,
             until `publish_version` publishes or `discard_version` discards it.
 
     Returns:
@@ -538,27 +553,23 @@ def write_table(
             committed with another fingerprint, can't be replaced, or has expired.
         InvalidTableStateError: (19) it cannot be determined whether the key was committed.
         ConcurrentModificationError: (14) `overwrite`, and rows were changed while it ran, or `upsert`, and
-            columns were; or rows that match `replace_where` were written meanwhile.
+            columns were; or rows that match `where` were written meanwhile.
         TableSchemaValidationError: (20) the columns don't fit those of the table, or can't be merged with
             them; the message names them, and for an `overwrite` also the indices that would be dropped.
     """
-    layout = options or DEFAULT_LAYOUT
-    request = WriteRequest(
-        mode=mode,
-        idempotency_key=idempotency_key,
-        fingerprint=fingerprint,
-        on_existing_key=on_existing_key,
+    change = change_of(
+        mode,
         on=on,
-        options=layout,
-        execution_id=execution_id,
         schema_mode=schema_mode,
-        replace_where=replace_where,
+        where=where,
         when_matched=when_matched,
         sequence_by=sequence_by,
         delete_when=delete_when,
         helper_columns=helper_columns,
         update_columns=update_columns,
-        publish=publish,
+        stage=stage,
     )
+    identity = WriteIdentity(idempotency_key, fingerprint, on_existing_key, execution_id)
+    request = WriteRequest(change, identity, options or DEFAULT_LAYOUT)
     with resolved_table(namespace, table) as target:
-        return write_rows(FrameRows(df), look_up(target, request))
+        return write_rows(FrameRows(df), WriteContext.begin(target, request))

@@ -30,20 +30,20 @@ if TYPE_CHECKING:
     from lance import LanceDataset
     from lance_namespace.errors import TableSchemaValidationError
 
-    from airflow_provider_lancens.spark.keys import KeyLookup
     from airflow_provider_lancens.spark.options import WriteRequest
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
     from airflow_provider_lancens.spark.write.row_sources import Columns
+    from airflow_provider_lancens.spark.write.write_context import WriteContext
 
 
 _log = logging.getLogger(__name__)
 
 
-def with_merged_columns(lookup: KeyLookup, columns: Columns) -> KeyLookup:
+def with_merged_columns(context: WriteContext, columns: Columns) -> WriteContext:
     """Commit the columns and types that the rows have and the table lacks, for a write that merges them.
 
     Args:
-        lookup: the write, and the table at its newest version.
+        context: the write, and the table at its newest version.
         columns: the columns of the rows.
 
     Returns:
@@ -56,13 +56,13 @@ def with_merged_columns(lookup: KeyLookup, columns: Columns) -> KeyLookup:
         TableSchemaValidationError: (20) the columns can't be merged; nothing was changed.
         ConcurrentModificationError: (14) every attempt lost to a commit of another writer.
     """
-    base, request, table = lookup.latest, lookup.request, str(lookup.target.id)
-    if base is None or request.overwrites_all:
-        return lookup
-    replaces_rows = bool(lookup.replaced) and request.replace_where is None
+    base, request, table = context.latest, context.request, context.table
+    if base is None or request.change.overwrites_all:
+        return context
+    replaces_rows = bool(context.replaced) and request.where is None
     if replaces_rows:
-        replacing(request.mode, base, lookup.replaced, table)
-    rows = columns.schema(lookup.target.dataset.storage_options, table=base.schema)
+        replacing(request.change.MODE, base, context.replaced, table)
+    rows = columns.schema(context.target.dataset.storage_options, table=base.schema)
 
     def next_step(latest: LanceDataset) -> SchemaStep | None:
         plan = merged_columns(request, rows, latest, columns, table)
@@ -71,13 +71,15 @@ def with_merged_columns(lookup: KeyLookup, columns: Columns) -> KeyLookup:
             raise _not_widened(plan, table, "the rows to replace could no longer be identified")
         return _next_step(plan, latest, table)
 
-    commits = SchemaCommits(lookup.target)
+    commits = SchemaCommits(context.target)
     latest = commits.run(next_step, base)
     for version, change in commits.made:
         _log.info("table %s: version %d changed the columns: %s", table, version, change)
     plan = merged_columns(request, rows, latest, columns, table)
-    on = key_columns(request, plan) if request.on else None
-    return replace(lookup, latest=latest, request=replace(request, on=on))
+    context = context.at(latest)
+    if request.upsert is None:
+        return context
+    return context.with_change(replace(request.upsert, on=key_columns(request, plan)))
 
 
 def merged_columns(
@@ -102,7 +104,7 @@ def merged_columns(
         base.schema,
         match_case=columns.match_case,
         time_zone_known=columns.time_zone_known,
-        **({} if request.overwrites_all else {"file_format": file_format(base)}),
+        **({} if request.change.overwrites_all else {"file_format": file_format(base)}),
     )
     check_format(plan.schema, base.data_storage_version, "blob_columns: the table's file format")
     sources = plan.match.sources
@@ -115,10 +117,11 @@ def merged_columns(
 
 def key_columns(request: WriteRequest, plan: MergePlan) -> list[str]:
     """Return the key columns of an upsert by the table's names; they may be given by those of the rows."""
+    on = () if request.upsert is None else request.upsert.on
     if plan.match.match_case:
-        return list(request.on or ())
+        return list(on)
     names = {name.lower(): name for name in plan.schema.names}
-    return [names.get(name.lower(), name) for name in request.on or ()]
+    return [names.get(name.lower(), name) for name in on]
 
 
 def _with_new_types(

@@ -21,7 +21,7 @@ import pytest
 
 from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
 from airflow_provider_lancens.spark.keys import look_up
-from airflow_provider_lancens.spark.options import WriteRequest
+from airflow_provider_lancens.spark.options import WriteIdentity
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.spark import old_table_steps
@@ -131,11 +131,11 @@ def steps_of(place: Place, age: int) -> dict[str, Figures]:
     figures = {name: Figures() for name in names}
     for newest in range(age, age + ROUNDS):
         with place.measured(figures["look up a new key"]):
-            look_up(target, WriteRequest(mode="overwrite", idempotency_key="new"))
+            look_up(target, WriteIdentity("new"))
         with place.measured(figures["look up an old key"]):
-            assert look_up(target, WriteRequest(mode="overwrite", idempotency_key=key_of(age // 2))).earlier
+            assert look_up(target, WriteIdentity(key_of(age // 2))).earlier
         with place.measured(figures["write a new key"]):
-            look_up(target, WriteRequest(mode="overwrite", idempotency_key=key_of(newest + 1)))
+            look_up(target, WriteIdentity(key_of(newest + 1)))
             commit(target, newest + 1)
     for _ in range(ROUNDS):
         with place.measured(figures[APPEND]):

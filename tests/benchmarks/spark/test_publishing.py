@@ -37,7 +37,7 @@ def test_a_version_is_published_within_a_second(
     options = WriteOptions(max_rows_per_file=20_000)
     write_table(spark.range(0, rows, 1, 4).selectExpr(*columns), spec, "t", options=options)
     changed = spark.range(rows // 2, rows + rows // 2, 1, 4).selectExpr(*columns)
-    staged = write_table(changed, spec, "t", options=options, publish=False, **MODES[mode])
+    staged = write_table(changed, spec, "t", options=options, stage=True, **MODES[mode])
 
     started = time.perf_counter()
     published = publish_version(spec, "t", staged.version)

@@ -58,7 +58,7 @@ with DAG("reloaded_gestures", schedule=None, params={"table": "", "file": ""}) a
         source=rows_in,
         op_kwargs={"file": "{{ params.file }}"},
         mode="overwrite",
-        replace_where="item = 'day'",
+        where="item = 'day'",
         on_existing_key="replace",
         **GIVEN,
     )

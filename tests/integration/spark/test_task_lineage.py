@@ -134,7 +134,7 @@ def test_columns_of_files_are_reported_as_those_of_the_table(
 def test_staged_rows_are_counted_once_and_published_as_what_they_are(run: Run, tables: list[str]) -> None:
     write = {"table": tables[0], "source": some_readings}
     run(LanceSparkIngestOperator, **write)
-    staged, _, [stage] = run(LanceSparkIngestOperator, run_id="b", **write, publish=False, mode="overwrite")
+    staged, _, [stage] = run(LanceSparkIngestOperator, run_id="b", **write, stage=True, mode="overwrite")
     _, _, [publish] = run(LancePublishOperator, staged=staged)
 
     number = str(staged["version"])

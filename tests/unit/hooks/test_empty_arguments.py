@@ -92,7 +92,7 @@ def rendered(kind: type[Any], given: dict[str, Any], *, native: bool = False, **
         required["version"] = 1
     if kind is LanceFindVersionOperator and "as_of" not in given:
         required["tag"] = "gold"
-    if "replace_where" in given:
+    if kind is LanceSparkIngestOperator and "where" in given:
         required["mode"] = "overwrite"
     if kind is LanceCreateIndexOperator and "max_unindexed_share" in given:
         required["if_exists"] = "extend"

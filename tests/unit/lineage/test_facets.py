@@ -21,7 +21,7 @@ from airflow_provider_lancens.lineage.task_lineage import (
     TableWrite,
     TaskLineage,
 )
-from airflow_provider_lancens.spark.options import WriteRequest
+from airflow_provider_lancens.spark.options import WriteRequest, change_of
 from airflow_provider_lancens.spark.results import WriteResult
 
 ORDERS, PRICES = TableId.parse("sales$orders"), TableId.parse("sales$prices")
@@ -60,16 +60,18 @@ def events(lineage: TaskLineage) -> Any:
         ({"previous_version": None, "version": 1}, {}, "CREATE"),
         ({"previous_version": None, "version": 1}, {"mode": "overwrite"}, "CREATE"),
         ({}, {"mode": "overwrite"}, "OVERWRITE"),
-        ({}, {"mode": "overwrite", "replace_where": "day = 1"}, None),
+        ({}, {"mode": "overwrite", "where": "day = 1"}, None),
         ({"committed": False}, {"mode": "overwrite"}, None),
         ({"committed": False, "previous_version": None, "version": 1}, {}, None),
-        ({"published": False}, {"mode": "overwrite", "publish": False}, None),
+        ({"published": False}, {"mode": "overwrite", "stage": True}, None),
     ],
 )
 def test_only_what_creates_or_replaces_all_data_changes_the_life_cycle(
     lineage: Lineage, outcome: dict[str, Any], request_fields: dict[str, Any], change: str | None
 ) -> None:
-    write = TableWrite.of_request(result(**outcome), WriteRequest(**request_fields), {})
+    write = TableWrite.of_request(
+        result(**outcome), WriteRequest(change_of(**{"mode": "append", **request_fields})), {}
+    )
     _, [output] = events(lineage(write))
 
     assert output["facets"].get("lifecycleStateChange", {}).get("lifecycleStateChange") == change

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.operators._spark.reattachment import driver_identity
-from airflow_provider_lancens.spark.options import WriteRequest
+from airflow_provider_lancens.spark.options import Overwrite, WriteIdentity, WriteRequest
 from airflow_provider_lancens.spark.submit import Job
 
 JOB = Job(
@@ -22,7 +22,7 @@ JOB = Job(
     source="lake.jobs:orders",
     inputs={"raw": ("db$raw", 3)},
     kwargs={"day": "2026-01-01"},
-    request=WriteRequest(idempotency_key="orders/1", fingerprint="f", execution_id="1/-1/0"),
+    request=WriteRequest(identity=WriteIdentity("orders/1", "f", execution_id="1/-1/0")),
 )
 
 
@@ -33,7 +33,7 @@ def identity(job: Job = JOB, run_id: str = "1", **more: Any) -> str:
 
 
 def requested(**fields: Any) -> Job:
-    return replace(JOB, request=replace(JOB.request, **fields))
+    return replace(JOB, request=replace(JOB.request, identity=replace(JOB.request.identity, **fields)))
 
 
 def test_all_tries_of_a_task_instance_have_one_identity() -> None:
@@ -67,9 +67,9 @@ def test_renewed_credentials_do_not_change_it() -> None:
         {"job": replace(JOB, source="lake.jobs:returns")},
         {"job": replace(JOB, inputs={"raw": ("db$raw", 4)})},
         {"job": replace(JOB, kwargs={"day": "2026-01-02"})},
-        {"job": requested(idempotency_key="orders/2")},
+        {"job": requested(key="orders/2")},
         {"job": requested(fingerprint="g")},
-        {"job": requested(mode="overwrite")},
+        {"job": replace(JOB, request=replace(JOB.request, change=Overwrite()))},
     ],
     ids=str,
 )
@@ -80,9 +80,8 @@ def test_any_other_job_has_another_identity(other: dict[str, Any]) -> None:
 def test_a_cleared_task_has_another_identity_only_if_it_writes_again() -> None:
     def cleared(policy: str) -> bool:
         first = requested(on_existing_key=policy)
-        return identity(first) == identity(
-            replace(first, request=replace(first.request, execution_id="1/-1/3"))
-        )
+        again = requested(on_existing_key=policy, execution_id="1/-1/3")
+        return identity(first) == identity(again)
 
     assert [cleared("skip"), cleared("replace"), cleared("write_again")] == [True, False, False]
 

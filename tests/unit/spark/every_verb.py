@@ -178,7 +178,7 @@ def create(s3: S3Double, managed_by: str) -> Lake:
     lake.put("in/a.parquet", rows(7))
     lance.write_dataset(rows(8), f"{lake.root}/other.lance", storage_options=s3.storage)
     s3.bucket.objects = {key: replace(one, modified=AGO) for key, one in s3.bucket.objects.items()}
-    write_table(frame(6), namespace, NAME, idempotency_key="staged", publish=False)
+    write_table(frame(6), namespace, NAME, idempotency_key="staged", stage=True)
     lake.created = datetime.now(UTC)
     return lake
 
@@ -321,10 +321,10 @@ WRITES: Mapping[str, Verb] = {
         idempotency_key="new",
     ),
     "overwrite": write(10, mode="overwrite"),
-    "replace where": write(3, 3, mode="overwrite", replace_where="n = 3"),
+    "replace where": write(3, 3, mode="overwrite", where="n = 3"),
     "upsert": write(1, 10, mode="upsert", on=["n"]),
     "delete rows": of_table(delete_rows, "n = 1", idempotency_key="new"),
-    "stage": write(10, publish=False),
+    "stage": write(10, stage=True),
     "publish": each_staged(publish_version),
     "discard": each_staged(discard_version),
     "restore": of_table(restore_version, 2, idempotency_key="new"),

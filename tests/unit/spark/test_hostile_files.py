@@ -44,7 +44,7 @@ from airflow_provider_lancens.spark import (
     remove_orphans,
 )
 from airflow_provider_lancens.spark.commit.committer import Committer
-from airflow_provider_lancens.spark.commit.table_changes import Append
+from airflow_provider_lancens.spark.commit.table_changes import AppendCommit
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite, key_records
 from airflow_provider_lancens.spark.maintenance import MaintenancePlan, Thresholds, maintain_table
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
@@ -112,7 +112,7 @@ def commit(spec: NamespaceSpec, table: str) -> object:
         latest = target.open_latest()
         assert latest is not None
         fragments = write_fragments(ROWS, latest, mode="append")
-        change = Append(
+        change = AppendCommit(
             str(target.id), latest.version, ROWS.schema, fragments, written_for=latest.lance_schema
         )
         return Committer(target, KeyedWrite("key"), Counts(2, 1, 100)).commit(change)

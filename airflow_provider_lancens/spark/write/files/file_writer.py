@@ -22,14 +22,15 @@ from airflow_provider_lancens.namespace.row_errors import RowError
 from airflow_provider_lancens.namespace.storage.storage_errors import storage_error
 from airflow_provider_lancens.redaction import secret_values
 from airflow_provider_lancens.spark.file_source import FileSource
-from airflow_provider_lancens.spark.keys import look_up
 from airflow_provider_lancens.spark.options import (
     DEFAULT_LAYOUT,
     Mode,
     OnExistingKey,
     SchemaMode,
+    WriteIdentity,
     WriteOptions,
     WriteRequest,
+    change_of,
 )
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
@@ -41,6 +42,7 @@ from airflow_provider_lancens.spark.write.files.formats import ScanRequest
 from airflow_provider_lancens.spark.write.files.projection import Projection, plain_type
 from airflow_provider_lancens.spark.write.pipeline import write_rows
 from airflow_provider_lancens.spark.write.row_schema import fits_column
+from airflow_provider_lancens.spark.write.write_context import WriteContext
 
 if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
@@ -263,7 +265,7 @@ def write_files(
     execution_id: str | None = None,
     on: Sequence[str] | None = None,
     schema_mode: SchemaMode = "strict",
-    replace_where: str | None = None,
+    where: str | None = None,
 ) -> WriteResult:
     """Write the rows of files to a declared table, in one commit, as `write_table` does for a DataFrame.
 
@@ -286,7 +288,7 @@ def write_files(
         on: the key columns of an upsert, by the table's names.
         schema_mode: what to do if the files have other columns than the table: ``strict``, ``merge`` or
             ``overwrite``, see `write_table`; the names of files' columns must match exactly.
-        replace_where: the condition on the rows that an ``overwrite`` replaces; see `write_table`.
+        where: the condition on the rows that an ``overwrite`` replaces; see `write_table`.
 
     Returns:
         The version with the rows, and their counts.
@@ -299,22 +301,13 @@ def write_files(
             committed with another fingerprint, can't be replaced, or has expired.
         ConcurrentModificationError: (14) a file was changed after the write was planned, or after
             `fingerprint_files`; `overwrite`, and rows were changed while it ran, or `upsert`, and columns
-            were; or rows that match `replace_where` were written meanwhile.
+            were; or rows that match `where` were written meanwhile.
         ServiceUnavailableError: (17) the storage of the files returned an unexpected response, or none.
         TableSchemaValidationError: (20) the files don't have one schema, or don't fit the table.
     """
-    layout = options or DEFAULT_LAYOUT
-    request = WriteRequest(
-        mode=mode,
-        idempotency_key=idempotency_key,
-        fingerprint=fingerprint,
-        on_existing_key=on_existing_key,
-        on=on,
-        options=layout,
-        execution_id=execution_id,
-        schema_mode=schema_mode,
-        replace_where=replace_where,
-    )
+    change = change_of(mode, on=on, schema_mode=schema_mode, where=where)
+    identity = WriteIdentity(idempotency_key, fingerprint, on_existing_key, execution_id)
+    request = WriteRequest(change, identity, options or DEFAULT_LAYOUT)
     with resolved_table(namespace, table) as target:
         planned = fingerprint if is_of_files(fingerprint) else None
-        return write_rows(FileRows(spark, source, planned), look_up(target, request))
+        return write_rows(FileRows(spark, source, planned), WriteContext.begin(target, request))

@@ -129,7 +129,7 @@ def test_values_survive_every_change_of_the_table(
     write_table(clips(spark, (3, str(files / "a.bin")), (4, str(files / "b.bin"))), spec, table)
     write_table(clips(spark, (2, b"new"), (5, big)), spec, table, mode="upsert", on=["id"])
     write_table(clips(spark, (4, str(files / "a.bin"))), spec, table, mode="upsert", on=["id"])
-    write_table(clips(spark, (0, b"replaced")), spec, table, mode="overwrite", replace_where="id = 0")
+    write_table(clips(spark, (0, b"replaced")), spec, table, mode="overwrite", where="id = 0")
     expected = {0: b"replaced", 1: big, 2: b"new", 3: b"a" * 100, 4: b"a" * 100, 5: big}
     assert read() == expected
 

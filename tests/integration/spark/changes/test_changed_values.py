@@ -43,7 +43,7 @@ def test_days_that_rows_are_written_to_moved_from_and_deleted_of(table: Maintain
     assert days(table, 3) == [day(2), day(5)]
     version = delete_rows(table.spec, table.id, "id = 3").version
     assert days(table, version) == [day(3)]
-    write(frame(table, (1, day(1))), mode="overwrite", replace_where=f"day = '{day(1)}'")
+    write(frame(table, (1, day(1))), mode="overwrite", where=f"day = '{day(1)}'")
     assert days(table, version + 1) == [day(1)]
     compacted = compact_table(table.spark, table.spec, table.id).version
     write(frame(table, (9, day(9))), mode="overwrite")
@@ -86,7 +86,7 @@ def test_an_asset_event_has_the_days_as_partition_keys(hive: Maintained, connect
         run(partition_by="month")
 
     given_rows.clear()
-    removal = {"mode": "overwrite", "replace_where": "day = '2026-11-01'", "idempotency_key": "removed"}
+    removal = {"mode": "overwrite", "where": "day = '2026-11-01'", "idempotency_key": "removed"}
     for _ in range(2):  # the second finds the commit of the first
         run(partition_by="day", **removal)
         assert events[outlet].extra["partitions"] == ["2026-11-01"]

@@ -204,7 +204,7 @@ def test_the_rows_of_a_staged_version_are_read_alone(
 ) -> None:
     start(table, options)
     staged = write_table(
-        rows(table.spark, 6, 8), table.spec, table.id, idempotency_key="day", publish=False
+        rows(table.spark, 6, 8), table.spec, table.id, idempotency_key="day", stage=True
     ).version
 
     assert changes(1, staged, columns=["id"]) == [(6, "insert", None), (7, "insert", None)]

@@ -19,13 +19,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import FileSource, NamespaceSpec
-from airflow_provider_lancens.spark.keys import look_up
-from airflow_provider_lancens.spark.options import WriteRequest
+from airflow_provider_lancens.spark.options import WriteIdentity, WriteRequest
 from airflow_provider_lancens.spark.session import spark_session
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from airflow_provider_lancens.spark.write.files.file_writer import FileRows
 from airflow_provider_lancens.spark.write.pipeline import write_rows
 from airflow_provider_lancens.spark.write.row_sources import FrameRows, Rows
+from airflow_provider_lancens.spark.write.write_context import WriteContext
 from tests.integration.spark.faults import faulty_task
 
 SECONDS = 120
@@ -61,9 +61,9 @@ def strike(trouble: str, spark: SparkSession, marker: Path) -> None:
 def write(rows: Rows, spec: NamespaceSpec, table: str, key: str) -> dict[str, Any] | None:
     """Return the result; None if Spark failed."""
     try:
-        request = WriteRequest(idempotency_key=key)
+        request = WriteRequest(identity=WriteIdentity(key))
         with resolved_table(spec, table) as target:
-            return write_rows(rows, look_up(target, request)).as_dict()
+            return write_rows(rows, WriteContext.begin(target, request)).as_dict()
     except PySparkException:
         return None
 

@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from airflow_provider_lancens.spark import NamespaceSpec, WriteResult
-from airflow_provider_lancens.spark.keys import look_up
-from airflow_provider_lancens.spark.options import WriteRequest
+from airflow_provider_lancens.spark.options import WriteIdentity, WriteRequest, change_of
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
 from airflow_provider_lancens.spark.write.pipeline import write_rows
 from airflow_provider_lancens.spark.write.row_sources import Written
+from airflow_provider_lancens.spark.write.write_context import WriteContext
 
 WAYS: dict[str, tuple[range, dict[str, Any]]] = {
     "upsert": (range(1, 8), {"mode": "upsert", "on": ["id"]}),
@@ -45,9 +45,9 @@ class Orders:
 
     def write(self, key: str, ids: range, **how: Any) -> WriteResult:
         rows = RowsHere(pa.table({"id": pa.array(ids, pa.int64())}))
-        request = WriteRequest(idempotency_key=key, **how)
+        request = WriteRequest(change_of(**{"mode": "append", **how}), WriteIdentity(key))
         with resolved_table(self.spec, self.table) as target:
-            return write_rows(rows, look_up(target, request))
+            return write_rows(rows, WriteContext.begin(target, request))
 
     def bring(self) -> WriteResult:
         """Make the write that is interrupted, or its retry."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from airflow_provider_lancens.spark.keys import look_up
-from airflow_provider_lancens.spark.options import WriteRequest
+from airflow_provider_lancens.spark.options import WriteIdentity
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from tests.old_table import commit, key_of, s3_table
 from tests.servers.s3_double import S3Double
@@ -28,7 +28,7 @@ def tables(s3: S3Double) -> dict[int, ResolvedTable]:
 
 
 def find(target: ResolvedTable, key: str) -> int | None:
-    found = look_up(target, WriteRequest(mode="overwrite", idempotency_key=key)).earlier
+    found = look_up(target, WriteIdentity(key)).earlier
     return None if found is None else found.version
 
 

@@ -29,7 +29,7 @@ from airflow_provider_lancens.namespace.storage.version_tags import (
     list_tags,
 )
 from airflow_provider_lancens.spark import NamespaceSpec, move_bookmark, move_release_set
-from airflow_provider_lancens.spark.commit.table_changes import Append
+from airflow_provider_lancens.spark.commit.table_changes import AppendCommit
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
 from airflow_provider_lancens.spark.maintenance import clean_up_versions, restore_version
@@ -210,7 +210,7 @@ def write_staged(lake: Lake) -> object:
     rows = pa.table({"id": [100]})
     with lake.opened() as (table, latest), acquire_lease(table.dataset).kept_alive(end=True) as lease:
         files = write_fragments(rows, lake.base, mode="append", storage_options=lake.s3.storage)
-        change = Append(lake.table, OLD, latest.schema, files, written_for=lake.base.lance_schema)
+        change = AppendCommit(lake.table, OLD, latest.schema, files, written_for=lake.base.lance_schema)
         spec = ChangeSpec("append", OLD)
         outcome = stage(table, KeyedWrite("a key"), change, Counts(1, 1, 1), spec, lease)
     lake.staged.append(outcome.commit.version)

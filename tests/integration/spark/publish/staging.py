@@ -7,7 +7,7 @@ from tests.integration.spark.maintenance.conftest import Maintained, rows
 
 
 def stage(table: Maintained, first: int, end: int, **how: Any) -> WriteResult:
-    return write_table(rows(table.spark, first, end), table.spec, table.id, publish=False, **how)
+    return write_table(rows(table.spark, first, end), table.spec, table.id, stage=True, **how)
 
 
 def publish(table: Maintained, staged: WriteResult) -> WriteResult:

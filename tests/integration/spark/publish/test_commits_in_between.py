@@ -34,7 +34,7 @@ def test_an_upsert_is_published_onto_later_rows(table: Maintained, stable: bool)
     options = WriteOptions(enable_stable_row_ids=stable)
     table.write(rows(table.spark, 0, 3), options=options)
     changed = table.spark.range(2, 4).selectExpr("id", "'changed' AS word")
-    staged = write_table(changed, table.spec, table.id, mode="upsert", on=["id"], publish=False)
+    staged = write_table(changed, table.spec, table.id, mode="upsert", on=["id"], stage=True)
     table.write(rows(table.spark, 8, 9))
 
     published = publish(table, staged)
@@ -124,7 +124,7 @@ def test_new_rows_are_not_published_into_columns_that_have_the_ids_of_theirs(
 @on("stored")
 def test_a_part_is_replaced_when_it_is_published(table: Maintained) -> None:
     table.write(rows(table.spark, 0, 5))
-    staged = stage(table, 3, 6, mode="overwrite", replace_where="id >= 3")
+    staged = stage(table, 3, 6, mode="overwrite", where="id >= 3")
     table.write(rows(table.spark, -2, 0))
 
     publish(table, staged)

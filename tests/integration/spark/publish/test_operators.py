@@ -44,7 +44,7 @@ def run(hive: Maintained, connect: Callable[..., str]) -> Run:
 
 @pytest.fixture
 def staged(run: Run, hive: Maintained) -> dict[str, Any]:
-    given = {"table": hive.id, "source": more, "idempotency_key": "day", "publish": False}
+    given = {"table": hive.id, "source": more, "idempotency_key": "day", "stage": True}
     result, event = run(LanceSparkIngestOperator, **given)
     again, _ = run(LanceSparkIngestOperator, **given)
     assert event == {}
@@ -81,8 +81,8 @@ def test_a_version_that_was_published_before_emits_no_event_after_newer_ones(
 
 
 def test_the_event_has_the_partitions_that_were_published(run: Run, staged: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="partition_by: not allowed with publish=False"):
-        run(LanceSparkIngestOperator, table="a$b", source=more, publish=False, partition_by="id")
+    with pytest.raises(ValueError, match="partition_by: not allowed with stage=True"):
+        run(LanceSparkIngestOperator, table="a$b", source=more, stage=True, partition_by="id")
 
     _, event = run(LancePublishOperator, staged=staged, partition_by="id")
 
@@ -99,7 +99,7 @@ def test_a_column_for_partitions_is_checked_before_anything_is_published(
 
 def test_an_ingestion_without_rows_has_no_partitions(run: Run, hive: Maintained) -> None:
     given = {"table": hive.id, "source": lambda spark: rows(spark, 0, 0), "idempotency_key": "none"}
-    staged, _ = run(LanceSparkIngestOperator, **given, publish=False)
+    staged, _ = run(LanceSparkIngestOperator, **given, stage=True)
 
     _, event = run(LancePublishOperator, staged=staged, partition_by="id")
 

@@ -229,20 +229,20 @@ def test_orphans_are_removed_while_a_staged_version_is_discarded(
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"mode": "create"}, "publish=False for mode 'create'"),
-        ({"schema_mode": "merge"}, "publish=False contradicts schema_mode='merge'"),
+        ({"mode": "create"}, "stage=True for mode 'create'"),
+        ({"schema_mode": "merge"}, "stage=True contradicts schema_mode='merge'"),
         (
             {"idempotency_key": "k", "on_existing_key": "write_again"},
-            "publish=False contradicts on_existing_key",
+            "stage=True contradicts on_existing_key",
         ),
-        ({"publish": None}, "publish: expected True or False"),
+        ({"stage": None}, "stage: expected True or False"),
     ],
 )
 def test_what_cannot_be_staged_is_refused(stored: Maintained, how: Any, message: str) -> None:
     stored.write(rows(stored.spark, 0, 3))
 
     with pytest.raises(InvalidInputError, match=message):
-        write_table(rows(stored.spark, 3, 5), stored.spec, stored.id, **{"publish": False, **how})
+        write_table(rows(stored.spark, 3, 5), stored.spec, stored.id, **{"stage": True, **how})
 
 
 def test_the_first_version_of_a_table_cannot_be_staged(stored: Maintained) -> None:

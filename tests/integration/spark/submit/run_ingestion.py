@@ -16,8 +16,8 @@ from tests.integration.spark.submit.ingestion_sources import cheap
 class Submitted(LanceSparkIngestOperator):
     """The same by spark-submit in client mode, since a standalone cluster doesn't support Python drivers."""
 
-    def _written(self, source: Any, namespace: Any, lookup: Any, context: Any) -> Any:
-        job = make_job(self.hook, source, lookup.target.id, lookup.request)
+    def _written(self, source: Any, namespace: Any, write: Any, context: Any) -> Any:
+        job = make_job(self.hook, source, write.target.id, write.request)
         return self.submit(self.spark_deployment(), job, context), {}
 
 

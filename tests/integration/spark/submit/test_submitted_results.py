@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.operators._spark.submission import committed_by, run_job
 from airflow_provider_lancens.spark import NamespaceSpec
-from airflow_provider_lancens.spark.options import WriteRequest
+from airflow_provider_lancens.spark.options import Append, WriteIdentity, WriteRequest
 from airflow_provider_lancens.spark.submit import PROCESS_ARGS, Driver, Job, Submission
 
 pytestmark = pytest.mark.slow
@@ -31,7 +31,7 @@ def test_a_staged_version_is_the_result_of_its_job(
     spark: SparkSession, spec: NamespaceSpec, job: Job
 ) -> None:
     hook: Any = SimpleNamespace(get_conn=spec.connect)
-    keyed = [WriteRequest(idempotency_key=key, publish=key == "first") for key in ("first", "second")]
+    keyed = [WriteRequest(Append(stage=key == "first"), WriteIdentity(key)) for key in ("first", "second")]
     first, second = (replace(job, request=request) for request in keyed)
     first.run(spark)
     assert committed_by(second, hook, 0.0) is None

@@ -1,4 +1,4 @@
-"""An overwrite with `replace_where` replaces only the rows that match, in one commit."""
+"""An overwrite with `where` replaces only the rows that match, in one commit."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -49,7 +49,7 @@ def test_only_the_rows_that_match_are_replaced(
 ) -> None:
     lance.dataset(location).create_scalar_index("id", "BTREE")
 
-    result = write_table(flights(spark, (1, 12)), spec, table, mode="overwrite", replace_where=FIRST)
+    result = write_table(flights(spark, (1, 12)), spec, table, mode="overwrite", where=FIRST)
 
     assert days() == [(1, 12), (2, 20)]
     assert (result.rows, result.version, result.previous_version) == (1, 3, 2)
@@ -66,7 +66,7 @@ def test_files_replace_the_rows_that_match(
     pq.write_table(pa.Table.from_pandas(rows), tmp_path / "day.parquet")
     source = FileSource("parquet", str(tmp_path / "day.parquet"))
 
-    write_files(spark, source, spec, table, mode="overwrite", replace_where=SECOND)
+    write_files(spark, source, spec, table, mode="overwrite", where=SECOND)
 
     assert days() == [(1, 10), (1, 11), (2, 21), (2, 22)]
 
@@ -76,7 +76,7 @@ def test_new_columns_of_the_rows_are_merged(
 ) -> None:
     rows = flights(spark, (1, 12)).selectExpr("*", "'late' AS status")
 
-    write_table(rows, spec, table, mode="overwrite", replace_where=FIRST, schema_mode="merge")
+    write_table(rows, spec, table, mode="overwrite", where=FIRST, schema_mode="merge")
 
     assert days() == [(1, 12), (2, 20)]
     found = lance.dataset(location).to_table().to_pylist()
@@ -86,7 +86,7 @@ def test_new_columns_of_the_rows_are_merged(
 def test_no_rows_delete_those_that_match(
     spark: SparkSession, spec: NamespaceSpec, table: str, days: Days
 ) -> None:
-    result = write_table(flights(spark), spec, table, mode="overwrite", replace_where=FIRST)
+    result = write_table(flights(spark), spec, table, mode="overwrite", where=FIRST)
 
     assert days() == [(2, 20)]
     assert result.committed
@@ -95,7 +95,7 @@ def test_no_rows_delete_those_that_match(
 def test_the_first_write_needs_only_matching_rows(
     spark: SparkSession, spec: NamespaceSpec, table: str
 ) -> None:
-    result = write_table(flights(spark, (1, 1)), spec, table, mode="overwrite", replace_where=FIRST)
+    result = write_table(flights(spark, (1, 1)), spec, table, mode="overwrite", where=FIRST)
 
     assert (result.version, result.rows) == (1, 1)
 
@@ -106,8 +106,8 @@ def test_rows_that_do_not_match_are_refused(
 ) -> None:
     rows = flights(spark, (1, 12), (day, 13))
 
-    with pytest.raises(InvalidInputError, match=r"replace_where: rows that don't match .*(11, 2\)|None)"):
-        write_table(rows, spec, table, mode="overwrite", replace_where=FIRST)
+    with pytest.raises(InvalidInputError, match=r"where: rows that don't match .*(11, 2\)|None)"):
+        write_table(rows, spec, table, mode="overwrite", where=FIRST)
 
     assert lance.dataset(location).version == 1
 
@@ -115,11 +115,11 @@ def test_rows_that_do_not_match_are_refused(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"mode": "append", "replace_where": FIRST}, "expected None for mode 'append'"),
-        ({"mode": "overwrite", "replace_where": " "}, "expected a condition"),
-        ({"mode": "overwrite", "replace_where": FIRST, "schema_mode": "overwrite"}, "expected strict"),
-        ({"mode": "overwrite", "replace_where": "month = 1"}, "month"),
-        ({"mode": "overwrite", "replace_where": "day ="}, "incomplete"),
+        ({"mode": "append", "where": FIRST}, "not allowed for mode 'append', only for overwrite"),
+        ({"mode": "overwrite", "where": " "}, "expected a condition"),
+        ({"mode": "overwrite", "where": FIRST, "schema_mode": "overwrite"}, "expected strict"),
+        ({"mode": "overwrite", "where": "month = 1"}, "month"),
+        ({"mode": "overwrite", "where": "day ="}, "incomplete"),
     ],
 )
 def test_an_invalid_condition_is_refused_before_any_work(
@@ -130,7 +130,7 @@ def test_an_invalid_condition_is_refused_before_any_work(
     arguments: dict[str, Any],
     message: str,
 ) -> None:
-    with pytest.raises(InvalidInputError, match=f"(replace_where|schema_mode): .*{message}"):
+    with pytest.raises(InvalidInputError, match=f"(where|schema_mode): .*{message}"):
         write_table(flights(spark, (1, 1)), spec, table, **arguments)
 
     assert lance.dataset(location).version == 1
@@ -142,7 +142,7 @@ def test_a_rerun_replaces_once_and_corrected_rows_replace_again(
     def write(number: int, **changed: Any) -> bool:
         rows = flights(spark, (1, number))
         arguments = {"idempotency_key": "first", "fingerprint": str(number), **changed}
-        return write_table(rows, spec, table, mode="overwrite", replace_where=FIRST, **arguments).committed
+        return write_table(rows, spec, table, mode="overwrite", where=FIRST, **arguments).committed
 
     assert write(12)
     write_table(flights(spark, (1, 13), (2, 23)), spec, table)
@@ -170,8 +170,8 @@ def test_only_matching_rows_written_meanwhile_conflict(
 
     if other_day == 1:
         with pytest.raises(ConcurrentModificationError, match="other writers wrote rows where `day` ="):
-            write_table(rows, spec, table, mode="overwrite", replace_where=FIRST)
+            write_table(rows, spec, table, mode="overwrite", where=FIRST)
         assert days() == [(1, 10), (1, 11), (1, 99), (2, 20)]
     else:
-        write_table(rows, spec, table, mode="overwrite", replace_where=FIRST)
+        write_table(rows, spec, table, mode="overwrite", where=FIRST)
         assert days() == [(1, 12), (2, 20), (2, 99)]

@@ -37,7 +37,7 @@ from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.commit.table_changes import KINDS
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, look_up
-from airflow_provider_lancens.spark.options import WriteRequest
+from airflow_provider_lancens.spark.options import WriteIdentity
 from airflow_provider_lancens.spark.table.described_columns import describe_columns
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from tests.servers.s3_double import S3Double
@@ -197,7 +197,7 @@ class Lake:
     def write(self, row: int) -> None:
         """Append a row under a key of its own, as `write_rows` does."""
         with resolved_table(self.namespace, NAME) as target:
-            lookup = look_up(target, WriteRequest(idempotency_key=str(row)))
+            lookup = look_up(target, WriteIdentity(str(row)))
             if lookup.earlier is not None:
                 return
             base, rows = lookup.latest, pa.table({"row": [row]})

@@ -6,7 +6,7 @@ import pytest
 from lance.fragment import write_fragments
 
 from airflow_provider_lancens.spark.commit.committer import Committer
-from airflow_provider_lancens.spark.commit.table_changes import Upsert, read_keys
+from airflow_provider_lancens.spark.commit.table_changes import UpsertCommit, read_keys
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from tests.unit.spark.indexed_rows import INDICES, NEW, OLD, found, rows_of, write_indexed
@@ -17,7 +17,7 @@ def upsert(target: ResolvedTable, rows: pa.Table, key: str) -> None:
     assert base is not None
     fragments = write_fragments(rows, base, mode="append")
     keys = read_keys(target.dataset, fragments, pa.schema([rows.schema.field("id")]), None, "db$t")
-    change = Upsert("db$t", base.version, rows.schema, fragments, keys)
+    change = UpsertCommit("db$t", base.version, rows.schema, fragments, keys)
     Committer(target, KeyedWrite(key), Counts(1, 1, 1)).commit(change)
 
 

@@ -8,7 +8,7 @@ from lance_namespace.errors import ConcurrentModificationError
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
 from airflow_provider_lancens.spark.commit.replacement import replacing
 from airflow_provider_lancens.spark.keys import Counts, KeyLookup, look_up
-from airflow_provider_lancens.spark.options import WriteRequest
+from airflow_provider_lancens.spark.options import WriteIdentity
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from tests.unit.spark.conftest import prepare
 
@@ -16,7 +16,7 @@ from tests.unit.spark.conftest import prepare
 def begin(
     target: ResolvedTable, policy: str, execution_id: str | None = None, key: str = "january"
 ) -> KeyLookup:
-    return look_up(target, WriteRequest("append", key, None, policy, execution_id=execution_id))  # type: ignore[arg-type]
+    return look_up(target, WriteIdentity(key, None, policy, execution_id))  # type: ignore[arg-type]
 
 
 def finish(lookup: KeyLookup, number: int) -> CommitOutcome:

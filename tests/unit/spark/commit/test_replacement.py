@@ -14,11 +14,11 @@ from lance_namespace.errors import ConcurrentModificationError, InvalidInputErro
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
 from airflow_provider_lancens.spark.commit.delete import Deletion
 from airflow_provider_lancens.spark.commit.replacement import check_same_condition, replacing
-from airflow_provider_lancens.spark.commit.table_changes import ReplaceWhere, TableChange, Upsert
+from airflow_provider_lancens.spark.commit.table_changes import ReplaceWhereCommit, TableChange, UpsertCommit
 from airflow_provider_lancens.spark.keys import Counts, KeyedCommit, KeyedWrite, look_up
 from airflow_provider_lancens.spark.keys.key_records import digest
 from airflow_provider_lancens.spark.maintenance.restore import Restoration
-from airflow_provider_lancens.spark.options import WriteRequest
+from airflow_provider_lancens.spark.options import WriteIdentity
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from tests.unit.spark.conftest import prepare
 
@@ -33,7 +33,7 @@ def begin(
     target: ResolvedTable, key: str, *numbers: int, mode: str = "append"
 ) -> Callable[[], CommitOutcome]:
     """Write the files that are to replace a commit; return a function that commits them."""
-    lookup = look_up(target, WriteRequest("append", key, None, "replace"))
+    lookup = look_up(target, WriteIdentity(key, None, "replace"))
     base = lookup.latest
     assert base is not None
     assert lookup.replaced
@@ -158,7 +158,7 @@ def test_a_check_of_compacted_rows_writes_nothing(stable: ResolvedTable) -> None
     folder = Path(stable.dataset.location)
     before = sorted(folder.rglob("*"))
 
-    latest, commit = stable.open_latest(), look_up(stable, WriteRequest("append", "january")).earlier
+    latest, commit = stable.open_latest(), look_up(stable, WriteIdentity("january")).earlier
     assert latest is not None
     assert commit is not None
     replacing("append", latest, [commit], str(stable.id))
@@ -244,7 +244,7 @@ def test_the_refusal_of_different_data_says_what_to_do(target: ResolvedTable) ->
     Committer(target, KeyedWrite("january", digest("a")), Counts()).commit(prepare(target, "append"))
 
     with pytest.raises(InvalidInputError) as refusal:
-        look_up(target, WriteRequest("append", "january", "b"))
+        look_up(target, WriteIdentity("january", "b"))
     for text in (
         "table db$orders",
         "version 1",
@@ -253,10 +253,10 @@ def test_the_refusal_of_different_data_says_what_to_do(target: ResolvedTable) ->
         "Use another key",
     ):
         assert text in str(refusal.value)
-    lookup = look_up(target, WriteRequest("append", "january", "b", "replace"))
+    lookup = look_up(target, WriteIdentity("january", "b", "replace"))
     assert lookup.earlier is None
     assert lookup.replaced
-    assert look_up(target, WriteRequest("append", "january", "a")).earlier is not None
+    assert look_up(target, WriteIdentity("january", "a")).earlier is not None
 
 
 def test_two_drivers_with_one_key_and_different_data_write_only_one(
@@ -274,13 +274,13 @@ def test_two_drivers_with_one_key_and_different_data_write_only_one(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"idempotency_key": " "}, "blank"),
-        ({"idempotency_key": "k", "on_existing_key": "fail"}, "skip, replace"),
+        ({"key": " "}, "blank"),
+        ({"key": "k", "on_existing_key": "fail"}, "skip, replace"),
     ],
 )
 def test_an_invalid_argument_is_named(arguments: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        WriteRequest(**arguments)  # type: ignore[arg-type]
+        WriteIdentity(**arguments)  # type: ignore[arg-type]
 
 
 def of_kind(target: ResolvedTable, kind: str) -> None:
@@ -289,8 +289,8 @@ def of_kind(target: ResolvedTable, kind: str) -> None:
     rows = prepare(target, "append", of(1, 2))
     base = (rows.table, rows.base, rows.schema)
     changes: dict[str, TableChange] = {
-        "upsert": Upsert(*base, rows.fragments, keys=of(1, 2)),
-        "replace_where": ReplaceWhere(*base, rows.fragments, condition="n > 0"),
+        "upsert": UpsertCommit(*base, rows.fragments, keys=of(1, 2)),
+        "replace_where": ReplaceWhereCommit(*base, rows.fragments, condition="n > 0"),
         "deletion": Deletion(*base, [], where="n = 1"),
         "restore": Restoration(*base, [], version=1),
         "overwrite": prepare(target, "overwrite", of(7)),
@@ -331,7 +331,7 @@ def test_all_that_the_key_wrote_is_replaced(target: ResolvedTable, write: Write,
     write("append", "december", of(0))
     write("append", "january", of(1))
     for number in range(again):
-        lookup = look_up(target, WriteRequest("append", "january", None, "write_again"))
+        lookup = look_up(target, WriteIdentity("january", None, "write_again"))
         Committer(target, lookup.write, Counts(1)).commit(
             prepare(target, "append", of(2 + number)), lookup.version
         )
@@ -345,9 +345,9 @@ def test_all_that_the_key_wrote_is_replaced(target: ResolvedTable, write: Write,
 def test_rows_of_another_condition_are_not_left_behind(target: ResolvedTable) -> None:
     of_kind(target, "replace_where")
     latest = target.open_latest()
-    replaced = look_up(target, WriteRequest("append", "january", None, "replace")).replaced
+    replaced = look_up(target, WriteIdentity("january", None, "replace")).replaced
     assert latest is not None
 
     check_same_condition("n > 0", latest, replaced, "db$t")
-    with pytest.raises(InvalidInputError, match="replace_where with this condition can't replace it"):
+    with pytest.raises(InvalidInputError, match="overwrite with this condition can't replace it"):
         check_same_condition("n > 1", latest, replaced, "db$t")

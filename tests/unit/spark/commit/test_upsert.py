@@ -12,7 +12,12 @@ from lance.fragment import write_fragments
 from lance_namespace.errors import ConcurrentModificationError, InvalidInputError
 
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
-from airflow_provider_lancens.spark.commit.table_changes import ReplaceWhere, Upsert, check_keys, read_keys
+from airflow_provider_lancens.spark.commit.table_changes import (
+    ReplaceWhereCommit,
+    UpsertCommit,
+    check_keys,
+    read_keys,
+)
 from airflow_provider_lancens.spark.keys import Counts, KeyedCommit, KeyedWrite
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
@@ -23,7 +28,7 @@ def table_of(rows: Rows) -> pa.Table:
     return pa.table({"id": pa.array(rows.keys(), pa.int64()), "v": pa.array(rows.values(), pa.string())})
 
 
-def begin(target: ResolvedTable, rows: pa.Table, on: Sequence[str] = ("id",)) -> Upsert:
+def begin(target: ResolvedTable, rows: pa.Table, on: Sequence[str] = ("id",)) -> UpsertCommit:
     """Write the files, while the table is at its latest version."""
     base = target.open_latest()
     fragments = write_fragments(
@@ -34,10 +39,10 @@ def begin(target: ResolvedTable, rows: pa.Table, on: Sequence[str] = ("id",)) ->
     )
     columns = pa.schema([rows.schema.field(name) for name in on])
     keys = read_keys(target.dataset, fragments, columns, None, "db$t")
-    return Upsert("db$t", None if base is None else base.version, rows.schema, fragments, keys)
+    return UpsertCommit("db$t", None if base is None else base.version, rows.schema, fragments, keys)
 
 
-def commit(target: ResolvedTable, change: Upsert, key: str) -> CommitOutcome:
+def commit(target: ResolvedTable, change: UpsertCommit, key: str) -> CommitOutcome:
     return Committer(target, KeyedWrite(key), Counts(1, 1, 1)).commit(change)
 
 
@@ -232,7 +237,7 @@ def test_a_key_that_the_table_has_twice_is_not_blamed_on_the_source(before: Reso
         read_keys(before.dataset, fragments, pa.schema([("id", pa.int64())]), None, "db$t", compared=latest)
 
 
-def compared(target: ResolvedTable, rows: Rows) -> Upsert:
+def compared(target: ResolvedTable, rows: Rows) -> UpsertCommit:
     """An upsert of rows that were chosen by comparing them with the table."""
     return replace(begin(target, table_of(rows)), compared=True)
 
@@ -357,10 +362,10 @@ def test_rows_that_others_only_moved_do_not_conflict_with_a_replacement(
     assert content(before) == [(2, "new"), (3, "c"), (4, "d"), (9, "theirs")]
 
 
-def replacement(target: ResolvedTable, rows: Rows) -> ReplaceWhere:
+def replacement(target: ResolvedTable, rows: Rows) -> ReplaceWhereCommit:
     """A replacement of the rows whose ids are lower than 3."""
     written = begin(target, table_of(rows))
-    return ReplaceWhere(written.table, written.base, written.schema, written.fragments, "id < 3")
+    return ReplaceWhereCommit(written.table, written.base, written.schema, written.fragments, "id < 3")
 
 
 @pytest.mark.parametrize("theirs", [{1: "theirs"}, {1: "a"}], ids=["other values", "one more of them"])

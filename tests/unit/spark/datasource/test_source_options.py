@@ -19,6 +19,7 @@ from airflow_provider_lancens.spark.datasource.source_options import (
     namespace_of,
     write_request,
 )
+from airflow_provider_lancens.spark.options import Overwrite, Upsert, WriteIdentity
 from airflow_provider_lancens.spark.streaming.foreach_batch import epoch_key
 from airflow_provider_lancens.spark.table.version_lookup import WantedVersion
 
@@ -64,12 +65,8 @@ def test_options_of_a_write_are_parsed() -> None:
         overwrite=True,
     )
 
-    assert (table, request.mode, request.idempotency_key, request.on_existing_key) == (
-        "db$t",
-        "overwrite",
-        "january",
-        "replace",
-    )
+    assert (table, request.change) == ("db$t", Overwrite())
+    assert request.identity == WriteIdentity("january", on_existing_key="replace")
     vectors = {"embedding": 768}
     assert request.options == WriteOptions(10, "2.1", enable_stable_row_ids=True, vector_columns=vectors)
 
@@ -79,14 +76,14 @@ def test_the_schema_mode_is_an_option() -> None:
 
     requests = [write_request(one, overwrite=True)[1] for one in options]
 
-    assert [request.schema_mode for request in requests] == ["merge", "overwrite"]
-    assert [request.replaces_schema for request in requests] == [False, True]
+    modes = (Overwrite(schema_mode="merge"), Overwrite(schema_mode="overwrite"))
+    assert tuple(request.change for request in requests) == modes
 
 
 def test_an_append_with_key_columns_is_an_upsert() -> None:
     _, request = write_request({"table": "t", "on": "id,region"}, overwrite=False)
 
-    assert (request.mode, request.on) == ("upsert", ["id", "region"])
+    assert request.change == Upsert(on=["id", "region"])
 
 
 @pytest.mark.parametrize(
@@ -178,7 +175,7 @@ def test_an_invalid_stream_to_read_is_refused(options: dict[str, str], message: 
     ("options", "overwrite", "message"),
     [
         ({"idempotency_key": "a"}, False, "idempotency_key: not allowed for a stream"),
-        ({"replace_where": "a = 1"}, False, "unknown: replace_where; allowed: table, on, schema_mode, query"),
+        ({"where": "a = 1"}, False, "unknown: where; allowed: table, on, schema_mode, query"),
         ({"on": "id"}, True, "an overwrite has no key columns"),
     ],
 )

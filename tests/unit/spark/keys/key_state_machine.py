@@ -23,13 +23,13 @@ from lance_namespace.errors import InvalidInputError, InvalidTableStateError
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.commit.replacement import replacing
-from airflow_provider_lancens.spark.commit.table_changes import ReplaceWhere
+from airflow_provider_lancens.spark.commit.table_changes import ReplaceWhereCommit
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, look_up
 from airflow_provider_lancens.spark.keys.commit_lineage import LINEAGE
 from airflow_provider_lancens.spark.keys.key_records import digest, folder_of
 from airflow_provider_lancens.spark.maintenance import clean_up_versions, restore_version
-from airflow_provider_lancens.spark.options import OnExistingKey, WriteRequest
+from airflow_provider_lancens.spark.options import OnExistingKey, WriteIdentity
 from airflow_provider_lancens.spark.table.history import read_transaction
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.write.pipeline import accept_lost_keys, confirm_write
@@ -337,8 +337,8 @@ class KeyedTableMachine(RuleBasedStateMachine):
 
     def _write(self, key: str, on_existing_key: OnExistingKey = "skip", execution: str = "") -> bool:
         with resolved_table(self.namespace, self.table) as target:
-            request = WriteRequest("append", key, None, on_existing_key, execution_id=execution or None)
-            lookup = look_up(target, request)
+            identity = WriteIdentity(key, None, on_existing_key, execution or None)
+            lookup = look_up(target, identity)
             if lookup.earlier is not None:
                 return False
             change = prepare(target, "append", pa.table({"key": [key]}))
@@ -352,12 +352,12 @@ class KeyedTableMachine(RuleBasedStateMachine):
     def _replace_part(self, key: str, part: str) -> None:
         """Replace the rows of a part by one, once under a key."""
         with resolved_table(self.namespace, self.table) as target:
-            lookup = look_up(target, WriteRequest("overwrite", key, replace_where=f"key = '{part}'"))
+            lookup = look_up(target, WriteIdentity(key))
             if lookup.earlier is not None:
                 return
             rows = prepare(target, "append", pa.table({"key": [part]}))
             condition = f"key = '{part}'"
-            change = ReplaceWhere(rows.table, rows.base, rows.schema, rows.fragments, condition)
+            change = ReplaceWhereCommit(rows.table, rows.base, rows.schema, rows.fragments, condition)
             with acquire_lease(target.dataset).kept_alive(end=True) as lease:
                 Committer(target, lookup.write, Counts(1, 1, 1), lease=lease).commit(change, lookup.version)
 
