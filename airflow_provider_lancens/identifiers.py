@@ -7,12 +7,15 @@ at no cost. Each backend checks the characters and lengths that its *server* sup
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
 DELIMITER = "$"
 """Joins the levels of an identifier (specification: Object Mapping)."""
+_DOT = "."
+_WRITTEN_LEVEL = re.compile(r"`(?P<quoted>[^`]*)`|(?P<plain>[^.$`]*)")
 
 
 class InvalidIdentifierError(ValueError):
@@ -42,6 +45,31 @@ class _Identifier:
         if text and not isinstance(text, str):
             raise InvalidIdentifierError(f"{text!r} is not a string")
         return cls.of(text.split(DELIMITER) if text else ())
+
+    @classmethod
+    def written(cls, text: str) -> Self:
+        """Make an identifier from what a person writes: ``a.b.c``, or as it is printed, ``a$b$c``.
+
+        A level whose name contains a dot is written in backticks.
+
+        Raises:
+            InvalidIdentifierError: a level is empty, `text` is not a string, or it has two readings.
+        """
+        if not isinstance(text, str) or not text:
+            return cls.parse(text)
+        levels, delimiters = _split(text)
+        if len(delimiters) > 1:
+            raise InvalidIdentifierError(_two_readings(text))
+        return cls.of(levels)
+
+    @classmethod
+    def of_result(cls, text: str) -> Self:
+        """Make an identifier from a result, an XCom or a record, which print it, or as a person writes it.
+
+        Raises:
+            InvalidIdentifierError: a level is empty, or `text` is not a string.
+        """
+        return cls.parse(text) if isinstance(text, str) and DELIMITER in text else cls.written(text)
 
     @property
     def name(self) -> str:
@@ -103,6 +131,35 @@ def delimited(text: str, levels: int) -> str | None:
     written = text.replace(".", DELIMITER)
     parts = written.split(DELIMITER)
     return written if "." in text and len(parts) == levels and all(map(str.strip, parts)) else None
+
+
+def _split(text: str) -> tuple[list[str], set[str]]:
+    """Return the levels of what a person writes, and the delimiters between them."""
+    levels: list[str] = []
+    delimiters: set[str] = set()
+    position = 0
+    while True:
+        level = _WRITTEN_LEVEL.match(text, position)
+        end = position if level is None else level.end()
+        if level is None or (end < len(text) and text[end] not in (_DOT, DELIMITER)):
+            raise InvalidIdentifierError(
+                f"identifier {text!r}: expected levels separated by '.', each plain or in backticks"
+            )
+        levels.append(level["plain"] if level["quoted"] is None else level["quoted"])
+        if end == len(text):
+            return levels, delimiters
+        delimiters.add(text[end])
+        position = end + 1
+
+
+def _two_readings(text: str) -> str:
+    dotted = text.replace(DELIMITER, _DOT)
+    quoted = _DOT.join(f"`{level}`" if _DOT in level else level for level in text.split(DELIMITER))
+    printed = text.replace(_DOT, DELIMITER)
+    return (
+        f"identifier {text!r} has two readings: the levels {printed!r}, written {dotted!r}; "
+        f"or a name that contains a dot, written {quoted!r}"
+    )
 
 
 def is_addressable(name: str) -> bool:

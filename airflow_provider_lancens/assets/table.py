@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from airflow.sdk import Asset, AssetAlias
 
-from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId, delimited
+from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
 
 if TYPE_CHECKING:
     from airflow.sdk import Asset as SdkAsset
@@ -34,24 +34,25 @@ class LanceTable:
     table: TableId
 
     @classmethod
-    def of(cls, lance_conn_id: str, table: str) -> Self:
+    def of(cls, lance_conn_id: str, table: TableId | str) -> Self:
         """Create it from the connection id and table identifier that operators take.
 
         Args:
             lance_conn_id: the Airflow connection.
-            table: the table's identifier, ``database$table``.
+            table: the table's identifier, ``database.table`` or ``database$table``.
 
         Raises:
             ValueError: either is invalid. Templates are not supported: an asset is the same in every run.
         """
         for argument, value in (("lance_conn_id", lance_conn_id), ("table", table)):
-            if "{{" in value or "{%" in value:
+            if isinstance(value, str) and ("{{" in value or "{%" in value):
                 raise ValueError(
                     f"{argument}={value!r}: templates are not allowed here, since an asset is the same "
                     "in every run"
                 )
         try:
-            return cls(_checked_connection(lance_conn_id), _checked_table(TableId.parse(table)))
+            identifier = table if isinstance(table, TableId) else TableId.written(table)
+            return cls(_checked_connection(lance_conn_id), _checked_table(identifier))
         except InvalidIdentifierError as error:
             raise ValueError(f"table={table!r}: {error}; write it as database$table") from error
 
@@ -67,7 +68,7 @@ class LanceTable:
             raise ValueError(f"{parts.geturl()!r} is not the URI of a Lance table; {_FORM}")
         levels = [unquote(level) for level in parts.path.strip("/").split("/")]
         try:
-            return cls.of(unquote(parts.netloc), "$".join(levels))
+            return cls.of(unquote(parts.netloc), TableId.of(levels))
         except ValueError as error:
             raise ValueError(
                 f"{parts.geturl()!r} is not the URI of a Lance table: {error}; {_FORM}"
@@ -174,6 +175,5 @@ def _checked_connection(lance_conn_id: str) -> str:
 
 def _checked_table(table: TableId) -> TableId:
     if len(table) not in _LEVELS:
-        written = next(filter(None, (delimited(str(table), levels) for levels in _LEVELS)), "database$table")
-        raise ValueError(f"table={str(table)!r} has {len(table)} levels; write it as {written}")
+        raise ValueError(f"table={str(table)!r} has {len(table)} levels; write it as database$table")
     return table

@@ -361,12 +361,13 @@ def check_state(subject: str, state: TableState) -> Iterator[Finding]:
 
 
 def _tables_of(hook: LanceHook, name: str) -> list[TableId]:
-    request = ListTablesRequest(id=name.split("$"))
+    written = TableId.written(name)
+    request = ListTablesRequest(id=list(written.parts))
     try:
         found = hook.get_reader().list_tables(request).tables
     except (NamespaceNotFoundError, InvalidInputError):  # then it is the name of a table
-        return [TableId.parse(name)]
-    return [TableId.parse(f"{name}${table}") for table in sorted(found)]
+        return [written]
+    return [TableId.of((*written.parts, table)) for table in sorted(found)]
 
 
 def _check_fragments(subject: str, state: TableState) -> Iterator[Finding]:

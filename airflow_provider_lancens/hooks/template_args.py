@@ -39,21 +39,30 @@ _TEMPLATE_HINT = (
 
 
 def parse_namespace(text: str) -> NamespaceId:
-    """Parse a namespace's identifier.
+    """Parse a namespace's identifier, as a person writes it: see `NamespaceId.written`.
 
     Raises:
         AirflowFailException: it is invalid; the message names the argument.
     """
-    return _parse_identifier("namespace", text, NamespaceId.parse, "database")
+    return _parse_identifier("namespace", text, NamespaceId.written, "database")
 
 
 def parse_table(text: str) -> TableId:
-    """Parse a table's identifier.
+    """Parse a table's identifier, as a person writes it: see `TableId.written`.
 
     Raises:
         AirflowFailException: it is invalid; the message names the argument.
     """
-    return _parse_identifier("table", text, TableId.parse, "database$table")
+    return _parse_identifier("table", text, TableId.written, "database$table")
+
+
+def parse_result_table(text: str) -> TableId:
+    """Parse a table's identifier in an XCom or another result: see `TableId.of_result`.
+
+    Raises:
+        AirflowFailException: it is invalid; the message names the argument.
+    """
+    return _parse_identifier("table", text, TableId.of_result, "database$table")
 
 
 def parse_version(argument: str, value: Any) -> int | None:

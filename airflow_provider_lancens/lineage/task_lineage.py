@@ -201,7 +201,7 @@ class TaskLineage:
         wanted = {(one.table, one.version) for one in tables if one.table in known and one.version}
         found = {(table, version): _columns(namespace, table, version) for table, version in wanted}
         columns = {key: one for key, one in found.items() if one is not None}
-        assets = frozenset(LanceTable.of(hook.lance_conn_id, str(table)).uri for table in names)
+        assets = frozenset(LanceTable.of(hook.lance_conn_id, table).uri for table in names)
         return cls(write, reads, known, columns, assets)
 
 

@@ -245,7 +245,7 @@ class SparkLake:
         if counted is not None:
             counted.made += 1
         self._keys[name, idempotency_key] += 1
-        written = LanceTable.of(self._hook.lance_conn_id, name)
+        written = LanceTable.of(self._hook.lance_conn_id, identifier)
         outlets = self._context["task"].outlets
         if result.is_outdated:
             emit_no_event(self._context, self._context["task"], written)

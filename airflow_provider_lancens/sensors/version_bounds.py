@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.hooks.template_args import is_template, parse_list, parse_table, parse_version
+from airflow_provider_lancens.hooks.template_args import (
+    is_template,
+    parse_list,
+    parse_result_table,
+    parse_table,
+    parse_version,
+)
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.table_status import TableStatus, VersionCondition
 
@@ -137,7 +143,7 @@ def _has_written(xcom: Mapping[str, Any]) -> bool:
 
 def _table_in(xcom: Mapping[str, Any]) -> TableId | None:
     try:
-        return parse_table(xcom["table"]) if isinstance(xcom.get("table"), str) else None
+        return parse_result_table(xcom["table"]) if isinstance(xcom.get("table"), str) else None
     except AirflowFailException:
         return None
 
@@ -148,7 +154,7 @@ def read_seen(xcom: Any) -> dict[TableId, int]:
         return {}
     results = [xcom] if "table" in xcom else list(xcom.values())
     return {
-        parse_table(one["table"]): one["version"]
+        parse_result_table(one["table"]): one["version"]
         for one in results
         if isinstance(one, Mapping) and "table" in one and "version" in one
     }
@@ -157,7 +163,7 @@ def read_seen(xcom: Any) -> dict[TableId, int]:
 def _by_table(argument: str, value: Bound, tables: Sequence[TableId]) -> dict[TableId, int | None]:
     if not isinstance(value, Mapping):
         return dict.fromkeys(tables, parse_version(argument, value))
-    given = {parse_table(table): parse_version(argument, one) for table, one in value.items()}
+    given = {parse_result_table(table): parse_version(argument, one) for table, one in value.items()}
     unknown = sorted(str(table) for table in given.keys() - set(tables))
     if unknown:
         allowed = ", ".join(map(str, tables))

@@ -333,7 +333,7 @@ def _parsed(tables: Mapping[str, int], keep: int) -> dict[str, int]:
 
 def _parsed_table(name: str) -> str:
     try:
-        return str(TableId.parse(name))
+        return str(TableId.of_result(name))
     except InvalidIdentifierError as error:
         raise spec_errors.InvalidInputError(
             f"tables: expected identifiers such as 'db$table'; {error}"

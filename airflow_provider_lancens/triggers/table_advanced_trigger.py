@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
-from airflow_provider_lancens.hooks.template_args import parse_table
+from airflow_provider_lancens.hooks.template_args import parse_result_table
 from airflow_provider_lancens.namespace.table_status import TableStatus
 from airflow_provider_lancens.triggers.event_stream import (
     Cursor,
@@ -52,7 +52,7 @@ class LanceTableAdvancedTrigger(BaseEventTrigger):
         data_only: bool = False,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.table = parse_table(table)
+        self.table = parse_result_table(table)
         self.lance_conn_id = lance_conn_id
         self.cursor = cursor
         self.after_version = after_version
@@ -88,7 +88,7 @@ class LanceTableAdvancedTrigger(BaseEventTrigger):
     @classmethod
     def create_shared_stream_producer(cls, kwargs: dict[str, Any]) -> Any:
         """Return the table's event stream, which Airflow notifies when events are stored."""
-        table = parse_table(kwargs["table"])
+        table = parse_result_table(kwargs["table"])
         return TableEventStream(kwargs["lance_conn_id"], table, kwargs["poll_interval"])
 
     async def filter_shared_stream(self, shared_stream: AsyncIterator[Any]) -> AsyncIterator[TriggerEvent]:

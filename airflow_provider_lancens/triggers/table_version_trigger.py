@@ -13,7 +13,7 @@ from airflow.configuration import conf
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.hooks.template_args import parse_table
+from airflow_provider_lancens.hooks.template_args import parse_result_table
 from airflow_provider_lancens.namespace.table_status import (
     MISSING_SECONDS,
     TableStatus,
@@ -66,7 +66,7 @@ class LanceTableVersionTrigger(BaseTrigger):
         until: str | None = None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.table = parse_table(table)
+        self.table = parse_result_table(table)
         self.lance_conn_id = lance_conn_id
         self.condition = VersionCondition(after_version, min_version, other_than)
         self.poll_interval = poll_interval

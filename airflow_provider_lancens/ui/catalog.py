@@ -69,7 +69,7 @@ def list_tables(hook: LanceHook, namespace: str, token: str | None, limit: int) 
 
 def uri_of(hook: LanceHook, table: str) -> str:
     """Return the URI of a table's asset."""
-    return LanceTable.of(hook.lance_conn_id, table).uri
+    return LanceTable.of(hook.lance_conn_id, TableId.parse(table)).uri
 
 
 def _entry(hook: LanceHook, table: TableId, status: TableStatus | AirflowException) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.hooks.template_args import parse_table, parse_version
+from airflow_provider_lancens.hooks.template_args import parse_result_table, parse_version
 
 if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
@@ -52,7 +52,7 @@ class PinnedTable:
         version = parse_version(f"{argument}['version']", value["version"])
         if version is None:
             raise AirflowFailException(f"{argument}: its version is {value['version']!r}; expected a number")
-        return cls(parse_table(str(value["table"])), version)
+        return cls(parse_result_table(str(value["table"])), version)
 
     @property
     def identity(self) -> tuple[str, int]:

@@ -25,6 +25,7 @@ from airflow_provider_lancens.conditions.tree import (
     TextTest,
     Value,
 )
+from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
 from airflow_provider_lancens.spark.options import Mode, WriteIdentity, WriteOptions, WriteRequest, change_of
 from airflow_provider_lancens.spark.streaming.foreach_batch import check_query_id
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
@@ -296,7 +297,12 @@ def _table(options: Options) -> str:
         raise spec_errors.InvalidInputError(
             "table: expected an identifier such as 'db$table'; the option is missing"
         )
-    return options["table"]
+    try:
+        return str(TableId.written(options["table"]))
+    except InvalidIdentifierError as error:
+        raise spec_errors.InvalidInputError(
+            f"table: expected an identifier such as 'db$table'; {error}"
+        ) from error
 
 
 def _columns(options: Options) -> list[str] | None:

@@ -204,7 +204,7 @@ def resolved_table(
         LanceNamespaceError: an error of the block, converted by `storage_failures`.
     """
     try:
-        identifier = table if isinstance(table, TableId) else TableId.parse(table)
+        identifier = table if isinstance(table, TableId) else TableId.of_result(table)
     except InvalidIdentifierError as error:
         raise spec_errors.InvalidInputError(
             f"table: expected an identifier such as 'db$table', {error}"

@@ -49,9 +49,17 @@ def test_an_invalid_table_name_is_refused(table: str) -> None:
         lance_table(table, "lake")
 
 
-def test_a_table_name_with_a_dot_is_refused_with_the_right_spelling() -> None:
-    with pytest.raises(ValueError, match=r"write it as sales\$orders"):
-        lance_table("sales.orders", "lake")
+def test_an_identifier_with_dots_is_the_same_asset_as_the_printed_one() -> None:
+    assert lance_table("sales.orders", "lake").uri == lance_table("sales$orders", "lake").uri
+
+
+def test_an_identifier_with_two_readings_is_refused_with_both() -> None:
+    with pytest.raises(ValueError, match=r"two readings.*sales\$eu\$orders.*sales.`eu.orders`"):
+        lance_table("sales$eu.orders", "lake")
+
+
+def test_a_uri_names_a_table_whose_name_contains_a_dot() -> None:
+    assert LanceTable.parse("lance://lake/sales/eu.orders").table.parts == ("sales", "eu.orders")
 
 
 @pytest.mark.parametrize("conn_id", ["", "me@lake", "a/b"])
