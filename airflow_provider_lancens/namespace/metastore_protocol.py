@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from airflow_provider_lancens.identifiers import NamespaceId, TableId
+from airflow_provider_lancens.identifiers import DELIMITER, NamespaceId, TableId
 
 if TYPE_CHECKING:
     from lance_namespace.errors import LanceNamespaceError
@@ -62,9 +62,15 @@ class Table:
 class TableLocation:
     """Location of a catalog table, Lance or not."""
 
-    table: str
-    """Full identifier; in a catalog that this namespace can't address, it starts with that catalog."""
+    database: str
+    """Its identifier; in a catalog that this namespace can't address, it starts with that catalog."""
+    name: str
+    """Name of the table, which may be one that no identifier can contain."""
     location: str
+    is_lance: bool
+
+    def __str__(self) -> str:
+        return f"{self.database}{DELIMITER}{self.name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,12 @@ OUTPUT_FORMAT = "org.lance.mapred.LanceOutputFormat"
 
 def is_lance(table: Table) -> bool:
     """Whether a catalog table is a Lance table."""
-    return table.parameters.get(TABLE_TYPE, "").strip().lower() == LANCE
+    return has_lance_type(table.parameters)
+
+
+def has_lance_type(parameters: Mapping[str, str]) -> bool:
+    """Whether the parameters of a catalog table say that it is a Lance table."""
+    return parameters.get(TABLE_TYPE, "").strip().lower() == LANCE
 
 
 def lost_table_type(table: Table) -> bool:

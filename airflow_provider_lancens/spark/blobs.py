@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import is_local, location_fault, normalize
+from airflow_provider_lancens.namespace.system_columns import ROW_ADDRESS
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -197,7 +198,6 @@ BlobRange: TypeAlias = "str | tuple[int, int]"
 BATCH_BYTES = 32 * 1024 * 1024
 """Bound of the bytes that are read together; a larger blob is read alone."""
 _BATCH_ROWS = 4096
-_ADDRESS = "_rowaddr"
 _EXTERNAL = 3
 """The kind of a blob that is a file, or a range of one, outside the table."""
 
@@ -293,7 +293,7 @@ class _Contents:
     @classmethod
     def of(cls, dataset: LanceDataset, column: str, rows: pa.RecordBatch, wanted: BlobRange) -> Self:
         descriptors = rows.column(column)
-        addresses = rows.column(_ADDRESS).to_numpy().astype(np.int64)
+        addresses = rows.column(ROW_ADDRESS).to_numpy().astype(np.int64)
         valid = descriptors.is_valid().to_numpy(zero_copy_only=False)
         sizes = _numbers(descriptors, "size")
         unknown = valid & (_numbers(descriptors, "kind") == _EXTERNAL) & (sizes == 0)

@@ -21,7 +21,7 @@ from lance_namespace.errors import (
     UnsupportedOperationError,
 )
 
-from airflow_provider_lancens.identifiers import DELIMITER, NamespaceId, TableId, is_addressable
+from airflow_provider_lancens.identifiers import NamespaceId, TableId, is_addressable
 from airflow_provider_lancens.namespace import namespace_properties, table_properties, verify
 from airflow_provider_lancens.namespace.batch_reads import BatchRead
 from airflow_provider_lancens.namespace.glue import converters
@@ -238,7 +238,8 @@ class GlueMetastore(GlueDatabases):
                 for page in self._raw_pages(database):
                     for raw in page:
                         if location := (raw.get("StorageDescriptor") or {}).get("Location"):
-                            yield TableLocation(f"{database}{DELIMITER}{raw['Name']}", location)
+                            is_lance = table_properties.has_lance_type(raw.get("Parameters") or {})
+                            yield TableLocation(database, raw["Name"], location, is_lance)
 
     def update_table(self, table: TableId, decide: Callable[[Table], ParameterChange | None]) -> TableUpdate:
         """Change parameters by one UpdateTable under the VersionId that was read (specification: OCC).

@@ -23,7 +23,7 @@ from lance_namespace.errors import (
     UnsupportedOperationError,
 )
 
-from airflow_provider_lancens.identifiers import DELIMITER, NamespaceId, TableId, is_addressable
+from airflow_provider_lancens.identifiers import NamespaceId, TableId, is_addressable
 from airflow_provider_lancens.namespace import table_properties, verify
 from airflow_provider_lancens.namespace.batch_reads import BatchRead
 from airflow_provider_lancens.namespace.hive import converters, limits
@@ -389,7 +389,8 @@ class HiveMetastore(HiveDatabases):
         names = self._all_names(database)
         for raw in self._batch_reader.read_raw(database, names):
             if raw.sd and raw.sd.location:
-                yield TableLocation(f"{database}{DELIMITER}{raw.tableName}", raw.sd.location)
+                is_lance = table_properties.has_lance_type(raw.parameters or {})
+                yield TableLocation(str(database), raw.tableName, raw.sd.location, is_lance)
 
     def _all_names(self, namespace: NamespaceId) -> Sequence[str]:
         def read(connection: Connection) -> Any:

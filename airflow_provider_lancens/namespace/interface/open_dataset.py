@@ -30,6 +30,12 @@ from airflow_provider_lancens.namespace.storage.missing_files import check_bases
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 from airflow_provider_lancens.namespace.storage.table_links import check_links
 from airflow_provider_lancens.namespace.storage.version_tags import list_branches
+from airflow_provider_lancens.namespace.system_columns import (
+    CREATED_AT_VERSION,
+    ROW_ADDRESS,
+    ROW_ID,
+    UPDATED_AT_VERSION,
+)
 from airflow_provider_lancens.redaction import redact, secret_values, shareable_cause
 
 if TYPE_CHECKING:
@@ -40,7 +46,7 @@ if TYPE_CHECKING:
 _MISSING = "was not found"
 _INVALID = "Invalid user input"
 _OTHER_COLUMNS = "different schema"
-_SYSTEM_COLUMNS = ("_rowid", "_rowaddr", "_row_created_at_version", "_row_last_updated_at_version")
+_ADDED_COLUMNS = (ROW_ID, ROW_ADDRESS, CREATED_AT_VERSION, UPDATED_AT_VERSION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +232,7 @@ def with_system_columns(dataset: LanceDataset, found: Sequence[str] = ()) -> pa.
     import pyarrow as pa
 
     present = dataset.schema
-    added = [pa.field(name, pa.uint64()) for name in _SYSTEM_COLUMNS] + [
+    added = [pa.field(name, pa.uint64()) for name in _ADDED_COLUMNS] + [
         pa.field(name, pa.float32()) for name in found
     ]
     return pa.schema([*present, *(field for field in added if field.name not in present.names)])

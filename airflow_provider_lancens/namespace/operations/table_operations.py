@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import logging
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.identifiers import NamespaceId, TableId
+from airflow_provider_lancens.identifiers import NamespaceId, TableId, is_addressable
 from airflow_provider_lancens.namespace import default_layout, table_properties
 from airflow_provider_lancens.namespace.config import StorageConfig
 from airflow_provider_lancens.namespace.locations import (
@@ -211,8 +210,7 @@ class TableOperations:
                 is a symbolic link; nothing is dropped.
         """
         catalog_table = self.get(table)
-        self._check_sole_owner(catalog_table)
-        self._check_no_clones(catalog_table)
+        self._check_no_clones(catalog_table, self._check_sole_owner(catalog_table))
         wait_for_writes(self._files(catalog_table), f"table {table} can't be dropped")
         self._finish_last_commit(catalog_table)
         purge.remove(self.location_of(catalog_table), self.config.storage_options)
@@ -314,18 +312,33 @@ class TableOperations:
                 error,
             )
 
-    def _check_sole_owner(self, catalog_table: Table) -> None:
-        # Any database of any catalog may hold the other table, so all are checked: a drop is rare and final.
+    def _check_sole_owner(self, catalog_table: Table) -> Sequence[Table]:
+        """Refuse to remove data at a location that overlaps another catalog table's.
+
+        Any database of any catalog may hold the other table, so all are read: a drop is rare and final.
+
+        Returns:
+            The other Lance tables of the namespace, which may be clones of this one; no more than
+            `_SEARCHED_FOR_CLONES` and one.
+        """
         mine = ResolvedLocation(self.location_of(catalog_table))
+        namespace = catalog_table.id.namespace
+        others: list[Table] = []
         for other in self.metastore.table_locations():
-            if other.table != str(catalog_table.id) and ResolvedLocation(other.location).overlaps(mine):
+            if str(other) == str(catalog_table.id):
+                continue
+            if ResolvedLocation(other.location).overlaps(mine):
                 its = shown_location(redact(other.location))
                 raise spec_errors.InvalidInputError(
-                    f"table {catalog_table.id}: table {other.table} points to the same data: {its}, and this "
+                    f"table {catalog_table.id}: table {other} points to the same data: {its}, and this "
                     f"one to {catalog_table.location}; deregister one of them instead"
                 )
+            in_namespace = other.database == str(namespace) and is_addressable(other.name)
+            if other.is_lance and in_namespace and len(others) <= _SEARCHED_FOR_CLONES:
+                others.append(Table(namespace.table(other.name), other.location))
+        return others
 
-    def _check_no_clones(self, catalog_table: Table) -> None:
+    def _check_no_clones(self, catalog_table: Table, others: Sequence[Table]) -> None:
         """Refuse to remove data that the newest version of another table in the namespace refers to.
 
         Lance records a clone in the clone alone, so those in other namespaces aren't known. A table that
@@ -347,13 +360,6 @@ class TableOperations:
                     "the clone first, or overwrite it; deregistering this table keeps the data"
                 )
 
-        found = (
-            table
-            for read in self.metastore.scan_tables(catalog_table.id.namespace, lance_only=True)
-            for table in read.tables
-            if table.id != catalog_table.id and table_properties.is_lance(table) and table.location
-        )
-        others = list(itertools.islice(found, _SEARCHED_FOR_CLONES + 1))  # reads no further than needed
         if len(others) > _SEARCHED_FOR_CLONES:
             log.warning(
                 "Table %s: its namespace has more than %d other tables, which are not searched for clones",

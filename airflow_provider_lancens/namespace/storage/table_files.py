@@ -37,6 +37,7 @@ _MAX_FILE = 256 * 2**20
 """Bytes of a file that is read as a whole: a manifest of a million fragments has fewer."""
 _THREADS = 32
 _CONFLICTS = 8
+"""How many attempts to create a file the storage may refuse because of other requests."""
 _CONFLICT_SECONDS = 0.05
 _Answer = TypeVar("_Answer")
 
@@ -178,36 +179,40 @@ class TableFiles:
             ServiceUnavailableError: (17) nothing was written, since other requests for the same file, which
                 were not completed, were in progress at each attempt; or the storage failed.
         """
-        attempts = 1
-        while True:
+
+        def attempt() -> bool | None:
             if self.create_once(path, content):
                 return True
             # A retried request may find its own success; no two writers write the same content.
-            found = self.read(path)
-            if found is not None:
-                return found == content
-            attempts = self.wait_after_conflict(path, attempts)
+            existing = self.read(path)
+            return None if existing is None else existing == content
 
-    def wait_after_conflict(self, path: str, attempts: int) -> int:
-        """Wait after the storage refused to create a file that nevertheless doesn't exist; count the attempt.
+        return self.repeat_after_conflicts(path, attempt)
+
+    def repeat_after_conflicts(self, path: str, attempt: Callable[[], bool | None]) -> bool:
+        """Repeat the creation of a file, with pauses, while the storage refuses it although it doesn't exist.
 
         S3 does so because of another request in progress, which has not stored anything.
 
         Args:
             path: the file.
-            attempts: how many attempts to create it were refused.
+            attempt: creates the file once; returns None if the storage refused it for no lasting reason.
+
+        Returns:
+            What the last attempt returned.
 
         Raises:
-            ServiceUnavailableError: (17) there were too many.
+            ServiceUnavailableError: (17) all attempts were refused.
         """
-        if attempts >= _CONFLICTS:
-            where = f"storage at {redact(self.location)}"
-            raise spec_errors.ServiceUnavailableError(
-                f"{where}: {path} could not be created, since the storage reported a conflict with other "
-                f"requests {_CONFLICTS} times; nothing was written, run it again"
-            )
-        time.sleep(_CONFLICT_SECONDS * 2 ** (attempts - 1))
-        return attempts + 1
+        for number in range(_CONFLICTS):
+            if number:
+                time.sleep(_CONFLICT_SECONDS * 2 ** (number - 1))
+            if (created := attempt()) is not None:
+                return created
+        raise spec_errors.ServiceUnavailableError(
+            f"storage at {redact(self.location)}: {path} could not be created, since the storage reported a "
+            f"conflict with other requests {_CONFLICTS} times; nothing was written, run it again"
+        )
 
     def create_once(self, path: str, content: bytes) -> bool:
         """Create a file by one request; return false if the storage refused it, as one that exists."""

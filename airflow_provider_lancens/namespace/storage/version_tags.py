@@ -119,13 +119,17 @@ def create_tag(dataset: LanceDataset, files: Manifests, tag: str, version: Refer
         TableVersionNotFoundError: (11) there is no such version; the tag wasn't created.
         ConcurrentModificationError: (14) a clean-up may be removing it; the tag wasn't created.
     """
+    path = file_of_tag(tag)
+
+    def attempt() -> bool | None:
+        if _unless(_EXISTS, lambda: dataset.tags.create(tag, version)):
+            return True
+        # Lance takes each refusal for a tag that exists, also a conflict with nothing stored.
+        return None if files.stat(path) is None else False
+
     try:
-        attempts = 1
-        while not _unless(_EXISTS, lambda: dataset.tags.create(tag, version)):
-            # Lance takes each refusal for a tag that exists, also a conflict with nothing stored.
-            if files.stat(path := file_of_tag(tag)) is not None:
-                return False
-            attempts = files.wait_after_conflict(path, attempts)
+        if not files.repeat_after_conflicts(path, attempt):
+            return False
     except (OSError, ValueError) as error:
         if not any(one in str(error) for one in _NO_VERSION):
             raise
@@ -160,19 +164,20 @@ def create_branch(dataset: LanceDataset, files: Manifests, name: str, parent: Re
     """
     if name in list_branches(dataset):
         return False
+
+    def attempt() -> bool | None:
+        try:
+            dataset.create_branch(name, parent if isinstance(parent, tuple) else (None, parent))
+        except OSError as error:
+            if name in list_branches(dataset):
+                return False  # another client has just created it
+            if not _is_conflict(files, name, error):
+                raise
+            return None
+        return True
+
     with temporary_tag(dataset, files, parent):
-        attempts = 1
-        while True:
-            try:
-                dataset.create_branch(name, parent if isinstance(parent, tuple) else (None, parent))
-            except OSError as error:
-                if name in list_branches(dataset):
-                    return False  # another client has just created it
-                if not _is_conflict(files, name, error):
-                    raise
-                attempts = files.wait_after_conflict(f"{BRANCHES}/{name}", attempts)
-            else:
-                return True
+        return files.repeat_after_conflicts(f"{BRANCHES}/{name}", attempt)
 
 
 def _is_conflict(files: Manifests, branch: str, error: OSError) -> bool:

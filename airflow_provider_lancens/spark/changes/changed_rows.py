@@ -13,6 +13,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.system_columns import (
+    ROW_ADDRESS,
+    ROW_ID,
+    UPDATED_AT_VERSION,
+    first_address,
+    fragment_of,
+)
 from airflow_provider_lancens.spark.blobs import is_blob
 from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.read import projected_columns
@@ -296,8 +303,7 @@ def _paths_at(dataset: LanceDataset, version: int) -> set[str]:
     return set() if found is None else {file.path for file in data_files(found)}
 
 
-_UPDATED = "_row_last_updated_at_version"
-_COLUMNS = ["_rowid", "_rowaddr", _UPDATED]
+_COLUMNS = [ROW_ID, ROW_ADDRESS, UPDATED_AT_VERSION]
 
 ADDRESSES = pa.schema(
     {
@@ -350,7 +356,7 @@ def _read(dataset: LanceDataset, fragment: int | None) -> pa.Table:
 
 
 def _without(rows: pa.Table, others: pa.Table) -> pa.Table:
-    common = np.isin(rows["_rowid"].to_numpy(), others["_rowid"].to_numpy())
+    common = np.isin(rows[ROW_ID].to_numpy(), others[ROW_ID].to_numpy())
     return rows.filter(pa.array(~common))
 
 
@@ -454,7 +460,7 @@ def _ids(before: LanceDataset, after: LanceDataset, fragment: ChangedFragment, p
 
 def _limits(dataset: LanceDataset, number: int) -> tuple[int, int] | None:
     fragment = existing_fragment(dataset, number)
-    ids = dataset.scanner(columns=["_rowid"], fragments=[fragment]).to_table()["_rowid"]
+    ids = dataset.scanner(columns=[ROW_ID], fragments=[fragment]).to_table()[ROW_ID]
     limits = pc.min_max(ids).as_py()
     return None if limits["min"] is None else (limits["min"], limits["max"])
 
@@ -480,7 +486,6 @@ IMAGES = pa.schema([("is_after", pa.bool_()), ("address", pa.int64()), *LABELS])
 """A changed row: in which version, its address there, and its labels."""
 _BATCH_BYTES = 32 * 1024 * 1024
 _BATCH_ROWS = 16_384
-_FRAGMENT_BITS = 32
 _SPARSE = 2
 """Rows are taken one by one if their range has more rows than this for each of them, else it is scanned."""
 
@@ -507,7 +512,7 @@ class ImageTask:
             opened: dict[tuple[bool, int], OpenFragment] = {}
             for batch in batches:
                 for part in _by_fragment_and_side(batch):
-                    side, fragment = part["is_after"][0].as_py(), part["address"][0].as_py() >> _FRAGMENT_BITS
+                    side, fragment = part["is_after"][0].as_py(), fragment_of(part["address"][0].as_py())
                     if (side, fragment) not in opened:
                         found = OpenFragment.of(datasets[side], fragment, sides[side], self.filter)
                         opened = {(side, fragment): found}
@@ -583,18 +588,18 @@ def labeled(schema: pa.Schema) -> pa.Schema:
 def _all_addresses(dataset: LanceDataset, fragment: LanceFragment) -> NDArray[np.int64]:
     if fragment.metadata.num_deletions:
         return _addresses(dataset, fragment, None)
-    first = fragment.fragment_id << _FRAGMENT_BITS
+    first = first_address(fragment.fragment_id)
     return np.arange(first, first + fragment.physical_rows, dtype=np.int64)
 
 
 def _addresses(dataset: LanceDataset, fragment: LanceFragment, condition: str | None) -> NDArray[np.int64]:
-    scanner = dataset.scanner(columns=["_rowaddr"], fragments=[fragment], filter=condition)
-    found: NDArray[np.int64] = scanner.to_table()["_rowaddr"].to_numpy().astype(np.int64)
+    scanner = dataset.scanner(columns=[ROW_ADDRESS], fragments=[fragment], filter=condition)
+    found: NDArray[np.int64] = scanner.to_table()[ROW_ADDRESS].to_numpy().astype(np.int64)
     return found
 
 
 def _by_fragment_and_side(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    fragments = batch["address"].to_numpy() >> _FRAGMENT_BITS
+    fragments = fragment_of(batch["address"].to_numpy())
     sides = batch["is_after"].to_numpy(zero_copy_only=False)
     differs = (fragments[1:] != fragments[:-1]) | (sides[1:] != sides[:-1])
     limits = [0, *(np.flatnonzero(differs) + 1), batch.num_rows]
@@ -649,7 +654,7 @@ class _RowsAt:
 
     def batch_rows(self, address: np.int64) -> int:
         """Return how many rows like the one at an address to hold in memory at once."""
-        return self._fragment(int(address) >> _FRAGMENT_BITS).batch_rows
+        return self._fragment(fragment_of(int(address))).batch_rows
 
     def values(self, addresses: _Addresses) -> pa.Table:
         """Return the rows at these addresses."""
@@ -664,10 +669,10 @@ class _RowsAt:
 
 
 def _by_fragment(addresses: _Addresses) -> Iterator[tuple[int, _Addresses]]:
-    fragments = addresses >> _FRAGMENT_BITS
+    fragments = fragment_of(addresses)
     limits = np.flatnonzero(np.diff(fragments)) + 1
     for part in np.split(addresses, limits):
-        yield int(part[0]) >> _FRAGMENT_BITS, part
+        yield fragment_of(int(part[0])), part
 
 
 def same_rows(one: pa.Table, other: pa.Table) -> _Mask:

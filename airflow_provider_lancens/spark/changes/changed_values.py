@@ -10,6 +10,7 @@ import numpy as np
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.system_columns import ROW_ADDRESS
 from airflow_provider_lancens.spark.changes.changed_rows import (
     ChangedFragment,
     ColumnsAt,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 _MOST = 1_000
 """Maximum number of partition values of a commit."""
-_ADDRESS = "_rowaddr"
 
 
 def changed_values(
@@ -127,9 +127,10 @@ class _Changed:
         old = list(_scanned(before, [one.before], columns))
         new = list(_scanned(self.after, [one.after], self._own))
         for side, rows, others in ((columns, old, new), (self._own, new, old)):
-            there = np.concatenate([np.empty(0, np.uint64), *(part[_ADDRESS].to_numpy() for part in others)])
+            addresses = (part[ROW_ADDRESS].to_numpy() for part in others)
+            there = np.concatenate([np.empty(0, np.uint64), *addresses])
             for batch in rows:
-                only = ~np.isin(batch[_ADDRESS].to_numpy(), there)
+                only = ~np.isin(batch[ROW_ADDRESS].to_numpy(), there)
                 yield next(iter(side.batches([batch]))).column(0).filter(pa.array(only))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
+from airflow_provider_lancens.namespace.system_columns import OFFSET_BITS
 from airflow_provider_lancens.spark.changes.appended_rows import (
     INSERT,
     AppendedTask,
@@ -233,7 +234,8 @@ class _Steps:
         from pyspark.sql import functions as sql
 
         tasks = self._tasks(sum(one.changed_bytes for one in self.listing.fragments), IMAGE_BYTES)
-        by_fragment = self._compared(spark).repartition(tasks, "is_after", sql.shiftright("address", 32))
+        fragment = sql.shiftright("address", OFFSET_BITS)
+        by_fragment = self._compared(spark).repartition(tasks, "is_after", fragment)
         rows = by_fragment.sortWithinPartitions("is_after", "address")
         return rows.mapInArrow(self.images.run, self.schema)
 

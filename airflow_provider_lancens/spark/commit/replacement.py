@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.system_columns import CREATED_AT_VERSION, UPDATED_AT_VERSION
 from airflow_provider_lancens.spark.commit.table_changes import (
     CommitStep,
     OverwriteCommit,
@@ -89,7 +90,7 @@ class AppendedRows:
     @property
     def condition(self) -> str:
         """The condition that they match then."""
-        return f"_row_created_at_version = {self.version} AND _row_last_updated_at_version = {self.version}"
+        return f"{CREATED_AT_VERSION} = {self.version} AND {UPDATED_AT_VERSION} = {self.version}"
 
 
 @dataclass(frozen=True, slots=True)

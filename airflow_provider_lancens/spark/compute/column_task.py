@@ -21,6 +21,7 @@ import pyarrow as pa
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.row_errors import RowError, check_text, contains_text
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
+from airflow_provider_lancens.namespace.system_columns import ROW_ADDRESS, offset_of
 from airflow_provider_lancens.spark.blobs import CheckBlob, check_blobs, is_blob
 from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.maintenance.parallel_tasks import answer_class
@@ -222,8 +223,6 @@ _KINDS: tuple[Callable[[pa.DataType], bool], ...] = (
 )
 
 
-_ADDRESS = "_rowaddr"
-_OFFSET_MASK = 0xFFFFFFFF
 """The part of a row's address that is its position in the fragment."""
 _READ_AHEAD = 2
 _IO_BUFFER = 256 * 1024 * 1024
@@ -367,9 +366,8 @@ def _spread(values: pa.Array, at: Offsets, length: int) -> pa.Array:
 
 
 def _positions(batch: pa.RecordBatch) -> Offsets:
-    addresses = batch.column(_ADDRESS).to_numpy()
-    positions: Offsets = (addresses & np.uint64(_OFFSET_MASK)).astype(np.int64)
-    return positions
+    addresses: Offsets = batch.column(ROW_ADDRESS).to_numpy().astype(np.int64)
+    return offset_of(addresses)
 
 
 _NULLS, _EXECUTION_ID = "lancens.nulls", "lancens.execution_id"

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.system_columns import ROW_ID
 from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.maintenance.index import metric_of
 from airflow_provider_lancens.spark.maintenance.maintenance_options import METRICS, check_positive
@@ -99,4 +100,4 @@ def _metric(dataset: LanceDataset, column: str) -> str:
 
 def _found(dataset: LanceDataset, nearest: dict[str, Any]) -> set[int]:
     found = dataset.to_table(columns=["_distance"], nearest=nearest, with_row_id=True)
-    return set(found["_rowid"].to_pylist())
+    return set(found[ROW_ID].to_pylist())

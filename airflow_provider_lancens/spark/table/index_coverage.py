@@ -6,13 +6,12 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_lancens.namespace.system_columns import CREATED_AT_VERSION, UPDATED_AT_VERSION
 from airflow_provider_lancens.spark.table.history import transactions
 
 if TYPE_CHECKING:
     from lance import LanceDataset
     from lance.fragment import LanceFragment
-
-_CREATED, _UPDATED = "_row_created_at_version", "_row_last_updated_at_version"
 
 
 def covers(dataset: LanceDataset, index: str, version: int) -> bool:
@@ -86,7 +85,7 @@ def versions_of_rows(dataset: LanceDataset, fragments: Iterable[LanceFragment]) 
         return
     import pyarrow.compute as pc
 
-    for batch in dataset.scanner(columns=[_CREATED], fragments=chosen).to_batches():
+    for batch in dataset.scanner(columns=[CREATED_AT_VERSION], fragments=chosen).to_batches():
         if batch.num_rows:
             found = pc.min_max(batch.column(0))
             yield from (found["min"].as_py(), found["max"].as_py())
@@ -101,8 +100,9 @@ def were_updated(dataset: LanceDataset, fragments: Sequence[LanceFragment], afte
         return False
     import pyarrow.compute as pc
 
-    for batch in dataset.scanner(columns=[_CREATED, _UPDATED], fragments=list(fragments)).to_batches():
-        created, updated = batch.column(_CREATED), batch.column(_UPDATED)
+    columns = [CREATED_AT_VERSION, UPDATED_AT_VERSION]
+    for batch in dataset.scanner(columns=columns, fragments=list(fragments)).to_batches():
+        created, updated = batch.column(CREATED_AT_VERSION), batch.column(UPDATED_AT_VERSION)
         for version in after:
             is_old, is_new = pc.less_equal(created, version), pc.greater(updated, version)
             if pc.any(pc.and_(is_old, is_new)).as_py():

@@ -14,18 +14,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_lancens.namespace.system_columns import ROW_ADDRESS, fragment_of
 from airflow_provider_lancens.spark.blobs import is_blob
 from airflow_provider_lancens.spark.table.history import deletions_of, kept_version
 
 if TYPE_CHECKING:
     from lance import LanceDataset
     from lance.fragment import LanceFragment
+    from numpy.typing import NDArray
 
     from airflow_provider_lancens.spark.table.row_hashes import Hashes
-
-_ADDRESS = "_rowaddr"
-_FRAGMENT_BITS = 32
-"""By how many bits an address is shifted to give the id of its fragment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +65,11 @@ class _ComparedVersion:
         """Return columns and the addresses of the rows that match a condition."""
         if not self.fragments:
             fields = [self.dataset.schema.field(name) for name in columns]
-            return pa.schema([*fields, pa.field(_ADDRESS, pa.uint64())]).empty_table()
+            return pa.schema([*fields, pa.field(ROW_ADDRESS, pa.uint64())]).empty_table()
         scanner = self.dataset.scanner(
             columns=list(columns), fragments=list(self.fragments), filter=condition, with_row_address=True
         )
-        return scanner.to_table().select([*columns, _ADDRESS])
+        return scanner.to_table().select([*columns, ROW_ADDRESS])
 
     def hashes(self, rows: pa.Table) -> Hashes | None:
         """Return a hash of all values of each row; None if some can't be compared.
@@ -83,13 +81,13 @@ class _ComparedVersion:
         names = self.dataset.schema.names
         if any(is_blob(one.type) for one in self.dataset.schema):
             return None
-        chosen = rows[_ADDRESS].to_numpy()
-        wanted = set(np.unique(chosen >> np.uint64(_FRAGMENT_BITS)).tolist())
+        chosen = _addresses(rows)
+        wanted = set(np.unique(fragment_of(chosen)).tolist())
         fragments = [one for one in self.fragments if one.fragment_id in wanted]
         scanner = self.dataset.scanner(columns=names, fragments=fragments, with_row_address=True)
         found = [np.empty(0, np.uint64)]
         for batch in scanner.to_batches():
-            of_rows = batch.filter(pa.array(np.isin(batch.column(_ADDRESS).to_numpy(), chosen)))
+            of_rows = batch.filter(pa.array(np.isin(_addresses(batch), chosen)))
             if [one.type for one in of_rows.select(names).schema] != self.dataset.schema.types:
                 return None
             try:
@@ -129,11 +127,16 @@ def changed_rows(
     )
 
 
+def _addresses(rows: pa.Table | pa.RecordBatch) -> NDArray[np.int64]:
+    addresses: NDArray[np.int64] = rows.column(ROW_ADDRESS).to_numpy().astype(np.int64)
+    return addresses
+
+
 def _only(rows: pa.Table, others: pa.Table, same_files: Sequence[int]) -> pa.Table:
     """Return the rows that aren't among others of the fragments that have the same files in both versions."""
-    fragments = pc.shift_right(others[_ADDRESS], pa.scalar(_FRAGMENT_BITS, pa.uint64()))
-    same = pc.is_in(fragments, value_set=pa.array(same_files, pa.uint64()))
-    known = pc.is_in(rows[_ADDRESS], value_set=others[_ADDRESS].filter(same))
+    fragments = pa.array(fragment_of(_addresses(others)))
+    same = pc.is_in(fragments, value_set=pa.array(same_files, pa.int64()))
+    known = pc.is_in(rows[ROW_ADDRESS], value_set=others[ROW_ADDRESS].filter(same))
     return rows.filter(pc.invert(known))
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.system_columns import SYSTEM_COLUMNS
 from airflow_provider_lancens.spark.blobs import fits_blob, is_blob
 
 if TYPE_CHECKING:
@@ -50,11 +51,6 @@ def _paths(fields: Iterable[Any], parent: Path = ()) -> Iterator[tuple[int, Path
         yield from _paths(one.children(), path)
 
 
-RESERVED_NAMES = frozenset(
-    ["_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"]
-)
-"""Lance's system columns, which every table has in addition to the stored ones."""
-
 _FORBIDDEN = {".": "a dot", "`": "a backtick", "\0": "a NUL character"}
 
 
@@ -87,7 +83,7 @@ def _top_level_problems(names: list[str]) -> Iterator[str]:
     for name in names:
         if not name:
             yield "column '': the name is empty"
-        elif name == "*" or name in RESERVED_NAMES:
+        elif name == "*" or name in SYSTEM_COLUMNS:
             yield f"column {name!r}: Lance reserves this name"
         elif found := [shown for character, shown in _FORBIDDEN.items() if character in name]:
             yield f"column {name!r}: the name contains {' and '.join(found)}, which Lance does not allow"

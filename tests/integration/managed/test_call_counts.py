@@ -35,6 +35,29 @@ def test_an_append_makes_four_calls_to_glue(glue: GlueDouble, database: str) -> 
     assert made == ["GetTable", "GetTable", "GetTable", "UpdateTable"]
 
 
+def test_a_drop_reads_the_tables_of_glue_once(glue: GlueDouble, database: str) -> None:
+    lake = glue_lake(glue, bucket_of(glue, database))
+    table = lake.declare(database)
+    table.append(1)
+    table.namespace.declare_table({"id": [database, "other"]})
+    before = len(glue.requests)
+    table.namespace.drop_table({"id": table.parts})
+    read = [one.body["DatabaseName"] for one in glue.requests[before:] if one.operation == "GetTables"]
+    assert read.count(database) == 1
+
+
+def test_a_drop_reads_the_tables_of_hives_metastore_once(hive: Lake, database: str) -> None:
+    with Proxy(hive.properties["uri"]) as proxy:
+        table = Lake(hive.kind, {**hive.properties, "uri": proxy.uri}).declare(database)
+        table.append(1)
+        table.namespace.declare_table({"id": [database, "other"]})
+        before = len(proxy.calls)
+        table.namespace.drop_table({"id": table.parts})
+        listings = [one for one in proxy.calls[before:] if one.startswith("get_table_names")]
+        table.namespace.close()
+    assert listings == []
+
+
 def test_a_commit_makes_seven_requests_to_the_storage(glue: GlueDouble, database: str) -> None:
     """Two lookups of versions, then read staged, record, publish, raise the high-water mark, remove."""
     table = glue_lake(glue, bucket_of(glue, database)).declare(database)

@@ -115,7 +115,9 @@ class MemoryMetastore:
 
     def table_locations(self) -> Iterator[TableLocation]:
         self._called("table_locations")
-        yield from (TableLocation(str(one.id), one.location or "") for one in self.tables.values())
+        for one in self.tables.values():
+            is_lance = table_properties.is_lance(one)
+            yield TableLocation(str(one.id.namespace), one.id.name, one.location or "", is_lance)
 
     def create_table(self, table: Table) -> None:
         self._called("create_table")

@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 from lance_namespace.errors import InvalidInputError
 
-from airflow_provider_lancens.spark.write.row_schema import RESERVED_NAMES, check_columns
+from airflow_provider_lancens.namespace.system_columns import SYSTEM_COLUMNS
+from airflow_provider_lancens.spark.write.row_schema import check_columns
 
 ALLOWED = [
     "a b",
@@ -23,7 +24,7 @@ ALLOWED = [
     " a ",
     "_rowID",
 ]
-REFUSED = ["a`b", "a.b", "", "a\0b", "*", *sorted(RESERVED_NAMES)]
+REFUSED = ["a`b", "a.b", "", "a\0b", "*", *sorted(SYSTEM_COLUMNS)]
 
 
 def columns(*names: str) -> pa.Schema:
