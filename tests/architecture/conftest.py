@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from tests.bytecode import environment_with_bytecode
-
-ROOT = Path(__file__).parents[2]
+from tests.support.repository import ROOT
 
 IN_FORKS = """
 import json, os, sys

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.conftest import ROOT
+from tests.support.repository import ROOT
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 _CODE = re.compile(r"^(`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)

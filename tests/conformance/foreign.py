@@ -9,7 +9,7 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport
 
-from tests.conformance.conftest import Backend
+from tests.support.backends import Backend
 
 
 def make_foreign_table(

@@ -16,7 +16,7 @@ from lance_namespace.errors import ErrorCode, LanceNamespaceError
 
 from airflow_provider_lancens.namespace.base import MetastoreNamespace
 from airflow_provider_lancens.namespace.interface.catalog_requests import ALTERNATIVES
-from tests.conformance.conftest import BACKENDS, cannot
+from tests.support.backends import BACKENDS, cannot
 
 PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
 DONE = "done"

@@ -8,8 +8,8 @@ from lance_namespace.errors import ErrorCode
 
 from airflow_provider_lancens.identifiers import TableId
 from tests.conformance.codes import refused_with
-from tests.conformance.conftest import Backend
 from tests.conformance.foreign import make_foreign_table
+from tests.support.backends import Backend
 
 on_both = pytest.mark.parametrize("backend", ["hive2-on-2.3.10", "glue-double"], indirect=True)
 

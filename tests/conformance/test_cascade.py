@@ -10,9 +10,9 @@ from lance_namespace import LanceNamespace
 from lance_namespace.errors import ErrorCode
 
 from tests.conformance.codes import refused_with
-from tests.conformance.conftest import Backend, params
 from tests.conformance.foreign import make_foreign_table
 from tests.conformance.races import just_before
+from tests.support.backends import Backend, params
 
 
 def test_a_cascade_drops_tables_then_the_namespace_and_keeps_the_files(

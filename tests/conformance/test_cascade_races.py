@@ -13,9 +13,9 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.metastore_protocol import ParameterChange
 from airflow_provider_lancens.namespace.operations import cascade
 from tests.conformance.codes import refused_with
-from tests.conformance.conftest import Backend
 from tests.conformance.foreign import make_foreign_table
 from tests.conformance.races import just_before
+from tests.support.backends import Backend
 
 Event = Callable[[Any, list[str]], object]
 

@@ -6,8 +6,7 @@ from lance_namespace import LanceNamespace
 from lance_namespace.errors import ErrorCode
 
 from tests.conformance.codes import refused_with
-from tests.conformance.conftest import Backend
-from tests.conformance.test_table_data import AUTHORITIES, stream
+from tests.support.backends import AUTHORITIES, Backend, stream
 
 pytestmark = pytest.mark.parametrize(("backend", "managed_by"), AUTHORITIES, indirect=["backend"])
 

@@ -10,8 +10,8 @@ from lance_namespace import LanceNamespace
 from lance_namespace.errors import ErrorCode
 
 from tests.conformance.codes import refused_with
-from tests.conformance.conftest import BACKENDS, Backend, params
 from tests.conformance.races import just_before
+from tests.support.backends import BACKENDS, Backend, params
 
 WITH_CATALOGS = [name for name, (_, kind, _) in BACKENDS.items() if kind == "Hive3Namespace"]
 

@@ -9,7 +9,7 @@ from lance_namespace import LanceNamespace
 from lance_namespace.errors import ErrorCode
 
 from tests.conformance.codes import refused_with
-from tests.conformance.conftest import BACKENDS, COMPARE_AND_SET, cannot, params
+from tests.support.backends import BACKENDS, COMPARE_AND_SET, cannot, params
 
 ROW = pa.table({"x": [1]})
 

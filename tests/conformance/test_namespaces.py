@@ -8,7 +8,7 @@ from lance_namespace.errors import ErrorCode
 from lance_namespace_urllib3_client import models
 
 from tests.conformance.codes import refused_with
-from tests.conformance.conftest import Backend
+from tests.support.backends import Backend
 
 
 def test_a_created_namespace_is_described_with_its_properties(

@@ -10,8 +10,8 @@ from lance_namespace.errors import ErrorCode, LanceNamespaceError
 
 from airflow_provider_lancens.identifiers import TableId
 from tests.conformance.codes import refused_with
-from tests.conformance.conftest import Backend
 from tests.conformance.foreign import make_foreign_table
+from tests.support.backends import Backend
 
 HUSH = "hu5h-hu5h"
 REFUSED = {

@@ -5,7 +5,7 @@ from lance_namespace import LanceNamespace
 from lance_namespace.errors import ErrorCode
 
 from tests.conformance.codes import refused_with
-from tests.conformance.conftest import RENAME, Backend
+from tests.support.backends import RENAME, Backend
 
 
 def expected(backend: Backend, code: ErrorCode) -> ErrorCode:

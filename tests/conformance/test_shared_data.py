@@ -13,8 +13,8 @@ from lance_namespace.errors import ErrorCode
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from tests.conformance.codes import refused_with
-from tests.conformance.conftest import BACKENDS, Backend, params
 from tests.conformance.foreign import make_foreign_table
+from tests.support.backends import BACKENDS, Backend, params
 
 ROWS = pa.table({"x": [1]})
 

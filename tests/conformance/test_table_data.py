@@ -10,7 +10,7 @@ from lance_namespace import LanceNamespace
 from lance_namespace.errors import ErrorCode
 
 from tests.conformance.codes import refused_with
-from tests.conformance.conftest import BACKENDS, COMPARE_AND_SET, cannot, params
+from tests.support.backends import AUTHORITIES, stream
 
 VECTORS = pa.list_(pa.float32(), 2)
 ROWS = pa.table(
@@ -20,25 +20,10 @@ ROWS = pa.table(
         "v": pa.array([[0, 0], [1, 1], [5, 5]], VECTORS),
     }
 )
-AUTHORITIES = [
-    pytest.param(one.values[0] if hasattr(one, "values") else one, by, marks=getattr(one, "marks", ()))
-    for one in params(BACKENDS)
-    for by in ("storage", "impl")
-    if by == "storage" or COMPARE_AND_SET not in cannot(str(one.values[0] if hasattr(one, "values") else one))
-]
-"""Each backend with each version authority that it supports."""
 
 pytestmark = pytest.mark.parametrize(("backend", "managed_by"), AUTHORITIES, indirect=["backend"])
 
 Data = Callable[[], list[tuple[int, str]]]
-
-
-def stream(rows: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_table(rows)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
 
 
 def content(answer: Any) -> dict[str, list[Any]]:

@@ -11,7 +11,7 @@ from lance_namespace import LanceNamespace
 from lance_namespace.errors import ErrorCode
 
 from tests.conformance.codes import refused_with
-from tests.conformance.conftest import RENAME, WIDE_NAMES, Backend
+from tests.support.backends import RENAME, WIDE_NAMES, Backend
 
 
 def test_a_declared_table_is_located_beside_its_database_and_has_no_data(

@@ -4,8 +4,8 @@ import pytest
 from lance_namespace.errors import ErrorCode
 
 from tests.conformance.codes import refused_with
-from tests.conformance.conftest import Backend
 from tests.servers.proxy import closed_port
+from tests.support.backends import Backend
 
 ON_NAMESPACES = [
     "create_namespace",

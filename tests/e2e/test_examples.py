@@ -15,7 +15,6 @@ from nycflights.tables import TABLES
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
-from tests.conformance.conftest import Backend
 from tests.conformance.foreign import make_foreign_table
 from tests.e2e.dag_run import TREE, DagRun, start_process
 from tests.e2e.example_connections import BUCKET, connections_of
@@ -23,6 +22,7 @@ from tests.e2e.outcomes import Outcome, outcomes_in, xcom
 from tests.integration.airflow.tables import Table
 from tests.pyspark_versions import has_data_sources
 from tests.servers.glue_double import REGION, GlueDouble
+from tests.support.backends import Backend
 
 EXAMPLES = TREE / "example_dags"
 NAMES = (

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from airflow_provider_lancens.embedded import MetastoreServer
 from tests.histories.history import MakeTable, draw, run, shortened
 from tests.histories.table import Table
-from tests.integration.spark.conftest import spark
+from tests.support.spark_sessions import spark
 
 __all__ = ["spark"]
 

@@ -12,8 +12,8 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.servers.daemon import Daemon
+from tests.support.installed_packages import TREE, Installed, install_with_uv, wheel_of_pyspark
 from tests.wheel.airflow_releases import Release, resolve, supported_releases, table_of_pins
-from tests.wheel.conftest import TREE, Installed, install_with_uv, wheel_of_pyspark
 from tests.wheel.python_versions import RUNNING
 
 RELEASES = supported_releases()

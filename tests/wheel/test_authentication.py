@@ -8,7 +8,7 @@ import pytest
 
 from tests.servers.kerberos import SERVICE, Kdc, kdc, kerberos_metastore
 from tests.servers.standalone import standalone_metastore
-from tests.wheel.conftest import Installed, on_each_python
+from tests.support.installed_packages import Installed, on_each_python
 
 # Each change installs the wheel alone, and with Spark.
 pytestmark = pytest.mark.long

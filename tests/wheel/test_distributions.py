@@ -10,7 +10,7 @@ import pytest
 from packaging.metadata import Metadata
 
 import airflow_provider_lancens
-from tests.wheel.conftest import TREE
+from tests.support.installed_packages import TREE
 
 pytestmark = pytest.mark.slow
 

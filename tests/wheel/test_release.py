@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.wheel.conftest import TREE, Installed, install_with_uv
+from tests.support.installed_packages import TREE, Installed, install_with_uv
 from tests.wheel.python_versions import SUPPORTED, interpreter
 
 # Each change is tested with one of these environments, by `test_without_extras`.

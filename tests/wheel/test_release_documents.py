@@ -14,7 +14,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.wheel.conftest import TREE
+from tests.support.installed_packages import TREE
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers.daemon import Daemon
-from tests.wheel.conftest import TREE, Installed, on_each_python
+from tests.support.installed_packages import TREE, Installed, on_each_python
 
 pytestmark = pytest.mark.slow
 

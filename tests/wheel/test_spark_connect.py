@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.servers.spark import connect_server
-from tests.wheel.conftest import TREE, Installed, on_each_python
+from tests.support.installed_packages import TREE, Installed, on_each_python
 
 pytestmark = pytest.mark.long
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hmsclient.genthrift.hive_metastore import ttypes
 
 from tests.benchmarks.namespace.bare_thrift import bare_client, describe
-from tests.integration.managed.conftest import Lake
+from tests.support.lakes import Lake
 
 MANAGED = "managed"
 BARE = "bare calls"

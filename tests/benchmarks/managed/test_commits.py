@@ -15,7 +15,7 @@ import pytest
 from airflow_provider_lancens.embedded import MetastoreServer
 from tests.benchmarks.managed.appends import BARE, BY_PATH, MANAGED, Target, append_all
 from tests.benchmarks.timing import Measure, interleaved, timed
-from tests.integration.managed.conftest import hive_lake
+from tests.support.lakes import hive_lake
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 

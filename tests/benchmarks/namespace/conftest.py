@@ -10,9 +10,7 @@ from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.benchmarks.namespace.bare_thrift import bare_client, new_table
 from tests.servers.peer import Peer, peer_namespace
-
-TABLES = 2000
-"""Half of them Lance."""
+from tests.support.benchmark_sizes import TABLES
 
 
 @pytest.fixture(scope="session")

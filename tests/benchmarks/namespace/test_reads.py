@@ -8,10 +8,10 @@ import pytest
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.benchmarks.namespace.bare_thrift import LANCE_FILTER, describe
-from tests.benchmarks.namespace.conftest import TABLES
 from tests.benchmarks.timing import interleaved, timed
 from tests.servers.peer import Peer
 from tests.servers.proxy import Proxy
+from tests.support.benchmark_sizes import TABLES
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 

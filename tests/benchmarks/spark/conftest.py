@@ -1,7 +1,6 @@
 """Generated data, and a Spark session with two cores."""
 
 import logging
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,12 +9,7 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark.session import spark_session
 from tests.benchmarks.spark import data
-
-SCALE = float(os.environ.get("LANCENS_BENCHMARK_SCALE", "1"))
-"""For a first try with less: the targets are for the full size."""
-ROUNDS = int(os.environ.get("LANCENS_BENCHMARK_ROUNDS", "5"))
-"""In which all ways are measured in turn."""
-LINEITEM_ROWS, VECTORS = int(6_000_000 * SCALE), int(200_000 * SCALE)
+from tests.support.benchmark_sizes import LINEITEM_ROWS, VECTORS
 
 
 @pytest.fixture(scope="session", autouse=True)

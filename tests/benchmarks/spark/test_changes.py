@@ -21,7 +21,7 @@ from airflow_provider_lancens.spark import (
     write_table,
 )
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
-from tests.benchmarks.spark.conftest import SCALE
+from tests.support.benchmark_sizes import SCALE
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 

@@ -15,8 +15,8 @@ from lance_namespace import DeclareTableRequest
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import NamespaceSpec, compute_column, read_table, write_table
-from tests.benchmarks.spark.conftest import SCALE
 from tests.integration.spark.compute.computing_process import CORES, noting, run_and_kill
+from tests.support.benchmark_sizes import SCALE
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 

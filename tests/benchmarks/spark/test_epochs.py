@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.spark import NamespaceSpec, foreach_batch, read_table
 from airflow_provider_lancens.spark.maintenance import clean_up_versions, compact_table
-from tests.benchmarks.spark.conftest import SCALE
+from tests.support.benchmark_sizes import SCALE
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(7200)]
 

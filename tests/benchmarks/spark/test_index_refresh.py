@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.maintenance import IndexResult, build_index, measure_recall
-from tests.benchmarks.spark.conftest import SCALE
+from tests.support.benchmark_sizes import SCALE
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 

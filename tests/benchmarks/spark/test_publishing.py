@@ -9,7 +9,7 @@ from lance_namespace import DeclareTableRequest
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import NamespaceSpec, WriteOptions, publish_version, write_table
-from tests.benchmarks.spark.conftest import SCALE
+from tests.support.benchmark_sizes import SCALE
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 

@@ -8,9 +8,9 @@ from pyspark.sql import SparkSession
 
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.spark import data
-from tests.benchmarks.spark.conftest import ROUNDS, SCALE
 from tests.benchmarks.spark.write_variants import COMPARED, Ways
 from tests.benchmarks.timing import interleaved
+from tests.support.benchmark_sizes import ROUNDS, SCALE
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 

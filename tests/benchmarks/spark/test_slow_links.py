@@ -11,10 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import FileSource, write_files
-from tests.benchmarks.spark.conftest import SCALE
 from tests.servers.s3_credentials import TemporaryCredentials
 from tests.servers.s3_double import S3Double
 from tests.servers.vending_namespace import vending
+from tests.support.benchmark_sizes import SCALE
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 

@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.spark import NamespaceSpec, WriteOptions, delete_rows, read_table, write_table
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
-from tests.benchmarks.spark.conftest import ROUNDS, SCALE
 from tests.benchmarks.timing import Times
+from tests.support.benchmark_sizes import ROUNDS, SCALE
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks.figures import Figure
-from tests.benchmarks.spark.conftest import ROUNDS, SCALE
 from tests.benchmarks.spark.upserts import FORMATS
 from tests.benchmarks.timing import Times
 from tests.pyspark_versions import SPARK_V_4_0_PLUS
 from tests.servers.maven import jars_of
+from tests.support.benchmark_sizes import ROUNDS, SCALE
 
 pytestmark = [
     pytest.mark.long,

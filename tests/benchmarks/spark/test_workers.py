@@ -10,7 +10,6 @@ from airflow_provider_lancens.spark.write import pipeline
 from airflow_provider_lancens.spark.write.files import file_writer
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.spark import data
-from tests.benchmarks.spark.conftest import LINEITEM_ROWS, ROUNDS, SCALE
 from tests.benchmarks.spark.worker_probes import (
     ONE_THREAD,
     MeasuredTask,
@@ -20,6 +19,7 @@ from tests.benchmarks.spark.worker_probes import (
 )
 from tests.benchmarks.spark.write_variants import Ways
 from tests.benchmarks.timing import Measure, interleaved
+from tests.support.benchmark_sizes import LINEITEM_ROWS, ROUNDS, SCALE
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 

@@ -7,9 +7,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.benchmarks.figures import Figure
-from tests.benchmarks.spark.conftest import LINEITEM_ROWS, ROUNDS, VECTORS
 from tests.benchmarks.spark.write_variants import COMPARED, Ways
 from tests.benchmarks.timing import interleaved
+from tests.support.benchmark_sizes import LINEITEM_ROWS, ROUNDS, VECTORS
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 

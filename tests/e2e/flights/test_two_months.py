@@ -6,7 +6,7 @@ import pandas
 import pytest
 
 from tests.e2e.flights import expected
-from tests.e2e.flights.conftest import Pipeline
+from tests.support.flights import Pipeline
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ import pytest
 
 from quickstart.servers import AirflowServers
 from tests.e2e.flights import expected
-from tests.e2e.flights.conftest import Pipeline
+from tests.support.flights import Pipeline
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 

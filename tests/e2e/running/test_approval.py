@@ -3,8 +3,8 @@
 import lance
 import pytest
 
-from tests.e2e.running.conftest import Lake
 from tests.e2e.servers import RunningAirflow, run_path
+from tests.support.running_lake import Lake
 
 DAG = "lance_publish_after_approval"
 WAITING = ("deferred", "awaiting_input")

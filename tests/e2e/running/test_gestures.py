@@ -11,9 +11,9 @@ import lance
 import psutil
 import pytest
 
-from tests.e2e.running.conftest import Lake
 from tests.e2e.servers import RunningAirflow, run_path
 from tests.integration.airflow.tables import Table
+from tests.support.running_lake import Lake
 
 MAPPED, RELOADED, FILED, HELD = (f"{name}_gestures" for name in ("mapped", "reloaded", "filed", "held"))
 PATIENCE = 900

@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.e2e.running.conftest import Lake
 from tests.e2e.servers import RunningAirflow
 from tests.integration.airflow.tables import Table
+from tests.support.running_lake import Lake
 
 INGESTION, WAIT = "ingested", "overlapping"
 

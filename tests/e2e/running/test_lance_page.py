@@ -12,9 +12,9 @@ import pytest
 
 from airflow_provider_lancens.spark import move_bookmark
 from airflow_provider_lancens.spark.maintenance import clean_up_versions
-from tests.e2e.running.conftest import Lake, needs_chromium
 from tests.e2e.servers import RunningAirflow
 from tests.integration.airflow.tables import Table
+from tests.support.running_lake import Lake, needs_chromium
 
 INGESTION, WAIT = "ingested", "many"
 ATTACK = '<img src=x onerror="attacked=1"><script>attacked=1</script>'

@@ -11,9 +11,9 @@ from urllib.request import ProxyHandler, Request, build_opener
 import pytest
 
 from tests.e2e.running.auth_manager import USERS, VIEWER, WITHOUT_ASSETS, WITHOUT_DAGS
-from tests.e2e.running.conftest import TREE, Lake
 from tests.e2e.servers import RunningAirflow
 from tests.integration.airflow.tables import Table
+from tests.support.running_lake import TREE, Lake
 
 PASSWORD = "hush-hush"
 DAG, WAIT = "ingested", "many"

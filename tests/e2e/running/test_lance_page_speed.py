@@ -13,10 +13,10 @@ import lance
 import pyarrow as pa
 import pytest
 
-from tests.e2e.running.conftest import Lake
 from tests.e2e.servers import RunningAirflow
 from tests.integration.airflow.tables import Table
 from tests.old_table import local_table
+from tests.support.running_lake import Lake
 
 TABLES = 1_000
 VERSIONS = 10_000

@@ -6,9 +6,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.e2e.running.conftest import Lake
 from tests.e2e.servers import RunningAirflow
 from tests.servers.yarn import Yarn
+from tests.support.running_lake import Lake
 
 DAG = "held"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.e2e.running.conftest import Lake
 from tests.e2e.servers import RunningAirflow
+from tests.support.running_lake import Lake
 
 DAG = "overlapping"
 

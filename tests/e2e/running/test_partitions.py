@@ -5,9 +5,9 @@ from typing import Any
 import lance
 import pytest
 
-from tests.e2e.running.conftest import Lake
 from tests.e2e.servers import RunningAirflow
 from tests.e2e.versions import AIRFLOW_V_3_3_PLUS
+from tests.support.running_lake import Lake
 
 WRITER, READER = "lance_changed_days", "lance_totals_of_changed_days"
 DAYS = ["2026-11-01", "2026-11-02"]

@@ -5,9 +5,9 @@ Time is measured in polls, which are counted between triggerer and metastore.
 
 import pytest
 
-from tests.e2e.running.conftest import Lake
 from tests.e2e.servers import PATIENCE, RunningAirflow
 from tests.integration.airflow.tables import Table
+from tests.support.running_lake import Lake
 
 DAG, RESCHEDULED = "many", "many_rescheduled"
 POLL_CALL = "get_table_objects_by_name_req"

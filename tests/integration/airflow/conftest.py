@@ -14,11 +14,8 @@ from lance_namespace import LanceNamespace
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
 from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVersionSensor
-from tests.integration.airflow.lifecycle import MODES, Attempt, run_to_its_end
+from tests.integration.airflow.lifecycle import MODES, PATIENCE, Attempt, run_to_its_end
 from tests.integration.airflow.tables import Table
-
-PATIENCE = 300
-"""Seconds that a wait may take on a busy machine until it has failed."""
 
 
 @pytest.fixture

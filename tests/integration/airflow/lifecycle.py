@@ -17,6 +17,8 @@ try:
 except ImportError:  # Airflow 3.1
     from airflow.exceptions import TaskDeferred
 
+PATIENCE = 300
+"""Seconds that a wait may take on a busy machine until it has failed."""
 MODES = {
     "poke": {"deferrable": False, "mode": "poke"},
     "reschedule": {"deferrable": False, "mode": "reschedule"},

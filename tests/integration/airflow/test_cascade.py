@@ -11,10 +11,10 @@ from lance_namespace import LanceNamespace, ListTablesRequest
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.operators.namespaces import LanceDropNamespaceOperator
-from tests.conformance.conftest import Backend
 from tests.conformance.foreign import make_foreign_table
 from tests.integration.airflow.lifecycle import Attempt
 from tests.integration.airflow.tables import Table
+from tests.support.backends import Backend
 
 Run = Callable[..., Any]
 

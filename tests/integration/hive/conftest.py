@@ -9,6 +9,7 @@ import pytest
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.servers.proxy import Proxy
+from tests.support.hive_databases import drop_all
 
 SERVERS = {"2.3.10": "metastore", "3.1.3": "hms3", "4.0.1": "hms4"}
 """Release: the fixture of its server."""
@@ -50,8 +51,3 @@ def proxied(proxy: Proxy, namespace: Hive2Namespace) -> Iterator[Any]:
     root = namespace.namespace_id().rpartition("#")[2]
     with Hive2Namespace(uri=proxy.uri, root=root) as connected:
         yield connected
-
-
-def drop_all(namespace: Hive2Namespace, database: str) -> None:
-    everything = {"behavior": "cascade", "context": {"cascade.foreign-tables": "*"}}
-    namespace.drop_namespace({"id": [database], "mode": "skip", **everything})

@@ -13,8 +13,8 @@ from lance_namespace.errors import LanceNamespaceError
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
-from tests.integration.hive.conftest import drop_all
 from tests.integration.hive.raw import names_in, raw_client
+from tests.support.hive_databases import drop_all
 
 OF_A_TEST = re.compile(r"db_[0-9a-f]{10,12}(_\w+)?")
 """The databases of any test; those of hypothesis are other names."""

@@ -11,7 +11,7 @@ from lance_namespace.errors import ErrorCode, LanceNamespaceError
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace, Hive3Namespace
-from tests.integration.hive.conftest import drop_all
+from tests.support.hive_databases import drop_all
 
 WON = "won"
 RACERS = 16

@@ -6,8 +6,8 @@ from typing import Any
 import boto3
 
 from tests.integration.hive.raw import raw_client, raw_table
-from tests.integration.managed.conftest import Lake
 from tests.integration.managed.managed_table import ManagedTable
+from tests.support.lakes import Lake
 
 _OF_THE_INPUT = ("Name", "TableType", "StorageDescriptor", "PartitionKeys", "Parameters", "Owner")
 

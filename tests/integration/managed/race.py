@@ -10,9 +10,9 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Self
 
-from tests.integration.managed.conftest import Lake
 from tests.integration.managed.managed_table import ManagedTable
 from tests.integration.managed.race_writer import ACKNOWLEDGED, TRIED, Job, work
+from tests.support.lakes import Lake
 
 log = logging.getLogger(__name__)
 

@@ -10,9 +10,9 @@ from lance_namespace.errors import ErrorCode
 
 from tests.conformance.codes import refused_with
 from tests.integration.managed.commit_points import POINTS, SimulatedDeath, simulate_death
-from tests.integration.managed.conftest import Lake
 from tests.integration.managed.managed_table import ManagedTable
 from tests.integration.managed.table_model import Model, Staged
+from tests.support.lakes import Lake
 
 points = st.sampled_from(sorted(POINTS))
 consistent = precondition(lambda self: self.model.verdict == "consistent")

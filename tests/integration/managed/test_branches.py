@@ -6,7 +6,7 @@ from lance_namespace.errors import ErrorCode
 
 from tests.conformance.codes import refused_with
 from tests.integration.managed.managed_table import ManagedTable, rows_of
-from tests.integration.managed.test_engines import NEW
+from tests.support.lakes import NEW
 
 
 @pytest.fixture

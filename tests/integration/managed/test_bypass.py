@@ -11,8 +11,8 @@ from airflow_provider_lancens.namespace.managed.publication import Publication
 from airflow_provider_lancens.spark.commit.delete import delete_rows
 from tests.conformance.codes import refused_with
 from tests.integration.managed.commit_points import POINTS, Point, SimulatedDeath, simulate_death
-from tests.integration.managed.conftest import Lake
 from tests.integration.managed.managed_table import ManagedTable
+from tests.support.lakes import Lake
 
 
 @pytest.fixture

@@ -1,10 +1,10 @@
 """The calls to the metastore and requests to the storage of a commit without conflicts."""
 
 from tests.counted_requests import counted_requests
-from tests.integration.managed.conftest import Lake, bucket_of, glue_lake
 from tests.integration.managed.managed_table import ManagedTable
 from tests.servers.glue_double import GlueDouble
 from tests.servers.proxy import Proxy
+from tests.support.lakes import Lake, bucket_of, glue_lake
 
 READ, ALTER = "get_table_req", "alter_table_with_environment_context"
 PER_APPEND = [READ, READ, READ, ALTER]

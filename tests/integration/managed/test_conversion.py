@@ -14,8 +14,8 @@ from airflow_provider_lancens.namespace.metastore_protocol import ParameterChang
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from tests.conformance.codes import refused_with
 from tests.integration.managed.commit_points import POINTS, Point, SimulatedDeath, simulate_death
-from tests.integration.managed.conftest import Lake
 from tests.integration.managed.managed_table import ManagedTable
+from tests.support.lakes import Lake
 
 RECORDED = Point(Publication, "record", after=True, committed=False)
 LISTED = Point(Manifests, "newest", after=True, committed=True)

@@ -8,8 +8,8 @@ from lance_namespace.errors import ErrorCode
 
 from tests.conformance.codes import refused_with
 from tests.integration.managed.commit_points import POINTS, Point, SimulatedDeath, simulate_death
-from tests.integration.managed.conftest import Lake, on_lakes_in_turn
 from tests.integration.managed.managed_table import ManagedTable, Request
+from tests.support.lakes import Lake, on_lakes_in_turn
 
 AFTER_THE_COMMIT = POINTS["after-the-commit"]
 

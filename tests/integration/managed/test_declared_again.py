@@ -8,8 +8,8 @@ from airflow_provider_lancens.namespace.managed.publication import Publication
 from airflow_provider_lancens.namespace.stale_table import StaleTableError
 from tests.conformance.codes import refused_with
 from tests.integration.managed.commit_points import Point
-from tests.integration.managed.conftest import Lake
 from tests.integration.managed.managed_table import ManagedTable
+from tests.support.lakes import Lake
 
 pytestmark = pytest.mark.slow
 RECORDED = Point(Publication, "record", after=True, committed=False)

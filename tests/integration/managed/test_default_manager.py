@@ -9,8 +9,8 @@ import pytest
 from lance_namespace.errors import ErrorCode
 
 from tests.conformance.codes import refused_with
-from tests.integration.managed.conftest import Lake
 from tests.integration.managed.managed_table import ManagedTable
+from tests.support.lakes import Lake
 
 ROWS = pa.table({"row": [1, 2]})
 

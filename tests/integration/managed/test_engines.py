@@ -4,13 +4,11 @@ from collections.abc import Callable
 
 import lance
 import lancedb
-import pyarrow as pa
 import pytest
 
-from tests.integration.managed.conftest import Lake
 from tests.integration.managed.managed_table import ManagedTable
+from tests.support.lakes import NEW, Lake
 
-NEW = pa.table({"row": [9]})
 OPERATIONS: dict[str, Callable[[lance.LanceDataset], object]] = {
     "insert": lambda data: data.insert(NEW),
     "delete": lambda data: data.delete("row = 1"),

@@ -10,9 +10,9 @@ from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 from tests.conformance.codes import refused_with
 from tests.integration.managed.commit_points import POINTS, SimulatedDeath, simulate_death
-from tests.integration.managed.conftest import hive_lake
 from tests.integration.managed.managed_table import ManagedTable
 from tests.servers.small_disk import SmallDisk, small_disk
+from tests.support.lakes import hive_lake
 
 
 @pytest.fixture

@@ -13,9 +13,8 @@ from lance_namespace.errors import ErrorCode, LanceNamespaceError
 from airflow_provider_lancens.identifiers import TableId
 from tests.conformance.codes import refused_with
 from tests.hostile_names import file_names
-from tests.integration.managed.conftest import Lake
 from tests.integration.managed.managed_table import ManagedTable
-from tests.integration.managed.test_managed_catalog_tables import rewrite
+from tests.support.lakes import Lake, rewrite
 
 
 @pytest.fixture

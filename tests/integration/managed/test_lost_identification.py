@@ -6,10 +6,9 @@ import pytest
 from lance_namespace.errors import ErrorCode
 
 from tests.conformance.codes import refused_with
-from tests.integration.managed.conftest import Lake
 from tests.integration.managed.managed_table import ManagedTable
 from tests.integration.managed.other_client import OtherClient
-from tests.integration.managed.test_managed_catalog_tables import rewrite
+from tests.support.lakes import Lake, rewrite
 
 
 @pytest.fixture

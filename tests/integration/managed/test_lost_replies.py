@@ -10,11 +10,11 @@ from airflow_provider_lancens.namespace.glue.metastore import GlueMetastore
 from airflow_provider_lancens.namespace.hive.metastore import HiveMetastore
 from airflow_provider_lancens.namespace.managed.publication import Publication
 from tests.integration.managed.commit_points import Point
-from tests.integration.managed.conftest import Lake
 from tests.integration.managed.managed_table import ManagedTable
 from tests.servers.glue_double import GlueDouble
 from tests.servers.glue_faults import LOST_REPLY, LOST_REQUEST
 from tests.servers.proxy import Proxy
+from tests.support.lakes import Lake
 
 ALTER = "alter_table_with_environment_context"
 RECORDED = Point(Publication, "record", after=True, committed=False)

@@ -5,18 +5,9 @@ from typing import Any
 import pytest
 from lance_namespace.errors import ErrorCode
 
-from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.namespace.metastore_protocol import ParameterChange
 from tests.conformance.codes import refused_with
-from tests.integration.managed.conftest import Lake, on_lakes_in_turn
 from tests.integration.managed.managed_table import ManagedTable
-
-
-def rewrite(table: ManagedTable, *removed: str, **parameters: str) -> None:
-    """Change a catalog table's parameters as another client."""
-    named = {key.replace("__", "."): value for key, value in parameters.items()}
-    change = ParameterChange(named, removed)
-    table.namespace._metastore.update_table(TableId.of(table.parts), lambda _: change)
+from tests.support.lakes import Lake, on_lakes_in_turn, rewrite
 
 
 def description(table: ManagedTable) -> Any:

@@ -7,9 +7,9 @@ import pytest
 
 from airflow_provider_lancens.embedded import EmbeddedMetastore, MetastoreServer
 from tests.integration.managed.commit_points import POINTS
-from tests.integration.managed.conftest import Lake, bucket_of, glue_lake, hive_lake
 from tests.integration.managed.race import Race
 from tests.servers.glue_double import GlueDouble
+from tests.support.lakes import Lake, bucket_of, glue_lake, hive_lake
 
 pytestmark = pytest.mark.slow
 WRITERS, COMMITS = 4, 10

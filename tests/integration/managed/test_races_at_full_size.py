@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_lancens.embedded import Distribution, EmbeddedMetastore, MetastoreServer
-from tests.integration.managed.conftest import Lake, bucket_of, glue_lake, hive_lake
 from tests.integration.managed.race import Race
 from tests.integration.managed.race_writer import ACKNOWLEDGED
 from tests.servers.glue_double import GlueDouble
 from tests.servers.postgresql import metastore_settings, postgresql
 from tests.servers.releases import hms_2_with_postgresql, hms_4
+from tests.support.lakes import Lake, bucket_of, glue_lake, hive_lake
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 WRITERS, COMMITS, KILLS = 16, 50, 10

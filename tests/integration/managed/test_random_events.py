@@ -5,8 +5,8 @@ import itertools
 import pytest
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.integration.managed.conftest import Lake
 from tests.integration.managed.state_machine import ManagedTableMachine
+from tests.support.lakes import Lake
 from tests.unit.spark.keys.random_events import settings_of
 
 

@@ -8,9 +8,9 @@ from lance_namespace.errors import ErrorCode
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from tests.conformance.codes import refused_with
-from tests.integration.managed.conftest import Lake, bucket_of
 from tests.servers.glue_double import GlueDouble
 from tests.servers.releases import hms_2_with_s3
+from tests.support.lakes import Lake, bucket_of
 
 pytestmark = pytest.mark.slow
 

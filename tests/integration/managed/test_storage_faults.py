@@ -19,8 +19,8 @@ from lance_namespace.errors import (
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from tests.conformance.codes import refused_with
 from tests.integration.managed.commit_points import POINTS, SimulatedDeath, simulate_death
-from tests.integration.managed.conftest import Lake, on_lakes_in_turn
 from tests.integration.managed.managed_table import ManagedTable
+from tests.support.lakes import Lake, on_lakes_in_turn
 
 FAULTS = [
     PermissionDeniedError("denied"),

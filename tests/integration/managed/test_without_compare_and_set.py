@@ -11,9 +11,9 @@ from airflow_provider_lancens.namespace import Hive2Namespace
 from airflow_provider_lancens.namespace.metastore_protocol import Table
 from tests.conformance.codes import refused_with
 from tests.integration.hive.raw import names_in, raw_table
-from tests.integration.managed.conftest import Lake, hive_lake
 from tests.integration.managed.managed_table import ManagedTable
 from tests.servers.proxy import Proxy
+from tests.support.lakes import Lake, hive_lake
 
 pytestmark = pytest.mark.slow
 TIMES = 100

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from lance_namespace import LanceNamespace
 
-from tests.conformance.conftest import Backend
 from tests.servers.peer import Peer, peer_namespace
+from tests.support.backends import Backend
 
 SUPPORTED = {
     "hive2-on-2.3.10": "Hive2Namespace",

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from lance_namespace import LanceNamespace
 
-from tests.conformance.conftest import PACKAGE, Backend
+from tests.support.backends import PACKAGE, Backend
 
 
 @pytest.fixture

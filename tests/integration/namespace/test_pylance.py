@@ -7,7 +7,7 @@ from lance_namespace import LanceNamespace
 from lance_namespace.errors import ErrorCode
 
 from tests.conformance.codes import refused_with
-from tests.conformance.conftest import Backend
+from tests.support.backends import Backend
 
 
 def rows(*values: int) -> pa.Table:

@@ -1,6 +1,5 @@
 """The run's Spark session, and tables to read and write."""
 
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,25 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
 from airflow_provider_lancens.spark import NamespaceSpec, read_table
-from airflow_provider_lancens.spark.session import spark_session
 from tests.integration.airflow.tables import Table
 from tests.servers.spark import connect_server, standalone_cluster
+from tests.support.spark_sessions import ATTEMPTS_OF_A_TASK, spark
 
-ATTEMPTS_OF_A_TASK = 2
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """A session with two cores that retries failed tasks, as on a cluster."""
-    logging.getLogger("py4j").setLevel(logging.WARNING)  # it logs every connection, even after the end
-    conf = {
-        "spark.master": f"local[2,{ATTEMPTS_OF_A_TASK}]",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.python.daemon.module": "tests.servers.preloaded_daemon",
-    }
-    with spark_session("tests", conf) as session:
-        session.sparkContext.setLogLevel("OFF")
-        yield session
+__all__ = ["spark"]
 
 
 @pytest.fixture(scope="session")

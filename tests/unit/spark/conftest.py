@@ -5,18 +5,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from lance.fragment import write_fragments
 from lance_namespace import DeclareTableRequest, LanceNamespace, connect
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
-from airflow_provider_lancens.spark.commit.table_changes import KINDS, TableChange
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from airflow_provider_lancens.spark.table.storage_versions import StorageVersions
-
-ROWS = pa.table({"n": [1, 2]})
+from tests.support.prepared_tables import ROWS, prepare
 
 
 @pytest.fixture
@@ -32,18 +29,6 @@ def target(tmp_path: Path) -> ResolvedTable:
     """A storage-managed table without data."""
     dataset = DatasetRef(str(tmp_path / "orders.lance"))
     return ResolvedTable(TableId.parse("db$orders"), dataset, StorageVersions(dataset))
-
-
-def prepare(target: ResolvedTable, mode: str, rows: pa.Table = ROWS) -> TableChange:
-    """Write files as the executors do, with the table at its newest version."""
-    base = target.open_latest()
-    appends = mode == "append" and base is not None
-    fragments = write_fragments(
-        rows, base if appends else target.dataset.location, mode="append" if appends else "overwrite"
-    )
-    version = None if base is None else base.version
-    columns = None if base is None else base.lance_schema
-    return KINDS[mode](str(target.id), version, rows.schema, fragments, written_for=columns)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from airflow_provider_lancens.namespace.storage.object_store import version_of
 from airflow_provider_lancens.spark import list_bookmarks, move_bookmark, remove_orphans
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 from airflow_provider_lancens.spark.maintenance.restore import restore_version
-from tests.unit.spark.conftest import ROWS
+from tests.support.prepared_tables import ROWS
 
 TAG: dict[str, Any] = {"branch": None, "version": 1, "manifestSize": 9, "metadata": {}}
 

@@ -7,19 +7,10 @@ from typing import Any
 import lance
 import pytest
 from lance_namespace import DescribeTableRequest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark import NamespaceSpec, WriteOptions, read_table
-
-BLOBS = WriteOptions(blob_columns=["video"])
-REFERENCES = "id long, video struct<uri: string, position: long, size: long>"
-
-Read = Callable[..., dict[int, Any]]
-
-
-def clips(spark: SparkSession, *rows: tuple[int, Any]) -> DataFrame:
-    kind = "binary" if any(isinstance(value, bytes | bytearray) for _, value in rows) else "string"
-    return spark.createDataFrame(list(rows), f"id long, video {kind}")
+from airflow_provider_lancens.spark import NamespaceSpec, read_table
+from tests.support.blob_tables import Read
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ from airflow_provider_lancens.spark import (
     write_table,
 )
 from airflow_provider_lancens.spark.maintenance import clean_up_versions, compact_table
-from tests.integration.spark.blobs.conftest import BLOBS, REFERENCES, Read, clips
 from tests.integration.spark.row_ids import BOTH_KINDS
+from tests.support.blob_tables import BLOBS, REFERENCES, Read, clips
 
 LONG = 5_000_000
 """Bytes of a value that Lance stores as a file of its own."""

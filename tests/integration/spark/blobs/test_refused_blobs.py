@@ -21,7 +21,7 @@ from airflow_provider_lancens.spark import (
     read_table,
     write_table,
 )
-from tests.integration.spark.blobs.conftest import BLOBS, REFERENCES, clips
+from tests.support.blob_tables import BLOBS, REFERENCES, clips
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,14 @@
 """The tables of maintenance tests, and reads of changes."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from airflow_provider_lancens.spark import read_changes
-from tests.integration.spark.maintenance.conftest import Maintained, hive, on_glue, stored, table
+from tests.support.changed_tables import Changes
+from tests.support.maintained_tables import Maintained, hive, on_glue, stored, table
 
 __all__ = ["hive", "on_glue", "stored", "table"]
-
-Changes = Callable[..., list[tuple[Any, ...]]]
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 
 from airflow_provider_lancens.spark import WriteOptions, delete_rows, read_changes
 from airflow_provider_lancens.spark.changes.changed_values import changed_values
-from tests.integration.spark.changes.conftest import Changes
-from tests.integration.spark.maintenance.conftest import Maintained, by_path_alone, rows
+from tests.support.changed_tables import Changes
+from tests.support.maintained_tables import Maintained, by_path_alone, rows
 
 STABLE = WriteOptions(enable_stable_row_ids=True)
 

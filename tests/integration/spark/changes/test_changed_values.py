@@ -17,8 +17,7 @@ from airflow_provider_lancens.spark import delete_rows
 from airflow_provider_lancens.spark.changes.changed_values import changed_values
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
 from tests.integration.airflow.lifecycle import Attempt
-from tests.integration.spark.changes.conftest import Maintained
-from tests.integration.spark.maintenance.conftest import on
+from tests.support.maintained_tables import Maintained, on
 
 
 def days(table: Maintained, version: int) -> list[str]:

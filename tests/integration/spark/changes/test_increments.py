@@ -18,7 +18,7 @@ from airflow_provider_lancens.operators import (
 from airflow_provider_lancens.spark import WriteOptions, delete_rows, read_table
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
 from tests.integration.airflow.lifecycle import Attempt
-from tests.integration.spark.changes.conftest import Maintained
+from tests.support.maintained_tables import Maintained
 
 BOOKMARK = "revenue"
 STABLE = WriteOptions(enable_stable_row_ids=True)

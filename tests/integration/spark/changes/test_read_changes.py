@@ -17,21 +17,9 @@ from airflow_provider_lancens.spark import (
     write_table,
 )
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
-from tests.integration.spark.changes.conftest import Changes
-from tests.integration.spark.maintenance.conftest import Maintained, by_path_alone, on, rows
 from tests.integration.spark.row_ids import OPTIONS_OF_BOTH_KINDS
-
-STABLE = WriteOptions(enable_stable_row_ids=True)
-
-
-def start(table: Maintained, options: WriteOptions | None = STABLE) -> None:
-    """Write version 1: the rows 0 to 5 in two files."""
-    table.write(rows(table.spark, 0, 6, 2), options=options)
-
-
-def upsert(table: Maintained, words: dict[int, str]) -> None:
-    frame = table.spark.createDataFrame(list(words.items()), "id long, word string")
-    table.write(frame, mode="upsert", on=["id"])
+from tests.support.changed_tables import Changes, start, upsert
+from tests.support.maintained_tables import Maintained, by_path_alone, on, rows
 
 
 def clean_up(table: Maintained) -> None:

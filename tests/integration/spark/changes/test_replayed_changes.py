@@ -11,9 +11,8 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_lancens.spark import delete_rows, read_changes
-from tests.integration.spark.changes.conftest import Maintained
-from tests.integration.spark.changes.test_read_changes import start, upsert
-from tests.integration.spark.maintenance.conftest import on
+from tests.support.changed_tables import start, upsert
+from tests.support.maintained_tables import Maintained, on
 
 _IDS = 60
 _PLANNING = [

@@ -15,16 +15,8 @@ from lance_namespace.errors import (
 )
 
 from airflow_provider_lancens.spark import ColumnFunctionError, WriteOptions
-from tests.integration.spark.compute.conftest import (
-    compute,
-    data_files,
-    doubled,
-    expected,
-    fill,
-    folder,
-    values,
-)
-from tests.integration.spark.maintenance.conftest import Maintained, rows
+from tests.support.computed_tables import compute, data_files, doubled, expected, fill, folder, values
+from tests.support.maintained_tables import Maintained, rows
 
 DIMENSION = 64
 
@@ -182,7 +174,7 @@ def test_setup_is_called_once_in_each_worker(stored: Maintained, tmp_path: Path)
 def test_a_function_is_found_by_its_path(stored: Maintained) -> None:
     fill(stored)
 
-    compute(stored, "tests.integration.spark.compute.conftest.doubled")
+    compute(stored, "tests.support.computed_tables.doubled")
 
     assert values(stored) == expected(range(40))
 

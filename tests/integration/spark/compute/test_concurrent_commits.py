@@ -8,14 +8,8 @@ from lance_namespace.errors import ConcurrentModificationError
 from airflow_provider_lancens.spark import WriteOptions, write_table
 from airflow_provider_lancens.spark.compute.compute_column import ColumnRun
 from airflow_provider_lancens.spark.maintenance import build_index, compact_table
-from tests.integration.spark.compute.conftest import (
-    Meanwhile,
-    compute,
-    expected,
-    fill,
-    values,
-)
-from tests.integration.spark.maintenance.conftest import Maintained, rows
+from tests.support.computed_tables import Meanwhile, compute, expected, fill, values
+from tests.support.maintained_tables import Maintained, rows
 
 NULL = "cast(null AS bigint) AS n"
 

@@ -10,8 +10,8 @@ import pytest
 from airflow_provider_lancens.spark import remove_orphans
 from airflow_provider_lancens.spark.maintenance import orphans
 from tests.integration.spark.compute.computing_process import CORES, noting, run_and_kill
-from tests.integration.spark.compute.conftest import compute, data_files, expected, fill, folder, values
-from tests.integration.spark.maintenance.conftest import Maintained
+from tests.support.computed_tables import compute, data_files, expected, fill, folder, values
+from tests.support.maintained_tables import Maintained
 
 pytestmark = pytest.mark.slow
 

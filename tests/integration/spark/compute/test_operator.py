@@ -13,8 +13,8 @@ from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.operators import LanceComputeColumnOperator
 from airflow_provider_lancens.operators._spark.spark_operator import LanceSparkOperator
 from airflow_provider_lancens.spark import ColumnFunctionError
-from tests.integration.spark.compute.conftest import doubled, expected, fill, values
-from tests.integration.spark.maintenance.conftest import Maintained
+from tests.support.computed_tables import doubled, expected, fill, values
+from tests.support.maintained_tables import Maintained
 
 Run = Callable[..., tuple[dict[str, Any], dict[str, Any]]]
 

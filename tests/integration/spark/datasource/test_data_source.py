@@ -19,9 +19,9 @@ from tests.pyspark_versions import need_data_sources
 need_data_sources()
 
 from airflow_provider_lancens.spark import LanceDataSource, NamespaceSpec, find_write
-from tests.integration.spark.conftest import ATTEMPTS_OF_A_TASK
-from tests.integration.spark.datasource.conftest import Load, Save
-from tests.integration.spark.test_types import SCHEMA, VALUES
+from tests.support.data_sources import Load, Save
+from tests.support.spark_sessions import ATTEMPTS_OF_A_TASK
+from tests.support.typed_rows import SCHEMA, VALUES
 
 SECRET = "not-to-be-shown"
 pytestmark = pytest.mark.slow

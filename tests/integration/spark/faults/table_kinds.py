@@ -6,7 +6,7 @@ import pytest
 from lance_namespace import CreateNamespaceRequest, DeclareTableRequest
 
 from airflow_provider_lancens.spark import NamespaceSpec
-from tests.integration.managed.conftest import bucket_of, glue_lake
+from tests.support.lakes import bucket_of, glue_lake
 
 HIVE = "airflow_provider_lancens.namespace.Hive2Namespace"
 DIR, HIVE_STORAGE, HIVE_MANAGED = KINDS = ("dir", "hive-storage", "hive-managed")

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import NamespaceSpec, write_table
-from tests.integration.spark.conftest import ATTEMPTS_OF_A_TASK
+from tests.support.spark_sessions import ATTEMPTS_OF_A_TASK
 
 pytestmark = pytest.mark.slow
 

@@ -3,20 +3,16 @@
 Without Spark: one process does the work of the driver and of the executors.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from datetime import timedelta
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from lance_namespace.errors import ErrorCode
 
-from airflow_provider_lancens.spark import NamespaceSpec
-from airflow_provider_lancens.spark.maintenance import clean_up_versions
 from tests.integration.spark.faults.frozen_process import Writer, running_writer
 from tests.integration.spark.faults.orders_table import Orders
 from tests.integration.spark.faults.table_actions import ACTIONS, Action, prepare, work_without_spark
-from tests.integration.spark.faults.table_files import age_table, clean_up
 from tests.integration.spark.faults.table_kinds import (
     DIR,
     GLUE_MANAGED,
@@ -31,17 +27,7 @@ from tests.integration.spark.faults.write_steps import (
     FREEZING_STEPS,
     freezing_steps_of,
 )
-
-CleanUp = Callable[[NamespaceSpec, str], None]
-
-
-def remove_old_versions(spec: NamespaceSpec, table: str) -> None:
-    """Clean up as if all files and all writes were a month old."""
-    age_table(spec, table, days=30)
-    clean_up_versions(spec, table, older_than=timedelta(0))
-
-
-CLEAN_UPS: Mapping[str, CleanUp] = {"orphans": clean_up, "versions": remove_old_versions}
+from tests.support.clean_ups import CLEAN_UPS
 
 EVERYDAY = {
     (HIVE_MANAGED, "append", AFTER_THE_LEASE_CHECK, "orphans"),

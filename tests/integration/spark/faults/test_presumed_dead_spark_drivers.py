@@ -9,10 +9,10 @@ from pyspark.sql import SparkSession
 from airflow_provider_lancens.spark import NamespaceSpec, write_table
 from tests.integration.spark.faults.driver_processes import Driver, running_driver
 from tests.integration.spark.faults.table_kinds import DIR, HIVE_MANAGED
-from tests.integration.spark.faults.test_presumed_dead_drivers import CLEAN_UPS
 from tests.integration.spark.faults.write_steps import FREEZING_STEPS, freezing_steps_of
 from tests.integration.spark.faults.write_ways import WAYS
 from tests.pyspark_versions import has_data_sources
+from tests.support.clean_ups import CLEAN_UPS
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 

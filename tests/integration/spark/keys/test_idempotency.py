@@ -24,7 +24,7 @@ from airflow_provider_lancens.spark.keys.commit_lineage import Lineage
 from airflow_provider_lancens.spark.keys.key_records import INDEX
 from airflow_provider_lancens.spark.maintenance import clean_up_versions
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
-from tests.unit.spark.conftest import prepare
+from tests.support.prepared_tables import prepare
 
 SERVERS = {
     "hive": ("metastore", "Hive2Namespace"),

@@ -11,7 +11,7 @@ from airflow_provider_lancens.spark.maintenance import (
     MaintenanceResult,
     maintain_table,
 )
-from tests.integration.spark.maintenance.conftest import Maintained
+from tests.support.maintained_tables import Maintained
 
 VECTOR = pa.list_(pa.float32(), 2)
 

@@ -18,7 +18,7 @@ from lance_namespace.errors import (
 from airflow_provider_lancens.namespace.managed.publication import Publication
 from airflow_provider_lancens.spark import find_bookmark, move_bookmark
 from airflow_provider_lancens.spark.maintenance import CleanUpResult, clean_up_versions
-from tests.integration.spark.maintenance.conftest import Maintained, on, rows
+from tests.support.maintained_tables import Maintained, on, rows
 
 NOW = timedelta(0)
 

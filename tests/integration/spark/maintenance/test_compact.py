@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from airflow_provider_lancens.namespace.managed.publication import Publication
 from airflow_provider_lancens.spark import WriteOptions
 from airflow_provider_lancens.spark.maintenance import CompactionOptions, compact, compact_table
-from tests.integration.spark.maintenance.conftest import Maintained, Meanwhile, on, rows
+from tests.support.maintained_tables import Maintained, Meanwhile, on, rows
 
 
 @on("stored")

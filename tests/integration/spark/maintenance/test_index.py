@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_provider_lancens.spark import WriteOptions
 from airflow_provider_lancens.spark.maintenance import IndexResult, build_index, index, measure_recall
 from airflow_provider_lancens.spark.maintenance.maintenance_options import SCALAR_TYPES, VECTOR_TYPES
-from tests.integration.spark.maintenance.conftest import (
+from tests.support.maintained_tables import (
     Maintained,
     Meanwhile,
     mostly_long,

@@ -21,9 +21,9 @@ from airflow_provider_lancens.spark.maintenance import (
     maintain,
     maintain_table,
 )
-from tests.integration.spark.maintenance.conftest import Maintained, Run
 from tests.integration.spark.maintenance.maintaining import no_spark, write
 from tests.servers.glue_double import GlueDouble, StrictGlue
+from tests.support.maintained_tables import Maintained, Run
 
 BY_ID = {"column": "id", "index_type": "BTREE"}
 NOW = timedelta(0)

@@ -16,8 +16,8 @@ from airflow_provider_lancens.spark.maintenance import (
     compact_table,
     maintain_table,
 )
-from tests.integration.spark.maintenance.conftest import Maintained, on
 from tests.integration.spark.maintenance.maintaining import maintained, no_spark, overwrite, write
+from tests.support.maintained_tables import Maintained, on
 from tests.unit.spark.maintenance.ages import age
 
 NOW = timedelta(0)

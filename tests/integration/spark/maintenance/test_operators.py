@@ -16,7 +16,7 @@ from airflow_provider_lancens.operators import (
 )
 from airflow_provider_lancens.operators._spark.spark_operator import LanceSparkOperator
 from airflow_provider_lancens.spark.maintenance import compact
-from tests.integration.spark.maintenance.conftest import Maintained, Meanwhile, Run
+from tests.support.maintained_tables import Maintained, Meanwhile, Run
 
 
 def test_a_table_is_compacted_indexed_and_cleaned_up_once(hive: Maintained, run: Run) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from airflow_provider_lancens.spark import WriteResult, publish_version, read_table, write_table
-from tests.integration.spark.maintenance.conftest import Maintained, rows
+from tests.support.maintained_tables import Maintained, rows
 
 
 def stage(table: Maintained, first: int, end: int, **how: Any) -> WriteResult:

@@ -11,9 +11,9 @@ from lance_namespace.errors import InvalidTableStateError
 from airflow_provider_lancens.spark import WriteOptions, delete_rows, write_table
 from airflow_provider_lancens.spark.maintenance import compact_table
 from airflow_provider_lancens.spark.maintenance.restore import restore_version
-from tests.integration.spark.maintenance.conftest import Maintained, by_path_alone, on, rows
 from tests.integration.spark.publish.staging import publish, stage, words
 from tests.integration.spark.row_ids import BOTH_KINDS
+from tests.support.maintained_tables import Maintained, by_path_alone, on, rows
 
 
 @on("hive")

@@ -22,7 +22,7 @@ from airflow_provider_lancens.spark import (
 from airflow_provider_lancens.spark.commit.single_version_commit import SingleVersionCommit
 from airflow_provider_lancens.spark.keys import KeyAttempts
 from airflow_provider_lancens.spark.maintenance.restore import restore_version
-from tests.integration.spark.maintenance.conftest import Maintained, on, rows
+from tests.support.maintained_tables import Maintained, on, rows
 
 Steps = dict[str, tuple[Any, str, bool]]
 """By name: a class, a method of it, and whether to die after the call rather than before."""

@@ -12,7 +12,7 @@ from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
 from airflow_provider_lancens.operators.publish import LanceDiscardOperator, LancePublishOperator
 from tests.integration.airflow.lifecycle import Attempt
-from tests.integration.spark.maintenance.conftest import Maintained, rows
+from tests.support.maintained_tables import Maintained, rows
 
 Run = Callable[..., tuple[dict[str, Any], dict[str, Any]]]
 

@@ -24,8 +24,8 @@ from airflow_provider_lancens.spark import publish as publishing
 from airflow_provider_lancens.spark.maintenance import clean_up_versions, compact_table, orphans
 from airflow_provider_lancens.spark.publish import staged_versions
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
-from tests.integration.spark.maintenance.conftest import Maintained, on, rows
 from tests.integration.spark.publish.staging import publish, stage
+from tests.support.maintained_tables import Maintained, on, rows
 
 EVERYWHERE = on("hive", "on_glue")
 

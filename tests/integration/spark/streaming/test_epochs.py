@@ -9,7 +9,7 @@ from pyspark.sql import functions as sql
 
 from airflow_provider_lancens.spark import delete_rows
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
-from tests.integration.spark.streaming.conftest import Stream
+from tests.support.streams import Stream
 
 pytestmark = pytest.mark.slow
 only_managed = pytest.mark.parametrize("managed_by", ["impl"], indirect=True)

@@ -25,7 +25,7 @@ from airflow_provider_lancens.spark import (
 )
 from airflow_provider_lancens.spark.maintenance import orphans
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
-from tests.unit.spark.conftest import ROWS
+from tests.support.prepared_tables import ROWS
 
 HIVE = "airflow_provider_lancens.namespace.Hive2Namespace"
 SECRET = "not-to-be-shown"  # the double accepts any key

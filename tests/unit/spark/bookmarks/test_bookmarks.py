@@ -10,7 +10,7 @@ from airflow_provider_lancens.spark import delete_bookmark, find_bookmark, list_
 from airflow_provider_lancens.spark.publish import tag_of
 from airflow_provider_lancens.spark.release_sets import ReleaseTags
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
-from tests.unit.spark.bookmarks.conftest import DAY, NAME, Orders
+from tests.support.bookmarked_orders import DAY, NAME, Orders
 
 
 def test_bookmarks_are_listed_with_how_far_they_are_behind(orders: Orders) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_lancens.spark import bookmarks
 from airflow_provider_lancens.spark import bookmarks as expire_bookmarks
-from tests.unit.spark.bookmarks.conftest import DAY, NAME, Orders
+from tests.support.bookmarked_orders import DAY, NAME, Orders
 
 Around = Callable[..., None]
 

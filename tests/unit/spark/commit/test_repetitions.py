@@ -10,7 +10,7 @@ from airflow_provider_lancens.spark.commit.replacement import replacing
 from airflow_provider_lancens.spark.keys import Counts, KeyLookup, look_up
 from airflow_provider_lancens.spark.options import WriteIdentity
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
-from tests.unit.spark.conftest import prepare
+from tests.support.prepared_tables import prepare
 
 
 def begin(

@@ -20,7 +20,7 @@ from airflow_provider_lancens.spark.keys.key_records import digest
 from airflow_provider_lancens.spark.maintenance.restore import Restoration
 from airflow_provider_lancens.spark.options import WriteIdentity
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
-from tests.unit.spark.conftest import prepare
+from tests.support.prepared_tables import prepare
 
 Write = Callable[..., CommitOutcome]
 

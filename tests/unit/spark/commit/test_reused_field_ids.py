@@ -10,7 +10,7 @@ from lance_namespace.errors import ConcurrentModificationError
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
-from tests.unit.spark.conftest import prepare
+from tests.support.prepared_tables import prepare
 
 Write = Callable[..., CommitOutcome]
 Change = Callable[[lance.LanceDataset], object]

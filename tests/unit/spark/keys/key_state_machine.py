@@ -33,7 +33,7 @@ from airflow_provider_lancens.spark.options import OnExistingKey, WriteIdentity
 from airflow_provider_lancens.spark.table.history import read_transaction
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.write.pipeline import accept_lost_keys, confirm_write
-from tests.unit.spark.conftest import prepare
+from tests.support.prepared_tables import prepare
 
 TABLE = "orders"
 NOW = timedelta(0)

@@ -15,7 +15,7 @@ from airflow_provider_lancens.spark.keys.key_lookup import accept_lost
 from airflow_provider_lancens.spark.keys.key_maintenance import maintain_keys
 from airflow_provider_lancens.spark.keys.key_records import EXPIRED_KEYS, digest, folder_of
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
-from tests.unit.spark.conftest import ROWS
+from tests.support.prepared_tables import ROWS
 from tests.unit.spark.keys.keyed import find, touch
 
 Write = Callable[..., CommitOutcome]

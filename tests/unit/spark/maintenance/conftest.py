@@ -1,6 +1,6 @@
 """A table of several commits, and unreferenced files."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import lance
@@ -11,9 +11,8 @@ from lance_namespace import LanceNamespace
 from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
-from tests.unit.spark.conftest import ROWS, prepare
-
-Leave = Callable[[], str]
+from tests.support.leftovers import Leave
+from tests.support.prepared_tables import ROWS, prepare
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
 from airflow_provider_lancens.spark.maintenance import clean_up, clean_up_versions
 from airflow_provider_lancens.spark.table.history import data_changed
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
-from tests.unit.spark.conftest import prepare
+from tests.support.prepared_tables import prepare
 
 NOW = timedelta(0)
 

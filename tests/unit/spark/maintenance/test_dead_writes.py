@@ -17,9 +17,9 @@ from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
 from airflow_provider_lancens.spark.table.history import data_changed
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
-from tests.unit.spark.conftest import prepare
+from tests.support.leftovers import Leave
+from tests.support.prepared_tables import prepare
 from tests.unit.spark.maintenance.ages import DAY, age, age_all, began_long_ago, files
-from tests.unit.spark.maintenance.conftest import Leave
 
 
 def test_files_of_a_running_write_are_kept_at_any_age(

@@ -13,7 +13,7 @@ from lance_namespace.errors import InvalidTableStateError, TableVersionNotFoundE
 
 from airflow_provider_lancens.spark.keys import IDEMPOTENCY_KEY
 from airflow_provider_lancens.spark.publish import discard_version, publish_version
-from tests.unit.spark.conftest import ROWS
+from tests.support.prepared_tables import ROWS
 
 SPEC = {"mode": "append", "base": 1, "compared": False, "condition": None, "on": []}
 

@@ -17,7 +17,7 @@ from airflow_provider_lancens.spark.commit.schema_commits import SchemaCommits, 
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from airflow_provider_lancens.spark.table.storage_versions import StorageVersions
-from tests.unit.spark.conftest import ROWS, prepare
+from tests.support.prepared_tables import ROWS, prepare
 
 
 @pytest.fixture

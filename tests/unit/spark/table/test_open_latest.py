@@ -11,7 +11,7 @@ from airflow_provider_lancens.spark.commit.committer import CommitOutcome
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from tests.servers.s3_double import S3Double
 from tests.servers.s3_requests import GET, LIST
-from tests.unit.spark.conftest import ROWS
+from tests.support.prepared_tables import ROWS
 
 Write = Callable[..., CommitOutcome]
 

@@ -23,8 +23,8 @@ from pyspark.sql import SparkSession
 from airflow_provider_lancens.spark import FileSource, NamespaceSpec, WriteOptions, write_files
 from airflow_provider_lancens.spark.write.files import file_writer
 from airflow_provider_lancens.spark.write.files.file_plan import FileUnit, plan
-from tests.integration.spark.conftest import ATTEMPTS_OF_A_TASK
 from tests.servers.glue_double import GlueDouble
+from tests.support.spark_sessions import ATTEMPTS_OF_A_TASK
 
 pytestmark = pytest.mark.slow
 

@@ -1,0 +1,25 @@
+"""The run's Spark session."""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from airflow_provider_lancens.spark.session import spark_session
+
+ATTEMPTS_OF_A_TASK = 2
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A session with two cores that retries failed tasks, as on a cluster."""
+    logging.getLogger("py4j").setLevel(logging.WARNING)  # it logs every connection, even after the end
+    conf = {
+        "spark.master": f"local[2,{ATTEMPTS_OF_A_TASK}]",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.python.daemon.module": "tests.servers.preloaded_daemon",
+    }
+    with spark_session("tests", conf) as session:
+        session.sparkContext.setLogLevel("OFF")
+        yield session
