@@ -52,10 +52,13 @@ NAMES_ONLY = ["NAME"]
 """Restricts Glue's responses to names where no other fields are needed."""
 _OTHERS = frozenset("_-. ")
 _LETTERS_MARKS_NUMBERS = ("L", "M", "N")
+_ATTEMPTS = 20
+"""Attempts of an update whose expectation still holds but whose VersionId has changed."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
 
 
-class GlueDatabases:
-    """Namespace operations of a `Metastore` over the databases of a catalog."""
+class GlueMetastore:
+    """`Metastore` over the databases of a catalog, and their tables."""
 
     namespace_levels = 1
 
@@ -63,6 +66,8 @@ class GlueDatabases:
         """Take the settings; nothing is opened."""
         self._settings = settings
         self._api = GlueApi(settings)
+        self._cas_probe = GlueCasProbe(self._api)
+        self._batch_reader = GlueBatchReader()
 
     @property
     def fingerprint(self) -> str:
@@ -151,25 +156,6 @@ class GlueDatabases:
             return self.get_namespace(namespace)
         except NamespaceNotFoundError:
             return None
-
-
-def _is_allowed(character: str) -> bool:
-    return character in _OTHERS or unicodedata.category(character).startswith(_LETTERS_MARKS_NUMBERS)
-
-
-_ATTEMPTS = 20
-"""Attempts of an update whose expectation still holds but whose VersionId has changed."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
-
-
-class GlueMetastore(GlueDatabases):
-    """`Metastore` over the databases of a catalog, and their tables."""
-
-    def __init__(self, settings: GlueSettings) -> None:
-        """Take the settings; nothing is opened."""
-        super().__init__(settings)
-        self._cas_probe = GlueCasProbe(self._api)
-        self._batch_reader = GlueBatchReader()
 
     def server_info(self) -> ServerInfo:
         """Return the catalog in use; Glue has no API version."""
@@ -375,6 +361,10 @@ class GlueMetastore(GlueDatabases):
             for name, detail in details.items()
             if detail.get("ErrorCode") != NOT_FOUND
         }
+
+
+def _is_allowed(character: str) -> bool:
+    return character in _OTHERS or unicodedata.category(character).startswith(_LETTERS_MARKS_NUMBERS)
 
 
 def _address(table: TableId) -> dict[str, str]:

@@ -47,10 +47,18 @@ from airflow_provider_lancens.namespace.metastore_protocol import (
 )
 
 log = logging.getLogger(__name__)
+_NO_LIMIT = -1
+_FILTER_PAUSE_SECONDS = 600.0
+"""How long a filter that failed isn't tried again: it may take as long as a call may take until it fails."""
+_TABLE_TYPE = f"hive_filter_field_params__{table_properties.TABLE_TYPE}"
+# "like" takes a Java pattern and finds every spelling, on a database that supports such patterns. One that
+# doesn't finds nothing, and is then queried for the usual spellings: together they take twice as long.
+_ANY_SPELLING = f'{_TABLE_TYPE} like "(?i){table_properties.LANCE}"'
+_USUAL_SPELLINGS = " or ".join(f'{_TABLE_TYPE} = "{spelling}"' for spelling in ("lance", "LANCE", "Lance"))
 
 
-class HiveDatabases:
-    """Namespace operations of a `Metastore` over databases in one catalog."""
+class HiveMetastore:
+    """`Metastore` over the databases of one catalog, and their tables."""
 
     namespace_levels = 1
     check_name = staticmethod(limits.check_name)
@@ -59,6 +67,9 @@ class HiveDatabases:
         """Take the settings; nothing is opened."""
         self._settings = settings
         self._api = HiveApi(settings, self._check_server)
+        self._cas_probe = HiveCasProbe()
+        self._filter_failed_until = 0.0
+        self._batch_reader = HiveBatchReader(self._api, settings.read_timeout)
 
     @property
     def fingerprint(self) -> str:
@@ -170,27 +181,6 @@ class HiveDatabases:
             return self.get_namespace(namespace)
         except NamespaceNotFoundError:
             return None
-
-
-_NO_LIMIT = -1
-_FILTER_PAUSE_SECONDS = 600.0
-"""How long a filter that failed isn't tried again: it may take as long as a call may take until it fails."""
-_TABLE_TYPE = f"hive_filter_field_params__{table_properties.TABLE_TYPE}"
-# "like" takes a Java pattern and finds every spelling, on a database that supports such patterns. One that
-# doesn't finds nothing, and is then queried for the usual spellings: together they take twice as long.
-_ANY_SPELLING = f'{_TABLE_TYPE} like "(?i){table_properties.LANCE}"'
-_USUAL_SPELLINGS = " or ".join(f'{_TABLE_TYPE} = "{spelling}"' for spelling in ("lance", "LANCE", "Lance"))
-
-
-class HiveMetastore(HiveDatabases):
-    """`Metastore` over the databases of one catalog, and their tables."""
-
-    def __init__(self, settings: ClientSettings) -> None:
-        """Take the settings; nothing is opened."""
-        super().__init__(settings)
-        self._cas_probe = HiveCasProbe()
-        self._filter_failed_until = 0.0
-        self._batch_reader = HiveBatchReader(self._api, settings.read_timeout)
 
     def server_info(self) -> ServerInfo:
         """Return the server's API version, and the catalog that this namespace uses."""

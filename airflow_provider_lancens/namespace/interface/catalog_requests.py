@@ -1,11 +1,10 @@
-"""Requests of the specification on namespaces, tables and versions, and unsupported ones."""
+"""Requests of the specification on namespaces, tables and versions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NoReturn
+from collections.abc import Collection, Sequence
 
-from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
+from lance_namespace.errors import InvalidInputError
 from lance_namespace_urllib3_client import models
 
 from airflow_provider_lancens.namespace import table_properties
@@ -35,10 +34,15 @@ from airflow_provider_lancens.redaction import redact
 FOREIGN_TABLES = "cascade.foreign-tables"
 """Key of `DropNamespaceRequest.context`: comma-separated ids of tables that aren't Lance but may be
 dropped by a cascade; ``*`` for any. The models have no field for it."""
+VERDICT, STORAGE_VERSION, EXPLANATION = "managed.verdict", "managed.storage-version", "managed.explanation"
+"""Keys of a managed table's `DescribeTableResponse.context`, set if ``check_declared`` is requested."""
+_OPEN_IT = "requires the dataset; open it with lance.dataset(namespace_client=..., table_id=...)"
+_DIGITS = 20
+"""Digits of the largest version, to which sort keys are padded."""
 
 
-class NamespaceRequests(NamespaceCore):
-    """CreateNamespace, ListNamespaces, DescribeNamespace, NamespaceExists, DropNamespace."""
+class CatalogRequests(NamespaceCore):
+    """Requests on namespaces, tables and versions."""
 
     def create_namespace(self, request: AnyRequest) -> models.CreateNamespaceResponse:
         """Create a namespace. Modes CREATE (default), EXIST_OK, OVERWRITE.
@@ -144,15 +148,6 @@ class NamespaceRequests(NamespaceCore):
         return redacted_responses.DropNamespaceResponse(
             properties=self._namespaces.drop_planned(plan, allowed)
         )
-
-
-VERDICT, STORAGE_VERSION, EXPLANATION = "managed.verdict", "managed.storage-version", "managed.explanation"
-"""Keys of a managed table's `DescribeTableResponse.context`, set if ``check_declared`` is requested."""
-_OPEN_IT = "requires the dataset; open it with lance.dataset(namespace_client=..., table_id=...)"
-
-
-class TableRequests(NamespaceCore):
-    """Declare, register, list, describe, rename, deregister and drop tables."""
 
     def declare_table(self, request: AnyRequest) -> models.DeclareTableResponse:
         """Create a catalog table without a dataset.
@@ -310,21 +305,6 @@ class TableRequests(NamespaceCore):
             properties=dict(catalog_table.parameters),
         )
 
-
-def _last_location(catalog_table: Table) -> str | None:
-    # A table of another client may lack a location, or have one that is refused; it can be dropped anyway.
-    if catalog_table.location and not location_fault(catalog_table.location):
-        return str(Location.of(catalog_table.location))
-    return redact(catalog_table.location or "") or None
-
-
-_DIGITS = 20
-"""Digits of the largest version, to which sort keys are padded."""
-
-
-class VersionRequests(NamespaceCore):
-    """CreateTableVersion, DescribeTableVersion, ListTableVersions; advance, compare, adopt, convert."""
-
     def create_table_version(self, request: AnyRequest) -> models.CreateTableVersionResponse:
         """Commit a staged manifest as the next version of a table or branch.
 
@@ -475,6 +455,13 @@ class VersionRequests(NamespaceCore):
         return self._repair.settle(table_id(table, self._metastore))
 
 
+def _last_location(catalog_table: Table) -> str | None:
+    # A table of another client may lack a location, or have one that is refused; it can be dropped anyway.
+    if catalog_table.location and not location_fault(catalog_table.location):
+        return str(Location.of(catalog_table.location))
+    return redact(catalog_table.location or "") or None
+
+
 def _table_version(manifest: Manifest) -> models.TableVersion:
     return models.TableVersion(
         version=manifest.version,
@@ -493,55 +480,3 @@ def _list_response(manifests: Sequence[Manifest], token: str | None) -> models.L
 
 def _sort_key(version: int, *, descending: bool) -> str:
     return f"{10**_DIGITS - version if descending else version:0{_DIGITS}d}"
-
-
-_DATASET = "dataset = lance.dataset(namespace_client=namespace, table_id=[...])"
-_SEVERAL_ENTRIES = "a metastore cannot change several tables at once"
-_NO_TRANSACTIONS = "a metastore has no transactions"
-_NO_VIEWS = (
-    "a metastore cannot compute one; write the rows into a table with a job, such as LanceSparkIngestOperator"
-)
-
-
-def _on_dataset(call: str) -> str:
-    return f"{_DATASET}, then {call}"
-
-
-ALTERNATIVES: Mapping[str, str] = {
-    "alter_table_backfill_columns": _on_dataset(
-        "dataset.add_columns(...) with a function, or a job on Spark"
-    ),
-    "alter_transaction": f"{_NO_TRANSACTIONS}; a commit is one call of create_table_version",
-    "batch_commit_tables": f"{_SEVERAL_ENTRIES}; call the operations one by one",
-    "batch_create_table_versions": f"{_SEVERAL_ENTRIES}; call create_table_version for each table",
-    "batch_delete_table_versions": _on_dataset(
-        "dataset.cleanup_old_versions(), or LanceCleanUpVersionsOperator"
-    ),
-    "create_empty_table": "declare_table, which replaces it, or create_table without rows",
-    "create_materialized_view": _NO_VIEWS,
-    "describe_transaction": f"{_NO_TRANSACTIONS}; that of a version: {_DATASET}, then "
-    "dataset.read_transaction(version)",
-    "refresh_materialized_view": _NO_VIEWS,
-}
-"""Alternative by operation; the conformance page lists them."""
-
-
-class UnsupportedRequests(NamespaceCore):
-    """Refuses each operation of `ALTERNATIVES` by an UnsupportedOperationError that names the alternative."""
-
-
-def _refusing(operation: str, instead: str) -> Callable[..., NoReturn]:
-    def refuse(_self: NamespaceCore, *_request: object, **_named: object) -> NoReturn:
-        raise UnsupportedOperationError(
-            f"{operation} is not supported by a metastore's namespace; instead: {instead}"
-        )
-
-    refuse.__name__ = operation
-    refuse.__doc__ = (
-        f"Not supported; instead: {instead}.\n\nRaises:\n    UnsupportedOperationError: (0) always."
-    )
-    return refuse
-
-
-for _operation, _instead in ALTERNATIVES.items():
-    setattr(UnsupportedRequests, _operation, _refusing(_operation, _instead))

@@ -51,14 +51,47 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from lance import LanceDataset, LanceScanner
 
-
 _CREATE, _EXIST_OK, _OVERWRITE, _APPEND = "create", "exist_ok", "overwrite", "append"
 _FIXED_STORAGE = "the storage options are those of the namespace; leave it out"
 _NO_PROPERTIES = "rows have no properties; leave it out"
+_DECLARED = {"location", "storage_options", "properties", "managed_versioning"}
+_VECTOR = "vector"
+"""The column to search if a query names none, and no other column has vectors."""
+_FOUND = ("_distance", "_score", "_relevance_score")
+"""The columns that a search adds."""
+_ONE_BY_ONE = "query one vector after the other"
+_NO_STRUCTURE = "only string_query is supported; query the dataset with lance.query for others"
+_SCALAR = ("BTREE", "BITMAP", "LABEL_LIST", "NGRAM", "ZONEMAP", "BLOOMFILTER", "INVERTED", "FTS")
+_FULL_TEXT = ("INVERTED", "FTS")
+_VECTOR_INDICES = ("IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ", "IVF_HNSW_PQ")
+_VECTOR_FIELDS = (
+    "num_partitions",
+    "num_sub_vectors",
+    "num_bits",
+    "sample_rate",
+    "max_iterations",
+    "target_partition_size",
+    "m",
+    "ef_construction",
+)
+_LANCE_NAMES = {"max_iterations": "max_iters"}
+_TEXT_FIELDS = (
+    "with_position",
+    "base_tokenizer",
+    "language",
+    "max_token_length",
+    "lower_case",
+    "stem",
+    "remove_stop_words",
+    "ascii_folding",
+)
+_READY = "SUCCEEDED"
+_NOT_STORED = "only columns of an expression are supported, whose values are stored"
+_ONE_COMMIT = "expected the same value for all columns, since they are changed in one commit"
 
 
-class RowRequests(NamespaceCore):
-    """CreateTable, CountTableRows, InsertIntoTable, MergeInsertIntoTable, UpdateTable, DeleteFromTable."""
+class DataRequests(NamespaceCore):
+    """Requests on the rows, indices, tags, branches and columns of a table."""
 
     def create_table(self, request: AnyRequest, request_data: bytes) -> models.CreateTableResponse:
         """Declare a table, and write its first version. Modes CREATE, EXIST_OK, OVERWRITE.
@@ -202,151 +235,6 @@ class RowRequests(NamespaceCore):
             dataset.delete(str(lance_condition(dataset, model.predicate, "predicate")))
             return models.DeleteFromTableResponse(version=dataset.version)
 
-
-@dataclass
-class CountedRows:
-    """Rows that are counted while they are read."""
-
-    source: pa.RecordBatchReader
-    count: int = 0
-
-    def reader(self) -> pa.RecordBatchReader:
-        """Return the rows."""
-        import pyarrow as pa
-
-        return pa.RecordBatchReader.from_batches(self.source.schema, self._batches())
-
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        for batch in self.source:
-            self.count += batch.num_rows
-            yield batch
-
-
-def read_rows(request_data: bytes) -> pa.RecordBatchReader:
-    """Read the rows of a request, once they are checked: Lance explains no error of a stream that it reads.
-
-    Raises:
-        InvalidInputError: (13) they are no Arrow IPC stream, or text in them isn't UTF-8.
-    """
-    import pyarrow as pa
-
-    from airflow_provider_lancens.namespace.row_errors import RowError
-
-    try:
-        content = pa.py_buffer(request_data)
-        _check_rows(pa.ipc.open_stream(content))
-        return pa.ipc.open_stream(content)
-    except (pa.ArrowException, OSError, TypeError) as error:
-        raise InvalidInputError(f"request_data: expected rows as an Arrow IPC stream: {error}") from error
-    except RowError as error:
-        raise InvalidInputError(f"request_data: {error}") from error
-
-
-def _check_rows(rows: pa.RecordBatchReader) -> None:
-    """Read all rows, which are in memory already, and check their text.
-
-    Raises:
-        RowError: some isn't UTF-8: Lance would commit it, and fail to read it.
-    """
-    from airflow_provider_lancens.namespace.row_errors import check_text, contains_text, rows_from
-
-    columns = [(index, field.name) for index, field in enumerate(rows.schema) if contains_text(field.type)]
-    start = 0
-    for batch in rows:
-        with rows_from(start):
-            for index, name in columns:
-                check_text(batch.column(index), name)
-        start += batch.num_rows
-
-
-def destination(data: TableData) -> dict[str, Any]:
-    """Return the arguments by which `lance.write_dataset` writes to a declared table.
-
-    Raises:
-        InvalidInputError: (13) a symbolic link leads out of its folder.
-    """
-    check_links(data.location)
-    if data.authority(data.namespace):
-        return {"namespace_client": _Declared(data.namespace), "table_id": list(data.id.parts)}
-    return {"uri": data.location, "storage_options": data.options}
-
-
-class _Declared(LanceNamespace):
-    """A namespace whose table was declared before Lance creates the dataset."""
-
-    def __init__(self, namespace: NamespaceCore) -> None:
-        self._namespace = namespace
-
-    def namespace_id(self) -> str:
-        return self._namespace.namespace_id()
-
-    def declare_table(self, request: AnyRequest) -> models.DeclareTableResponse:
-        found = self._namespace.describe_table({"id": request.id})
-        return redacted_responses.DeclareTableResponse(**found.model_dump(include=_DECLARED))
-
-    def describe_table(self, request: AnyRequest) -> models.DescribeTableResponse:
-        return self._namespace.describe_table(request)
-
-    def list_table_versions(self, request: AnyRequest) -> models.ListTableVersionsResponse:
-        return self._namespace.list_table_versions(request)
-
-    def describe_table_version(self, request: AnyRequest) -> models.DescribeTableVersionResponse:
-        return self._namespace.describe_table_version(request)
-
-    def create_table_version(self, request: AnyRequest) -> models.CreateTableVersionResponse:
-        return self._namespace.create_table_version(request)
-
-
-_DECLARED = {"location", "storage_options", "properties", "managed_versioning"}
-
-
-def _merge_of(dataset: LanceDataset, model: models.MergeInsertIntoTableRequest, rows: pa.Schema) -> Any:
-    merge: Any = dataset.merge_insert(model.on)
-    if model.when_matched_update_all:
-        merge = merge.when_matched_update_all(
-            _matched_condition(dataset, rows, model.when_matched_update_all_filt)
-        )
-    if model.when_not_matched_insert_all:
-        merge = merge.when_not_matched_insert_all()
-    if model.when_not_matched_by_source_delete:
-        argument = "when_not_matched_by_source_delete_filt"
-        condition = lance_condition(dataset, getattr(model, argument), argument)
-        merge = merge.when_not_matched_by_source_delete(condition)
-    if model.use_index is not None:
-        merge = merge.use_index(model.use_index)
-    return merge if model.timeout is None else merge.retry_timeout(_duration(model.timeout))
-
-
-def _matched_condition(dataset: LanceDataset, rows: pa.Schema, text: str | None) -> str | None:
-    """Return a condition on two rows of the same key, in Lance's SQL: ``source`` is the new one."""
-    import pyarrow as pa
-
-    if text is None:
-        return None
-    both = pa.schema([("source", pa.struct(list(rows))), ("target", pa.struct(list(dataset.schema)))])
-    return parse_condition(text, both, "when_matched_update_all_filt").lance_sql
-
-
-def _duration(text: str) -> timedelta:
-    units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-    number = text.rstrip("msh")
-    try:
-        return timedelta(seconds=float(number) * units[text[len(number) :] or "s"])
-    except (KeyError, ValueError):
-        raise InvalidInputError(f"timeout: expected a duration such as 30s, got {text!r}") from None
-
-
-_VECTOR = "vector"
-"""The column to search if a query names none, and no other column has vectors."""
-_FOUND = ("_distance", "_score", "_relevance_score")
-"""The columns that a search adds."""
-_ONE_BY_ONE = "query one vector after the other"
-_NO_STRUCTURE = "only string_query is supported; query the dataset with lance.query for others"
-
-
-class QueryRequests(NamespaceCore):
-    """QueryTable, ExplainTableQueryPlan, AnalyzeTableQueryPlan, GetTableStats."""
-
     def query_table(self, request: AnyRequest) -> models.QueryTableResponse:
         """Return the rows that a query finds, as an Arrow IPC file.
 
@@ -400,132 +288,6 @@ class QueryRequests(NamespaceCore):
                     num_fragments=len(rows), num_small_fragments=small, lengths=_summary(rows)
                 ),
             )
-
-
-def _summary(rows: list[int]) -> models.FragmentSummary:
-    """Summarize sorted numbers of rows."""
-    if not rows:
-        return models.FragmentSummary(min=0, max=0, mean=0, p25=0, p50=0, p75=0, p99=0)
-
-    def percentile(percent: int) -> int:
-        return rows[(len(rows) - 1) * percent // 100]
-
-    return models.FragmentSummary(
-        min=rows[0],
-        max=rows[-1],
-        mean=sum(rows) // len(rows),
-        **{f"p{percent}": percentile(percent) for percent in (25, 50, 75, 99)},
-    )
-
-
-def _as_file(rows: pa.Table) -> bytes:
-    import pyarrow as pa
-
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, rows.schema) as writer:
-        writer.write_table(rows)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
-
-
-def _scanner(dataset: LanceDataset, model: Any) -> LanceScanner:
-    """Return the scanner of a query; `model` is a request with its fields."""
-    vector = model.vector.single_vector
-    refuse(model.vector, {"multi_vector": _ONE_BY_ONE})
-    return dataset.scanner(
-        columns=_columns(dataset, model),
-        filter=lance_condition(dataset, model.filter, "filter"),
-        limit=None if vector else model.k,
-        offset=model.offset,
-        nearest=_nearest(dataset, model, vector) if vector else None,
-        full_text_query=_full_text(model),
-        prefilter=model.prefilter,
-        with_row_id=model.with_row_id,
-        fast_search=model.fast_search,
-    )
-
-
-def _columns(dataset: LanceDataset, model: Any) -> list[str] | dict[str, str] | None:
-    if model.columns is None:
-        return None
-    names: list[str] | None = model.columns.column_names
-    aliases: dict[str, str] | None = model.columns.column_aliases
-    if not aliases:
-        return names
-    schema = with_system_columns(dataset, _FOUND)
-    return {
-        name: parse_expression(text, schema, f"columns: column_aliases: {name}")
-        for name, text in aliases.items()
-    }
-
-
-def _nearest(dataset: LanceDataset, model: Any, vector: list[float]) -> dict[str, Any]:
-    given = {
-        "metric": model.distance_type,
-        "nprobes": model.nprobes,
-        "minimum_nprobes": model.minimum_nprobes,
-        "maximum_nprobes": model.maximum_nprobes,
-        "refine_factor": model.refine_factor,
-        "ef": model.ef,
-    }
-    nearest: dict[str, Any] = {
-        "column": model.vector_column or _vector_column(dataset.schema),
-        "q": vector,
-        "k": model.k,
-        "use_index": not model.bypass_vector_index,
-        **{name: value for name, value in given.items() if value is not None},
-    }
-    if model.lower_bound is not None or model.upper_bound is not None:
-        nearest["distance_range"] = (model.lower_bound, model.upper_bound)
-    return nearest
-
-
-def _vector_column(schema: pa.Schema) -> str:
-    import pyarrow as pa
-
-    vectors = [field.name for field in schema if pa.types.is_fixed_size_list(field.type)]
-    return vectors[0] if len(vectors) == 1 else _VECTOR
-
-
-def _full_text(model: Any) -> dict[str, Any] | None:
-    query = model.full_text_query
-    if query is None:
-        return None
-    refuse(query, {"structured_query": _NO_STRUCTURE})
-    if query.string_query is None:
-        return None
-    return {"query": query.string_query.query, "columns": query.string_query.columns}
-
-
-_SCALAR = ("BTREE", "BITMAP", "LABEL_LIST", "NGRAM", "ZONEMAP", "BLOOMFILTER", "INVERTED", "FTS")
-_FULL_TEXT = ("INVERTED", "FTS")
-_VECTOR_INDICES = ("IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ", "IVF_HNSW_PQ")
-_VECTOR_FIELDS = (
-    "num_partitions",
-    "num_sub_vectors",
-    "num_bits",
-    "sample_rate",
-    "max_iterations",
-    "target_partition_size",
-    "m",
-    "ef_construction",
-)
-_LANCE_NAMES = {"max_iterations": "max_iters"}
-_TEXT_FIELDS = (
-    "with_position",
-    "base_tokenizer",
-    "language",
-    "max_token_length",
-    "lower_case",
-    "stem",
-    "remove_stop_words",
-    "ascii_folding",
-)
-_READY = "SUCCEEDED"
-
-
-class IndexRequests(NamespaceCore):
-    """CreateTableIndex, CreateTableScalarIndex, ListTableIndices, DescribeTableIndexStats, DropTableIndex."""
 
     def create_table_index(self, request: AnyRequest) -> models.CreateTableIndexResponse:
         """Build a vector, scalar or full-text index of a column.
@@ -608,49 +370,6 @@ class IndexRequests(NamespaceCore):
             _check_index(dataset, model)
             dataset.drop_index(str(model.index_name))
             return models.DropTableIndexResponse(transaction_id=last_transaction(dataset))
-
-
-def _check_index(dataset: LanceDataset, model: Any) -> None:
-    names = sorted(index.name for index in dataset.describe_indices())
-    if model.index_name not in names:
-        raise TableIndexNotFoundError(
-            f"table {'$'.join(model.id)} has no index {model.index_name!r}; "
-            f"indices: {', '.join(names) or 'none'}"
-        )
-
-
-def _build(dataset: LanceDataset, model: models.CreateTableIndexRequest, kind: str, name: str) -> None:
-    if kind in _SCALAR:
-        given = _given(model, _TEXT_FIELDS) if kind in _FULL_TEXT else {}
-        dataset.create_scalar_index(model.column, kind, name, replace=False, **given)  # type: ignore[arg-type]
-        return
-    metric = {} if model.distance_type is None else {"metric": model.distance_type}
-    dataset.create_index(model.column, kind, name, **metric, **_given(model, _VECTOR_FIELDS))
-
-
-def _given(model: models.CreateTableIndexRequest, names: tuple[str, ...]) -> dict[str, Any]:
-    values = {_LANCE_NAMES.get(name, name): getattr(model, name) for name in names}
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _content(index: Any, rows: int) -> models.IndexContent:
-    segments = index.segments
-    return models.IndexContent(
-        index_name=index.name,
-        index_uuid=str(segments[0].uuid),
-        columns=index.field_names,
-        status=_READY,
-        index_type=index.index_type,
-        type_url=index.type_url,
-        num_indexed_rows=index.num_rows_indexed,
-        num_unindexed_rows=max(rows - index.num_rows_indexed, 0),
-        size_bytes=index.total_size_bytes,
-        num_segments=len(segments),
-    )
-
-
-class ReferenceRequests(NamespaceCore):
-    """List, get, create, update and delete tags; list, create and delete branches."""
 
     def list_table_tags(self, request: AnyRequest) -> models.ListTableTagsResponse:
         """List a table's tags by name, paginated.
@@ -777,48 +496,6 @@ class ReferenceRequests(NamespaceCore):
             dataset.branches.delete(model.name)
         return models.DeleteTableBranchResponse()
 
-
-def _no_tag(model: Any) -> TableTagNotFoundError:
-    return TableTagNotFoundError(f"table {'$'.join(model.id)} has no tag {model.tag!r}")
-
-
-def _checked_version(data: TableData, model: Any) -> Any:
-    """Return a reference to the version to tag.
-
-    Raises:
-        TableVersionNotFoundError: (11) there is none.
-    """
-    try:
-        data.open(model.version, model.branch)
-    except ValueError as error:
-        raise TableVersionNotFoundError(
-            f"table {data.id}: branch {model.branch!r} has no version {model.version}"
-        ) from error
-    return (model.branch, model.version) if model.branch else model.version
-
-
-def _tag(stored: Mapping[str, Any]) -> models.TagContents:
-    return models.TagContents(
-        branch=stored.get("branch"), version=stored["version"], manifest_size=stored["manifest_size"]
-    )
-
-
-def _branch(stored: Mapping[str, Any]) -> models.BranchContents:
-    return models.BranchContents(
-        parent_branch=stored.get("parent_branch"),
-        parent_version=stored["parent_version"],
-        create_at=stored["create_at"],
-        manifest_size=stored["manifest_size"],
-    )
-
-
-_NOT_STORED = "only columns of an expression are supported, whose values are stored"
-_ONE_COMMIT = "expected the same value for all columns, since they are changed in one commit"
-
-
-class SchemaRequests(NamespaceCore):
-    """Add, alter and drop columns, update the metadata of a table or of its columns, restore a version."""
-
     def alter_table_add_columns(self, request: AnyRequest) -> models.AlterTableAddColumnsResponse:
         """Add columns with the values of SQL expressions; no other column is rewritten.
 
@@ -942,6 +619,304 @@ class SchemaRequests(NamespaceCore):
         with data.specified_errors():
             columns = data.open().schema if schema is None else schema
         return describe_columns(self._metastore, data.id, columns, location)
+
+
+@dataclass
+class CountedRows:
+    """Rows that are counted while they are read."""
+
+    source: pa.RecordBatchReader
+    count: int = 0
+
+    def reader(self) -> pa.RecordBatchReader:
+        """Return the rows."""
+        import pyarrow as pa
+
+        return pa.RecordBatchReader.from_batches(self.source.schema, self._batches())
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        for batch in self.source:
+            self.count += batch.num_rows
+            yield batch
+
+
+def read_rows(request_data: bytes) -> pa.RecordBatchReader:
+    """Read the rows of a request, once they are checked: Lance explains no error of a stream that it reads.
+
+    Raises:
+        InvalidInputError: (13) they are no Arrow IPC stream, or text in them isn't UTF-8.
+    """
+    import pyarrow as pa
+
+    from airflow_provider_lancens.namespace.row_errors import RowError
+
+    try:
+        content = pa.py_buffer(request_data)
+        _check_rows(pa.ipc.open_stream(content))
+        return pa.ipc.open_stream(content)
+    except (pa.ArrowException, OSError, TypeError) as error:
+        raise InvalidInputError(f"request_data: expected rows as an Arrow IPC stream: {error}") from error
+    except RowError as error:
+        raise InvalidInputError(f"request_data: {error}") from error
+
+
+def _check_rows(rows: pa.RecordBatchReader) -> None:
+    """Read all rows, which are in memory already, and check their text.
+
+    Raises:
+        RowError: some isn't UTF-8: Lance would commit it, and fail to read it.
+    """
+    from airflow_provider_lancens.namespace.row_errors import check_text, contains_text, rows_from
+
+    columns = [(index, field.name) for index, field in enumerate(rows.schema) if contains_text(field.type)]
+    start = 0
+    for batch in rows:
+        with rows_from(start):
+            for index, name in columns:
+                check_text(batch.column(index), name)
+        start += batch.num_rows
+
+
+def destination(data: TableData) -> dict[str, Any]:
+    """Return the arguments by which `lance.write_dataset` writes to a declared table.
+
+    Raises:
+        InvalidInputError: (13) a symbolic link leads out of its folder.
+    """
+    check_links(data.location)
+    if data.authority(data.namespace):
+        return {"namespace_client": _Declared(data.namespace), "table_id": list(data.id.parts)}
+    return {"uri": data.location, "storage_options": data.options}
+
+
+class _Declared(LanceNamespace):
+    """A namespace whose table was declared before Lance creates the dataset."""
+
+    def __init__(self, namespace: NamespaceCore) -> None:
+        self._namespace = namespace
+
+    def namespace_id(self) -> str:
+        return self._namespace.namespace_id()
+
+    def declare_table(self, request: AnyRequest) -> models.DeclareTableResponse:
+        found = self._namespace.describe_table({"id": request.id})
+        return redacted_responses.DeclareTableResponse(**found.model_dump(include=_DECLARED))
+
+    def describe_table(self, request: AnyRequest) -> models.DescribeTableResponse:
+        return self._namespace.describe_table(request)
+
+    def list_table_versions(self, request: AnyRequest) -> models.ListTableVersionsResponse:
+        return self._namespace.list_table_versions(request)
+
+    def describe_table_version(self, request: AnyRequest) -> models.DescribeTableVersionResponse:
+        return self._namespace.describe_table_version(request)
+
+    def create_table_version(self, request: AnyRequest) -> models.CreateTableVersionResponse:
+        return self._namespace.create_table_version(request)
+
+
+def _merge_of(dataset: LanceDataset, model: models.MergeInsertIntoTableRequest, rows: pa.Schema) -> Any:
+    merge: Any = dataset.merge_insert(model.on)
+    if model.when_matched_update_all:
+        merge = merge.when_matched_update_all(
+            _matched_condition(dataset, rows, model.when_matched_update_all_filt)
+        )
+    if model.when_not_matched_insert_all:
+        merge = merge.when_not_matched_insert_all()
+    if model.when_not_matched_by_source_delete:
+        argument = "when_not_matched_by_source_delete_filt"
+        condition = lance_condition(dataset, getattr(model, argument), argument)
+        merge = merge.when_not_matched_by_source_delete(condition)
+    if model.use_index is not None:
+        merge = merge.use_index(model.use_index)
+    return merge if model.timeout is None else merge.retry_timeout(_duration(model.timeout))
+
+
+def _matched_condition(dataset: LanceDataset, rows: pa.Schema, text: str | None) -> str | None:
+    """Return a condition on two rows of the same key, in Lance's SQL: ``source`` is the new one."""
+    import pyarrow as pa
+
+    if text is None:
+        return None
+    both = pa.schema([("source", pa.struct(list(rows))), ("target", pa.struct(list(dataset.schema)))])
+    return parse_condition(text, both, "when_matched_update_all_filt").lance_sql
+
+
+def _duration(text: str) -> timedelta:
+    units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+    number = text.rstrip("msh")
+    try:
+        return timedelta(seconds=float(number) * units[text[len(number) :] or "s"])
+    except (KeyError, ValueError):
+        raise InvalidInputError(f"timeout: expected a duration such as 30s, got {text!r}") from None
+
+
+def _summary(rows: list[int]) -> models.FragmentSummary:
+    """Summarize sorted numbers of rows."""
+    if not rows:
+        return models.FragmentSummary(min=0, max=0, mean=0, p25=0, p50=0, p75=0, p99=0)
+
+    def percentile(percent: int) -> int:
+        return rows[(len(rows) - 1) * percent // 100]
+
+    return models.FragmentSummary(
+        min=rows[0],
+        max=rows[-1],
+        mean=sum(rows) // len(rows),
+        **{f"p{percent}": percentile(percent) for percent in (25, 50, 75, 99)},
+    )
+
+
+def _as_file(rows: pa.Table) -> bytes:
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def _scanner(dataset: LanceDataset, model: Any) -> LanceScanner:
+    """Return the scanner of a query; `model` is a request with its fields."""
+    vector = model.vector.single_vector
+    refuse(model.vector, {"multi_vector": _ONE_BY_ONE})
+    return dataset.scanner(
+        columns=_columns(dataset, model),
+        filter=lance_condition(dataset, model.filter, "filter"),
+        limit=None if vector else model.k,
+        offset=model.offset,
+        nearest=_nearest(dataset, model, vector) if vector else None,
+        full_text_query=_full_text(model),
+        prefilter=model.prefilter,
+        with_row_id=model.with_row_id,
+        fast_search=model.fast_search,
+    )
+
+
+def _columns(dataset: LanceDataset, model: Any) -> list[str] | dict[str, str] | None:
+    if model.columns is None:
+        return None
+    names: list[str] | None = model.columns.column_names
+    aliases: dict[str, str] | None = model.columns.column_aliases
+    if not aliases:
+        return names
+    schema = with_system_columns(dataset, _FOUND)
+    return {
+        name: parse_expression(text, schema, f"columns: column_aliases: {name}")
+        for name, text in aliases.items()
+    }
+
+
+def _nearest(dataset: LanceDataset, model: Any, vector: list[float]) -> dict[str, Any]:
+    given = {
+        "metric": model.distance_type,
+        "nprobes": model.nprobes,
+        "minimum_nprobes": model.minimum_nprobes,
+        "maximum_nprobes": model.maximum_nprobes,
+        "refine_factor": model.refine_factor,
+        "ef": model.ef,
+    }
+    nearest: dict[str, Any] = {
+        "column": model.vector_column or _vector_column(dataset.schema),
+        "q": vector,
+        "k": model.k,
+        "use_index": not model.bypass_vector_index,
+        **{name: value for name, value in given.items() if value is not None},
+    }
+    if model.lower_bound is not None or model.upper_bound is not None:
+        nearest["distance_range"] = (model.lower_bound, model.upper_bound)
+    return nearest
+
+
+def _vector_column(schema: pa.Schema) -> str:
+    import pyarrow as pa
+
+    vectors = [field.name for field in schema if pa.types.is_fixed_size_list(field.type)]
+    return vectors[0] if len(vectors) == 1 else _VECTOR
+
+
+def _full_text(model: Any) -> dict[str, Any] | None:
+    query = model.full_text_query
+    if query is None:
+        return None
+    refuse(query, {"structured_query": _NO_STRUCTURE})
+    if query.string_query is None:
+        return None
+    return {"query": query.string_query.query, "columns": query.string_query.columns}
+
+
+def _check_index(dataset: LanceDataset, model: Any) -> None:
+    names = sorted(index.name for index in dataset.describe_indices())
+    if model.index_name not in names:
+        raise TableIndexNotFoundError(
+            f"table {'$'.join(model.id)} has no index {model.index_name!r}; "
+            f"indices: {', '.join(names) or 'none'}"
+        )
+
+
+def _build(dataset: LanceDataset, model: models.CreateTableIndexRequest, kind: str, name: str) -> None:
+    if kind in _SCALAR:
+        given = _given(model, _TEXT_FIELDS) if kind in _FULL_TEXT else {}
+        dataset.create_scalar_index(model.column, kind, name, replace=False, **given)  # type: ignore[arg-type]
+        return
+    metric = {} if model.distance_type is None else {"metric": model.distance_type}
+    dataset.create_index(model.column, kind, name, **metric, **_given(model, _VECTOR_FIELDS))
+
+
+def _given(model: models.CreateTableIndexRequest, names: tuple[str, ...]) -> dict[str, Any]:
+    values = {_LANCE_NAMES.get(name, name): getattr(model, name) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _content(index: Any, rows: int) -> models.IndexContent:
+    segments = index.segments
+    return models.IndexContent(
+        index_name=index.name,
+        index_uuid=str(segments[0].uuid),
+        columns=index.field_names,
+        status=_READY,
+        index_type=index.index_type,
+        type_url=index.type_url,
+        num_indexed_rows=index.num_rows_indexed,
+        num_unindexed_rows=max(rows - index.num_rows_indexed, 0),
+        size_bytes=index.total_size_bytes,
+        num_segments=len(segments),
+    )
+
+
+def _no_tag(model: Any) -> TableTagNotFoundError:
+    return TableTagNotFoundError(f"table {'$'.join(model.id)} has no tag {model.tag!r}")
+
+
+def _checked_version(data: TableData, model: Any) -> Any:
+    """Return a reference to the version to tag.
+
+    Raises:
+        TableVersionNotFoundError: (11) there is none.
+    """
+    try:
+        data.open(model.version, model.branch)
+    except ValueError as error:
+        raise TableVersionNotFoundError(
+            f"table {data.id}: branch {model.branch!r} has no version {model.version}"
+        ) from error
+    return (model.branch, model.version) if model.branch else model.version
+
+
+def _tag(stored: Mapping[str, Any]) -> models.TagContents:
+    return models.TagContents(
+        branch=stored.get("branch"), version=stored["version"], manifest_size=stored["manifest_size"]
+    )
+
+
+def _branch(stored: Mapping[str, Any]) -> models.BranchContents:
+    return models.BranchContents(
+        parent_branch=stored.get("parent_branch"),
+        parent_version=stored["parent_version"],
+        create_at=stored["create_at"],
+        manifest_size=stored["manifest_size"],
+    )
 
 
 def _alteration(entry: models.AlterColumnsEntry) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from lance_namespace.errors import (
     InvalidInputError,
@@ -15,8 +15,8 @@ from lance_namespace.errors import (
 from airflow_provider_lancens.identifiers import NamespaceId, TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.batch_reads import OF_THE_SERVER
-from airflow_provider_lancens.namespace.interface.core import NamespaceCore
-from airflow_provider_lancens.namespace.metastore_protocol import Table
+from airflow_provider_lancens.namespace.metastore_protocol import Metastore, Table
+from airflow_provider_lancens.namespace.operations.table_operations import TableOperations
 from airflow_provider_lancens.namespace.requests import table_id
 from airflow_provider_lancens.namespace.storage import object_store
 from airflow_provider_lancens.namespace.table_status import TableStatus
@@ -24,10 +24,14 @@ from airflow_provider_lancens.namespace.table_status import TableStatus
 StatusOrError = TableStatus | LanceNamespaceError
 
 
-class TablePolls(NamespaceCore):
+@dataclass(frozen=True, slots=True)
+class TablePolls:
     """Polls of catalog tables, one batch per namespace, and of a table's storage."""
 
-    def poll_tables(self, tables: Collection[TableId]) -> dict[TableId, StatusOrError]:
+    metastore: Metastore
+    tables: TableOperations
+
+    def poll(self, tables: Collection[TableId]) -> dict[TableId, StatusOrError]:
         """Poll many catalog tables; a failing one doesn't affect the others.
 
         Args:
@@ -41,7 +45,7 @@ class TablePolls(NamespaceCore):
         by_namespace: dict[NamespaceId, dict[str, TableId]] = {}
         for table in tables:
             try:
-                valid = table_id(table.parts, self._metastore)
+                valid = table_id(table.parts, self.metastore)
                 by_namespace.setdefault(valid.namespace, {})[valid.name] = table
             except InvalidInputError as error:
                 found[table] = error
@@ -59,14 +63,14 @@ class TablePolls(NamespaceCore):
         """Return a status whose version was read from the storage, by one listing request.
 
         Args:
-            status: one of `poll_tables` with ``needs_listing``.
+            status: a status with ``needs_listing``, as `poll` returns it.
 
         Raises:
             PermissionDeniedError: (15) access to the storage is denied.
             UnauthenticatedError: (16) the storage refused the credentials.
             ServiceUnavailableError: (17) the storage can't be reached or failed.
         """
-        version = object_store.latest_version(str(status.location), self._config.storage_options)
+        version = object_store.latest_version(str(status.location), self.tables.config.storage_options)
         return replace(status, version=version or 0, needs_listing=False)
 
     def _poll_namespace(
@@ -75,11 +79,11 @@ class TablePolls(NamespaceCore):
         found: dict[TableId, StatusOrError] = {table: TableStatus(table) for table in named.values()}
         hidden: bool | None = None
         try:
-            for read in self._metastore.get_tables(namespace, list(named)):
+            for read in self.metastore.get_tables(namespace, list(named)):
                 for name, error in read.failures.items():
                     is_denied = isinstance(error, PermissionDeniedError)
                     if is_denied and hidden is None:
-                        hidden = self._metastore.hides_missing_tables(namespace)
+                        hidden = self.metastore.hides_missing_tables(namespace)
                     may_be_missing = is_denied and hidden
                     table = named[name]
                     found[table] = TableStatus(table, denial=str(error)) if may_be_missing else error
@@ -94,7 +98,7 @@ class TablePolls(NamespaceCore):
     def _status(self, table: TableId, catalog_table: Table) -> StatusOrError:
         try:
             table_properties.check_lance(catalog_table)
-            location = str(self._tables.location_of(catalog_table))
+            location = str(self.tables.location_of(catalog_table))
             if not table_properties.is_managed(catalog_table):
                 return TableStatus(table, location, needs_listing=True)
             return TableStatus(table, location, table_properties.managed_version(catalog_table))

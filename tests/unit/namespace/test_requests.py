@@ -9,10 +9,10 @@ from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
 from lance_namespace_urllib3_client import models
 
 from airflow_provider_lancens.namespace import requests
-from airflow_provider_lancens.namespace.hive.metastore import HiveDatabases
+from airflow_provider_lancens.namespace.hive.metastore import HiveMetastore
 
-TWO_LEVELS: Any = SimpleNamespace(namespace_levels=1, check_name=HiveDatabases.check_name)
-THREE_LEVELS: Any = SimpleNamespace(namespace_levels=2, check_name=HiveDatabases.check_name)
+TWO_LEVELS: Any = SimpleNamespace(namespace_levels=1, check_name=HiveMetastore.check_name)
+THREE_LEVELS: Any = SimpleNamespace(namespace_levels=2, check_name=HiveMetastore.check_name)
 
 
 class RustDict(dict[str, Any]):

@@ -20,6 +20,8 @@ from airflow_provider_lancens.namespace.batch_reads import BatchRead, read_each
 from airflow_provider_lancens.namespace.config import StorageConfig
 from airflow_provider_lancens.namespace.interface.table_polls import TablePolls
 from airflow_provider_lancens.namespace.metastore_protocol import Table
+from airflow_provider_lancens.namespace.operations.own_stores import OwnStores
+from airflow_provider_lancens.namespace.operations.table_operations import TableOperations
 from airflow_provider_lancens.namespace.table_status import TableStatus
 from tests.unit.namespace.operations.large_catalog import BATCH, LargeCatalog
 
@@ -63,8 +65,9 @@ def catalog_table(name: str, **parameters: str) -> Table:
     return Table(TableId.parse(name), "file:/lake/t", {table_properties.TABLE_TYPE: "lance", **parameters})
 
 
-class Polls(TablePolls):
-    _kind = "test"
+def polls(metastore: Any) -> TablePolls:
+    config = StorageConfig("/lake")
+    return TablePolls(metastore, TableOperations(metastore, config, OwnStores(metastore, config)))
 
 
 def status(name: str, *fields: Any, **more: Any) -> TableStatus:
@@ -72,8 +75,7 @@ def status(name: str, *fields: Any, **more: Any) -> TableStatus:
 
 
 def poll(server: Server, *names: str) -> dict[str, Any]:
-    namespace = Polls(server, StorageConfig("/lake"), {})  # type: ignore[arg-type]
-    found = namespace.poll_tables([TableId.parse(name) for name in names])
+    found = polls(server).poll([TableId.parse(name) for name in names])
     return {str(table): one for table, one in found.items()}
 
 
@@ -144,10 +146,9 @@ def test_an_invalid_name_fails_only_its_own_poll_before_anything_is_sent() -> No
 def test_a_poll_of_many_tables_holds_one_batch_of_them(size: int) -> None:
     parameter = 10_000
     catalog = LargeCatalog({"db": size}, parameter)
-    polls = Polls(catalog, StorageConfig("/lake"), {})  # type: ignore[arg-type]
     tables = [TableId.of(["db", name]) for name in catalog.tables["db"]]
     tracemalloc.start()
-    found = polls.poll_tables(tables)
+    found = polls(catalog).poll(tables)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert len(found) == size
