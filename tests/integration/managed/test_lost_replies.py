@@ -19,8 +19,8 @@ from tests.support.lakes import Lake
 ALTER = "alter_table_with_environment_context"
 RECORDED = Point(Publication, "record", after=True, committed=False)
 ASKING = [
-    Point(metastore, "_raw_table", after=False, committed=True)
-    for metastore in (HiveMetastore, GlueMetastore)
+    Point(HiveMetastore, "_raw_table", after=False, committed=True),
+    Point(GlueMetastore, "_raw_table", after=False, committed=True),
 ]
 Lose = Callable[[str, int], AbstractContextManager[object]]
 
