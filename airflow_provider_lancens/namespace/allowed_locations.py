@@ -36,10 +36,10 @@ class AllowedLocations:
         Raises:
             InvalidInputError: (13) one is not an absolute path or URL.
         """
-        named = [one.strip() for one in (text or "").split(",") if one.strip()]
+        named = [prefix.strip() for prefix in (text or "").split(",") if prefix.strip()]
         if named == [_ANYWHERE]:
             return cls(anywhere=True)
-        prefixes = [check_location(one, f"property {ALLOWED_LOCATIONS!r}") for one in named]
+        prefixes = [check_location(prefix, f"property {ALLOWED_LOCATIONS!r}") for prefix in named]
         return cls(tuple(filter(None, (root, *prefixes))) if prefixes else ())
 
     @property

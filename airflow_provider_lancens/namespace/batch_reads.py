@@ -41,7 +41,7 @@ def read_each(
         server_answers: whether the server has already returned tables, so that it isn't failing.
 
     Returns:
-        The tables that could be read, and the error of each one that couldn't.
+        The tables that could be read, and the error of each other table.
 
     Raises:
         NamespaceNotFoundError: (1) the namespace doesn't exist.

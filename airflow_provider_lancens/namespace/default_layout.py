@@ -6,7 +6,7 @@ named after the database's with the suffix ``-lance``. No database or catalog ge
 a database's ends with ``.db``, and a catalog's name contains no hyphen.
 
 Each declaration has a folder of its own in there, so that a request of a table that was dropped, which
-arrives late, never becomes part of the one that has its name now.
+arrives late, never becomes part of the table that has its name now.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The specification's errors for those of Lance's core.
+"""The specification's errors for the errors of Lance's core.
 
 Lance raises an OSError or a ValueError for nearly everything, so that only the text tells a failure of the
 storage, which may pass, from data or a request that it will always refuse. If a namespace raises an error
@@ -38,7 +38,7 @@ _REFUSALS = {
     r"LanceError\(Index\)": "INTERNAL",
 }
 """What Lance refuses each time, whoever tries again: how its text begins, and the code."""
-_REFUSAL = re.compile(r"(?:External error: )*(?:" + "|".join(f"({one})" for one in _REFUSALS) + ")")
+_REFUSAL = re.compile(r"(?:External error: )*(?:" + "|".join(f"({pattern})" for pattern in _REFUSALS) + ")")
 
 
 _CONFLICT = re.compile(r"commit conflict|Incompatible transaction", re.IGNORECASE)
@@ -159,10 +159,10 @@ def _refusal(
     text = str(error)
     if not isinstance(error, OSError | ValueError | RuntimeError) or _OF_STORAGE.search(text):
         return None
-    found = _REFUSAL.match(text)
-    if found is None or found.lastindex is None:
+    refusal = _REFUSAL.match(text)
+    if refusal is None or refusal.lastindex is None:
         return None
-    code = spec_errors.ErrorCode[list(_REFUSALS.values())[found.lastindex - 1]]
+    code = spec_errors.ErrorCode[list(_REFUSALS.values())[refusal.lastindex - 1]]
     shown = redact(_SOURCE_LINE.sub("", text), secrets)
     return spec_errors.from_error_code(code, f"{redact(location, secrets)}: {shown}")
 

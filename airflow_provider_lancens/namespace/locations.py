@@ -38,7 +38,7 @@ class Location(str):
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """Check a location, unless it is one that was checked.
+        """Check a location, unless it was checked before.
 
         Raises:
             InvalidInputError: (13) see `location_fault`.

@@ -44,7 +44,7 @@ class Table:
     """Catalog table as stored in the metastore, Lance or not.
 
     The repr omits its location and parameters: any client may have written a secret there. What only the
-    server knows isn't compared, so that a table as it was sent equals the one that is read.
+    server knows isn't compared, so that the table that was sent equals the table that is read.
     """
 
     id: TableId
@@ -65,7 +65,7 @@ class TableLocation:
     database: str
     """Its identifier; in a catalog that this namespace can't address, it starts with that catalog."""
     name: str
-    """Name of the table, which may be one that no identifier can contain."""
+    """Name of the table; other clients may use names that no identifier can contain."""
     location: str
     is_lance: bool
 
@@ -94,12 +94,12 @@ class ServerInfo:
             True: "yes",
             False: "no, so tables with managed_by=impl are refused",
         }
-        found = {
+        details = {
             "API version": self.api_version,
             "catalog": self.catalog,
             "compare-and-set": checks[self.compare_and_set],
         }
-        return ", ".join([self.kind, *(f"{name} {value}" for name, value in found.items() if value)])
+        return ", ".join([self.kind, *(f"{name} {value}" for name, value in details.items() if value)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +290,7 @@ class Metastore(Protocol):
         """
 
     def require_compare_and_set(self, namespace: NamespaceId) -> None:
-        """Probe in this namespace whether the server supports compare-and-set, and refuse one that doesn't.
+        """Probe in this namespace whether the server supports compare-and-set, and refuse it if not.
 
         Raises:
             UnsupportedOperationError: (0) the server doesn't check expectations.

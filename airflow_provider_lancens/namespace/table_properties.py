@@ -112,8 +112,8 @@ def is_converting(table: Table) -> bool:
 def unchanged(table: Table) -> Expectation | None:
     """Return the expectation that this is still the same table, with the same version and authority.
 
-    A number says nothing of which table it is the version of: one that was dropped and declared again has had
-    the same versions. Its state is new at each declaration, commit, repair and conversion. The parameter
+    A number doesn't identify the table whose version it is: a table that was dropped and declared again has
+    had the same versions. Its state is new at each declaration, commit, repair and conversion. The parameter
     ``version`` is compared instead where another client has changed it alone, or before the first state.
     """
     state = table.parameters.get(STATE)
@@ -156,7 +156,7 @@ def location_of(catalog_table: Table, allowed: AllowedLocations) -> Location:
         allowed: where tables may be.
 
     Raises:
-        InvalidInputError: (13) it has no location, or one that is invalid: see `location_fault`.
+        InvalidInputError: (13) its location is missing or invalid: see `location_fault`.
         PermissionDeniedError: (15) its location isn't allowed.
     """
     if not catalog_table.location:

@@ -70,7 +70,7 @@ class VersionCondition:
         return max(known, default=None)
 
     def holds(self, status: TableStatus) -> bool:
-        """Return whether a table's status ends the wait; that of a table without a version never does."""
+        """Return whether a table's status ends the wait; a table without a version never ends it."""
         if not status.version:
             return False
         if self.after_version is not None and status.version <= self.after_version:

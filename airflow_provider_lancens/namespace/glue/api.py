@@ -70,7 +70,7 @@ class GlueApi:
     def pages(self, call: GlueCall, member: str) -> Iterator[Sequence[Mapping[str, Any]]]:
         """Iterate over the pages of a list, fetched lazily.
 
-        The SDK repeats a page that fails, from its token on; one that still fails is an error.
+        The SDK repeats a page that fails, from its token on; a page that keeps failing is an error.
         """
         with glue_errors(call.errors, call.attempt, self._settings):
             paginator = self._client.get().get_paginator(call.operation)

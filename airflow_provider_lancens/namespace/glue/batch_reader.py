@@ -59,10 +59,10 @@ class GlueBatchReader:
         most, turned = len(left), 0
         for page in islice(pages, most):
             turned += 1
-            found = [table for table in page if table.id.name in left]
-            for table in found:
+            requested = [table for table in page if table.id.name in left]
+            for table in requested:
                 del left[table.id.name]
-            yield BatchRead(found)
+            yield BatchRead(requested)
             if not left:
                 break
         self._pages[namespace] = max(1, turned)

@@ -65,7 +65,9 @@ def to_table(table: TableId, raw: Raw) -> Table:
         location=storage.get("Location"),
         parameters=dict(raw.get("Parameters") or {}),
         created=None if created is None else int(created.timestamp()),
-        columns=tuple(Column(one["Name"], one.get("Type", "")) for one in storage.get("Columns") or ()),
+        columns=tuple(
+            Column(column["Name"], column.get("Type", "")) for column in storage.get("Columns") or ()
+        ),
     )
 
 

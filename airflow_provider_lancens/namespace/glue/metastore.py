@@ -101,9 +101,9 @@ class GlueMetastore:
         """Create a database."""
 
         def took_effect() -> bool:
-            found = self._find_namespace(namespace.id)
+            stored = self._find_namespace(namespace.id)
             wanted = namespace_properties.to_properties(namespace)
-            return found is not None and verify.contains(namespace_properties.to_properties(found), wanted)
+            return stored is not None and verify.contains(namespace_properties.to_properties(stored), wanted)
 
         arguments = {"DatabaseInput": converters.database_input(namespace)}
         attempt = f"create namespace {namespace.id}"
@@ -166,8 +166,8 @@ class GlueMetastore:
         """Create an external catalog table."""
 
         def took_effect() -> bool:
-            found = self._find_table(table.id)
-            return found is not None and verify.table_matches(found, table)
+            stored = self._find_table(table.id)
+            return stored is not None and verify.table_matches(stored, table)
 
         arguments = {
             "DatabaseName": table.id.namespace.name,
@@ -327,10 +327,10 @@ class GlueMetastore:
                 f"cannot update table {table} conditionally: it has no VersionId, as in federated "
                 "catalogs; keep it in the account's default catalog"
             )
-        found = (raw.get("Parameters") or {}).get(expect.key)
-        if found != expect.value:
+        stored = (raw.get("Parameters") or {}).get(expect.key)
+        if stored != expect.value:
             raise ConcurrentModificationError(
-                f"table {table}: parameter {expect.key!r} is {found!r}, expected {expect.value!r}"
+                f"table {table}: parameter {expect.key!r} is {stored!r}, expected {expect.value!r}"
             )
 
     def _update(self, table: TableId, raw: converters.Raw, change: ParameterChange) -> None:
@@ -344,9 +344,9 @@ class GlueMetastore:
             arguments["VersionId"] = version
 
         def took_effect() -> bool:
-            found = self._raw_table(table)
-            after = converters.to_table(table, found)
-            return found.get("VersionId") != version and verify.change_applied(after, change)
+            stored = self._raw_table(table)
+            after = converters.to_table(table, stored)
+            return stored.get("VersionId") != version and verify.change_applied(after, change)
 
         call = GlueCall("update_table", arguments, f"change table {table}", TABLE_ERRORS)
         self._api.change(call, took_effect)

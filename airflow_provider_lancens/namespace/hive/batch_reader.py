@@ -42,12 +42,12 @@ class HiveBatchReader:
         while start < len(names):
             batch = names[start : start + self._size]
             start += len(batch)
-            found = read_each(batch, partial(self._tables, namespace), server_answers=has_read)
-            has_read = has_read or bool(found.tables)
-            yield found
+            result = read_each(batch, partial(self._tables, namespace), server_answers=has_read)
+            has_read = has_read or bool(result.tables)
+            yield result
 
     def read_raw(self, namespace: NamespaceId, names: Sequence[str]) -> Iterator[Any]:
-        """Read tables of a database as Thrift objects, lazily; one that can't be read is an error."""
+        """Read tables of a database as Thrift objects, lazily; a table that can't be read is an error."""
         start = 0
         while start < len(names):
             batch = names[start : start + self._size]
@@ -56,15 +56,15 @@ class HiveBatchReader:
 
     def _tables(self, namespace: NamespaceId, names: Sequence[str]) -> list[Table]:
         requested = frozenset(names)
-        found = []
+        tables = []
         for raw in self._batch(namespace, names):
             if raw.tableName not in requested:
                 raise InternalError(
                     f"cannot read tables of {namespace}: the metastore returned {raw.tableName!r}, "
                     "which was not requested"
                 )
-            found.append(converters.to_table(namespace.table(raw.tableName), raw))
-        return found
+            tables.append(converters.to_table(namespace.table(raw.tableName), raw))
+        return tables
 
     def _batch(self, namespace: NamespaceId, names: Sequence[str]) -> Sequence[Any]:
         try:
@@ -82,8 +82,9 @@ class HiveBatchReader:
             return connection.client.get_table_objects_by_name_req(request).tables
 
         # As text: another client's table may have a name that no identifier can address.
-        one = f"read table {namespace}{DELIMITER}{names[0]}"
-        attempt = one if len(names) == 1 else f"read tables of {namespace}"
+        attempt = f"read tables of {namespace}"
+        if len(names) == 1:
+            attempt = f"read table {namespace}{DELIMITER}{names[0]}"
         started = time.monotonic()
         raws: Sequence[Any] | None = self._api.read(TABLE_ERRORS, attempt, read)
         self._adapt(len(names), time.monotonic() - started)

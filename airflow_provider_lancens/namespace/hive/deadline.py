@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
-Answer = TypeVar("Answer")
+T = TypeVar("T")
 
 
 class Deadline:
@@ -44,7 +44,7 @@ class Deadline:
         return TimeoutError(f"{subject}timed out after {self._seconds:.3g} s")
 
 
-def within(deadline: Deadline, subject: str, call: Callable[[], Answer]) -> Answer:
+def within(deadline: Deadline, subject: str, call: Callable[[], T]) -> T:
     """Run a blocking call that takes no timeout, and stop waiting for it at the deadline.
 
     The call runs in a daemon thread: after a timeout it ends later by itself, and never keeps the process
@@ -62,7 +62,7 @@ def within(deadline: Deadline, subject: str, call: Callable[[], Answer]) -> Answ
         TimeoutError: the call was not done by the deadline. The call's own exceptions are re-raised.
     """
     seconds = deadline.left()
-    result: Future[Answer] = Future()
+    result: Future[T] = Future()
 
     def run() -> None:
         try:

@@ -21,7 +21,7 @@ _NO_CREDENTIALS = {
     -1765328189,  # KRB5_FCC_NOFILE
     -1765328203,  # KRB5_KT_NOTFOUND: no such key in the keytab
 }
-# While kinit writes a new cache, a reader may see a partial one: the number is that of a missing cache.
+# While kinit writes a new cache, a reader may see a partial cache: the number stands for a missing cache.
 _HALF_WRITTEN = ("End of credential cache", "Bad format in credentials cache")
 
 

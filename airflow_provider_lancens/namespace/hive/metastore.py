@@ -92,8 +92,8 @@ class HiveMetastore:
             connection.client.create_database(converters.new_database(connection.dialect, namespace))
 
         def took_effect() -> bool:
-            found = self._find_namespace(namespace.id)
-            return found is not None and found.properties == namespace.properties
+            stored = self._find_namespace(namespace.id)
+            return stored is not None and stored.properties == namespace.properties
 
         with self._creation_errors(namespace.id):
             self._api.change(NAMESPACE_ERRORS, f"create namespace {namespace.id}", create, took_effect)
@@ -129,13 +129,13 @@ class HiveMetastore:
                 for name in client.get_databases(f"@{catalog}#*")
             ]
 
-        found: list[NamespaceId] = self._api.read(
+        databases: list[NamespaceId] = self._api.read(
             NAMESPACE_ERRORS, "list the databases of all catalogs", read
         )
-        return found
+        return databases
 
     def drop_namespace(self, namespace: NamespaceId) -> None:
-        """Drop an empty database with ``deleteData=false``; the server refuses one that isn't empty."""
+        """Drop an empty database with ``deleteData=false``; the server refuses it if it isn't empty."""
 
         def drop(connection: Connection) -> None:
             connection.client.drop_database(connection.dialect.database(namespace), False, False)
@@ -206,8 +206,8 @@ class HiveMetastore:
             )
 
         def took_effect() -> bool:
-            found = self._find_table(table.id)
-            return found is not None and verify.table_matches(found, table)
+            stored = self._find_table(table.id)
+            return stored is not None and verify.table_matches(stored, table)
 
         try:
             self._api.change(TABLE_ERRORS, f"create table {table.id}", create, took_effect)
@@ -280,8 +280,8 @@ class HiveMetastore:
         if change.location is not None:
             raw.sd.location = change.location
         expect = change.expect or table_properties.unchanged(catalog_table)
-        # An alter writes the whole catalog table: one that was read before a commit would revert that commit,
-        # or a declaration under the same name. A server that can't compare holds no managed tables.
+        # An alter writes the whole catalog table: a table that was read before a commit would revert that
+        # commit, or a declaration under the same name. A server that can't compare holds no managed tables.
         must_compare = change.expect or table_properties.is_managed(catalog_table)
 
         def alter(connection: Connection) -> None:
@@ -403,18 +403,18 @@ class HiveMetastore:
         return names
 
     def _list_lance_by_reading(self, namespace: NamespaceId) -> Sequence[str]:
-        found: list[str] = []
+        names: list[str] = []
         for read in self.scan_tables(namespace):
             for name, error in read.failures.items():
                 log.warning(
                     "Table %s is not listed, since it cannot be read: %s", namespace.table(name), error
                 )
-            found += [
+            names += [
                 catalog_table.id.name
                 for catalog_table in read.tables
                 if table_properties.is_lance(catalog_table)
             ]
-        return found
+        return names
 
 
 def _remove_columns(connection: Connection, table: TableId, raw: Any, expect: Expectation | None) -> None:
@@ -472,12 +472,12 @@ class CatalogMetastore(HiveMetastore):
                 NAMESPACE_ERRORS, "list catalogs", lambda c: c.client.get_catalogs().names
             )
             return names
-        found: Sequence[str] = self._api.read(
+        names_below: Sequence[str] = self._api.read(
             NAMESPACE_ERRORS,
             f"list databases of catalog {parent}",
             lambda c: c.client.get_databases(f"@{parent}#*"),
         )
-        return self._names_or_not_found(parent, found)
+        return self._names_or_not_found(parent, names_below)
 
     def check_droppable(self, namespace: NamespaceId) -> None:
         """Refuse the catalog ``hive`` and its database ``default``."""
@@ -516,8 +516,8 @@ class CatalogMetastore(HiveMetastore):
             connection.client.create_catalog(request)
 
         def took_effect() -> bool:
-            found = self._find_namespace(catalog.id)
-            return found is not None and found.description == catalog.description
+            stored = self._find_namespace(catalog.id)
+            return stored is not None and stored.description == catalog.description
 
         with self._creation_errors(catalog.id):
             self._api.change(NAMESPACE_ERRORS, f"create catalog {catalog.id}", create, took_effect)
@@ -537,7 +537,7 @@ class CatalogMetastore(HiveMetastore):
         all files, ``default`` is dropped first, by ``deleteData=false``, and the catalog
         is pointed at a folder that doesn't exist.
         """
-        found = self._get_catalog(catalog)
+        stored = self._get_catalog(catalog)
         if set(self.list_namespaces(catalog)) - {DEFAULT_DATABASE}:
             raise NamespaceNotEmptyError(
                 f"cannot drop catalog {catalog}: it has databases other than default"
@@ -545,9 +545,9 @@ class CatalogMetastore(HiveMetastore):
         default = self._find_namespace(catalog.child(DEFAULT_DATABASE))
         if default:
             super().drop_namespace(default.id)
-        with self._restored_if_not_empty(found, default):
+        with self._restored_if_not_empty(stored, default):
             self._move_catalog(
-                replace(found, location=join(found.location or "", f"dropped-{uuid.uuid4().hex}"))
+                replace(stored, location=join(stored.location or "", f"dropped-{uuid.uuid4().hex}"))
             )
 
             def drop(connection: Connection) -> Any:

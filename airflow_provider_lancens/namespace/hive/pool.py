@@ -19,8 +19,8 @@ from airflow_provider_lancens.namespace.hive.connection import Connection, Unrea
 from airflow_provider_lancens.namespace.hive.deadline import Deadline
 from airflow_provider_lancens.namespace.hive.settings import ClientSettings, Endpoint
 
-Answer = TypeVar("Answer")
-Rpc = Callable[[Connection], Answer]
+T = TypeVar("T")
+Rpc = Callable[[Connection], T]
 
 TRANSPORT_ERRORS = (TTransportException, OSError, EOFError)
 
@@ -54,7 +54,7 @@ class Pool:
         self._reset()
         _POOLS.add(self)
 
-    def read(self, rpc: Rpc[Answer]) -> Answer:
+    def read(self, rpc: Rpc[T]) -> T:
         """Make a read-only call; retry it if its reply is lost.
 
         Raises:
@@ -72,7 +72,7 @@ class Pool:
                     raise
         raise AssertionError("unreachable")
 
-    def write(self, rpc: Rpc[Answer]) -> Answer:
+    def write(self, rpc: Rpc[T]) -> T:
         """Make a call exactly once.
 
         Raises:
@@ -96,7 +96,7 @@ class Pool:
         seconds = self._settings.connect_timeout + self._settings.read_timeout
         return Deadline(seconds * len(self._settings.endpoints))
 
-    def _call_once(self, rpc: Rpc[Answer], deadline: Deadline) -> Answer:
+    def _call_once(self, rpc: Rpc[T], deadline: Deadline) -> T:
         # Not a context manager of contextlib's: that sets `__traceback__`, and the exceptions of the
         # newer Thrift bindings can't be changed.
         self._acquire_slot(deadline)
@@ -105,7 +105,7 @@ class Pool:
         finally:
             self._slots.release()
 
-    def _use(self, connection: Connection, rpc: Rpc[Answer], deadline: Deadline) -> Answer:
+    def _use(self, connection: Connection, rpc: Rpc[T], deadline: Deadline) -> T:
         connection.deadline = deadline
         try:
             answer = rpc(connection)

@@ -69,21 +69,21 @@ class Authentication:
             properties.refuse({SERVICE_NAME, PROTECTION}, f"has no effect without {AUTH}={KERBEROS}")
         if kind != PLAIN:
             properties.refuse({USER, PASSWORD, WITHOUT_TLS}, f"has no effect without {AUTH}={PLAIN}")
-        found = cls(
+        authentication = cls(
             kind=kind,
             service_name=properties.text(SERVICE_NAME, DEFAULT_SERVICE_NAME) or DEFAULT_SERVICE_NAME,
             user=properties.text(USER),
             password=properties.text(PASSWORD),
             protection=properties.choice(PROTECTION, _PROTECTIONS, "auth" if has_tls else CONFIDENTIAL),
         )
-        if kind == PLAIN and not (found.user and found.password):
+        if kind == PLAIN and not (authentication.user and authentication.password):
             raise InvalidInputError(f"{AUTH}={PLAIN} requires the properties {USER!r} and {PASSWORD!r}")
         if kind == PLAIN and not has_tls and not properties.flag(WITHOUT_TLS, default=False):
             raise InvalidInputError(
                 f"{AUTH}={PLAIN} would send the password unencrypted; set property {TLS!r} to true, or "
                 f"property {WITHOUT_TLS!r} to true if nobody else can read the network"
             )
-        return found
+        return authentication
 
     def authenticate(self, transport: TBufferedTransport, host: str, deadline: Deadline) -> Any:
         """Negotiate on an open transport, and return the transport to use.

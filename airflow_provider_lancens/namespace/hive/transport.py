@@ -205,7 +205,7 @@ def _connect_to(family: int, address: Any, seconds: float) -> socket.socket:
 def _addresses(endpoint: Endpoint, deadline: Deadline) -> list[Address]:
     # The system's resolver takes no timeout, and may wait for a dead name server beyond the deadline.
     def resolve() -> list[Address]:
-        found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
-        return [(family, address) for family, _, _, _, address in found]
+        addresses = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
+        return [(family, address) for family, _, _, _, address in addresses]
 
     return within(deadline, f"resolving the name {endpoint.host}", resolve)

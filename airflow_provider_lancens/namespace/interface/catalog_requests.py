@@ -240,11 +240,11 @@ class CatalogRequests(NamespaceCore):
         )
 
     def _consistency(self, catalog_table: Table) -> dict[str, str]:
-        found = RepairOperations(self._reads).compare_catalog_table(catalog_table)
+        comparison = RepairOperations(self._reads).compare_catalog_table(catalog_table)
         return {
-            VERDICT: found.verdict,
-            STORAGE_VERSION: str(found.storage_version),
-            EXPLANATION: found.explanation,
+            VERDICT: comparison.verdict,
+            STORAGE_VERSION: str(comparison.storage_version),
+            EXPLANATION: comparison.explanation,
         }
 
     def table_exists(self, request: AnyRequest) -> None:
@@ -324,10 +324,10 @@ class CatalogRequests(NamespaceCore):
         )
         if branch:
             refuse(model, {"metadata": "only the manifest of a branch's version is stored; leave it out"})
-            made = self._branches.create(table, branch, commit)
+            manifest = self._branches.create(table, branch, commit)
         else:
-            made = self._versions.create(table, commit)
-        return models.CreateTableVersionResponse(version=_table_version(made))
+            manifest = self._versions.create(table, commit)
+        return models.CreateTableVersionResponse(version=_table_version(manifest))
 
     def describe_table_version(self, request: AnyRequest) -> models.DescribeTableVersionResponse:
         """Return one version's manifest, of a branch if requested.
@@ -343,10 +343,10 @@ class CatalogRequests(NamespaceCore):
         if model.version is None:
             raise InvalidInputError("version: required, but missing")
         if branch:
-            found = self._branches.describe(table, branch, model.version)
+            manifest = self._branches.describe(table, branch, model.version)
         else:
-            found = self._versions.describe(table, model.version)
-        return models.DescribeTableVersionResponse(version=_table_version(found))
+            manifest = self._versions.describe(table, model.version)
+        return models.DescribeTableVersionResponse(version=_table_version(manifest))
 
     def list_table_versions(self, request: AnyRequest) -> models.ListTableVersionsResponse:
         """List versions in ascending or, if requested, descending order, paginated.
@@ -364,9 +364,10 @@ class CatalogRequests(NamespaceCore):
         if model.descending and model.limit == 1 and not model.page_token:
             newest = self._branches.newest(table, branch) if branch else self._versions.newest(table)
             return _list_response([newest] if newest else [], None)
-        found = self._branches.all(table, branch) if branch else self._versions.all(table)
+        manifests = self._branches.all(table, branch) if branch else self._versions.all(table)
         by_key = {
-            _sort_key(version, descending=bool(model.descending)): one for version, one in found.items()
+            _sort_key(version, descending=bool(model.descending)): manifest
+            for version, manifest in manifests.items()
         }
         page = page_of(by_key, model.page_token, model.limit)
         return _list_response([by_key[key] for key in page.names], page.token)
@@ -412,8 +413,8 @@ class CatalogRequests(NamespaceCore):
 
         Args:
             table: its identifier.
-            abandon: allow it even if a direct writer's version differs from the one that was committed
-                through the metastore, which is then abandoned.
+            abandon: allow it even if a direct writer's version differs from the version committed through
+                the metastore, which is then abandoned.
 
         Returns:
             The comparison before.
@@ -456,7 +457,7 @@ class CatalogRequests(NamespaceCore):
 
 
 def _last_location(catalog_table: Table) -> str | None:
-    # A table of another client may lack a location, or have one that is refused; it can be dropped anyway.
+    # A table of another client may lack a location, or have a refused location; it can be dropped anyway.
     if catalog_table.location and not location_fault(catalog_table.location):
         return str(Location.of(catalog_table.location))
     return redact(catalog_table.location or "") or None
@@ -474,7 +475,7 @@ def _table_version(manifest: Manifest) -> models.TableVersion:
 
 def _list_response(manifests: Sequence[Manifest], token: str | None) -> models.ListTableVersionsResponse:
     return models.ListTableVersionsResponse(
-        versions=[_table_version(one) for one in manifests], page_token=token
+        versions=[_table_version(manifest) for manifest in manifests], page_token=token
     )
 
 

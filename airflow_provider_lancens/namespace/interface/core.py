@@ -88,5 +88,5 @@ class NamespaceCore(LanceNamespace):
 
 
 def _rebuild(kind: type[NamespaceCore], properties: Mapping[str, str], for_reading: bool) -> NamespaceCore:
-    made = kind(**properties)  # type: ignore[arg-type]
-    return made.for_reading() if for_reading else made
+    namespace = kind(**properties)  # type: ignore[arg-type]
+    return namespace.for_reading() if for_reading else namespace

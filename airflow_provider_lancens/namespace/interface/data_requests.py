@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from lance import LanceDataset, LanceScanner
 
 _CREATE, _EXIST_OK, _OVERWRITE, _APPEND = "create", "exist_ok", "overwrite", "append"
-_FIXED_STORAGE = "the storage options are those of the namespace; leave it out"
+_FIXED_STORAGE = "the namespace's storage options are used; leave it out"
 _NO_PROPERTIES = "rows have no properties; leave it out"
 _DECLARED = {"location", "storage_options", "properties", "managed_versioning"}
 _VECTOR = "vector"
@@ -114,12 +114,12 @@ class DataRequests(NamespaceCore):
         data = self._declared(model)
         with data.specified_errors():
             written = self._create(data, rows, mode)
-        made = TableData.of(self, model.id).table  # with the version that was committed
+        created = TableData.of(self, model.id).table  # with the version that was committed
         return redacted_responses.CreateTableResponse(
             location=data.location,
             version=None if written is None else written.version,
             storage_options=self._config.vended(None),
-            properties=dict(made.parameters),
+            properties=dict(created.parameters),
         )
 
     def _declared(self, model: models.CreateTableRequest) -> TableData:
@@ -183,7 +183,7 @@ class DataRequests(NamespaceCore):
     def merge_insert_into_table(
         self, request: AnyRequest, request_data: bytes
     ) -> models.MergeInsertIntoTableResponse:
-        """Update, insert and delete rows by comparing key columns with those of other rows.
+        """Update, insert and delete rows by comparing their key columns with the key columns of other rows.
 
         Args:
             request: the request.
@@ -332,10 +332,10 @@ class DataRequests(NamespaceCore):
         """
         model = as_model(models.ListTableIndicesRequest, request)
         with opened(self, model) as dataset:
-            found = {index.name: index for index in dataset.describe_indices()}
-            page = page_of(found, model.page_token, model.limit)
+            indices = {index.name: index for index in dataset.describe_indices()}
+            page = page_of(indices, model.page_token, model.limit)
             rows = dataset.count_rows() if page.names else 0
-            contents = [_content(found[name], rows) for name in page.names]
+            contents = [_content(indices[name], rows) for name in page.names]
         return models.ListTableIndicesResponse(indexes=contents, page_token=page.token)
 
     def describe_table_index_stats(self, request: AnyRequest) -> models.DescribeTableIndexStatsResponse:
@@ -699,8 +699,8 @@ class _Declared(LanceNamespace):
         return self._namespace.namespace_id()
 
     def declare_table(self, request: AnyRequest) -> models.DeclareTableResponse:
-        found = self._namespace.describe_table({"id": request.id})
-        return redacted_responses.DeclareTableResponse(**found.model_dump(include=_DECLARED))
+        description = self._namespace.describe_table({"id": request.id})
+        return redacted_responses.DeclareTableResponse(**description.model_dump(include=_DECLARED))
 
     def describe_table(self, request: AnyRequest) -> models.DescribeTableResponse:
         return self._namespace.describe_table(request)
@@ -921,7 +921,7 @@ def _branch(stored: Mapping[str, Any]) -> models.BranchContents:
 
 def _alteration(entry: models.AlterColumnsEntry) -> dict[str, Any]:
     given = {"name": entry.rename, "nullable": entry.nullable}
-    alteration = {"path": entry.path, **{name: one for name, one in given.items() if one is not None}}
+    alteration = {"path": entry.path, **{name: value for name, value in given.items() if value is not None}}
     return alteration if entry.data_type is None else {**alteration, "data_type": _type(entry)}
 
 

@@ -66,8 +66,8 @@ class TableData:
             TableNotFoundError: (4) there is no such table.
             InvalidInputError: (13) it is not a Lance table, or the id is invalid.
         """
-        found = namespace._tables.get(table_id(parts, namespace._metastore))
-        return cls(namespace, found, dict(namespace._config.storage_options))
+        catalog_table = namespace._tables.get(table_id(parts, namespace._metastore))
+        return cls(namespace, catalog_table, dict(namespace._config.storage_options))
 
     @property
     def id(self) -> TableId:

@@ -68,7 +68,9 @@ class DropTableResponse(_Redacted, models.DropTableResponse):
 
 def _shown(name: str, value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: MASK if name == _OPTIONS else _shown(key, one) for key, one in value.items()}
+        return {
+            key: MASK if name == _OPTIONS else _shown(key, field_value) for key, field_value in value.items()
+        }
     if isinstance(value, str):
         return MASK if is_secret(name) else redact(value)
     return value

@@ -41,23 +41,23 @@ class TablePolls:
             For each its status, or an error: the table's own, or the same for all tables that were not polled
             any more: ServiceUnavailableError (17), ThrottlingError (21) or UnauthenticatedError (16).
         """
-        found: dict[TableId, StatusOrError] = {}
+        statuses: dict[TableId, StatusOrError] = {}
         by_namespace: dict[NamespaceId, dict[str, TableId]] = {}
         for table in tables:
             try:
                 valid = table_id(table.parts, self.metastore)
                 by_namespace.setdefault(valid.namespace, {})[valid.name] = table
             except InvalidInputError as error:
-                found[table] = error
+                statuses[table] = error
         server_error: LanceNamespaceError | None = None
         for namespace, named in by_namespace.items():
             try:
-                found |= self._poll_namespace(namespace, named) if server_error is None else {}
+                statuses |= self._poll_namespace(namespace, named) if server_error is None else {}
             except OF_THE_SERVER as error:
                 server_error = error
             if server_error is not None:
-                found |= dict.fromkeys(named.values(), server_error)
-        return found
+                statuses |= dict.fromkeys(named.values(), server_error)
+        return statuses
 
     def read_storage_version(self, status: TableStatus) -> TableStatus:
         """Return a status whose version was read from the storage, by one listing request.
@@ -76,7 +76,7 @@ class TablePolls:
     def _poll_namespace(
         self, namespace: NamespaceId, named: dict[str, TableId]
     ) -> dict[TableId, StatusOrError]:
-        found: dict[TableId, StatusOrError] = {table: TableStatus(table) for table in named.values()}
+        statuses: dict[TableId, StatusOrError] = {table: TableStatus(table) for table in named.values()}
         hidden: bool | None = None
         try:
             for read in self.metastore.get_tables(namespace, list(named)):
@@ -86,14 +86,14 @@ class TablePolls:
                         hidden = self.metastore.hides_missing_tables(namespace)
                     may_be_missing = is_denied and hidden
                     table = named[name]
-                    found[table] = TableStatus(table, denial=str(error)) if may_be_missing else error
-                found |= {
+                    statuses[table] = TableStatus(table, denial=str(error)) if may_be_missing else error
+                statuses |= {
                     named[catalog_table.id.name]: self._status(named[catalog_table.id.name], catalog_table)
                     for catalog_table in read.tables
                 }
         except NamespaceNotFoundError:
-            return found
-        return found
+            return statuses
+        return statuses
 
     def _status(self, table: TableId, catalog_table: Table) -> StatusOrError:
         try:

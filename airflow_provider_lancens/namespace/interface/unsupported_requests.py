@@ -31,7 +31,7 @@ ALTERNATIVES: Mapping[str, str] = {
     ),
     "create_empty_table": "declare_table, which replaces it, or create_table without rows",
     "create_materialized_view": _NO_VIEWS,
-    "describe_transaction": f"{_NO_TRANSACTIONS}; that of a version: {_DATASET}, then "
+    "describe_transaction": f"{_NO_TRANSACTIONS}; for the transaction of a version: {_DATASET}, then "
     "dataset.read_transaction(version)",
     "refresh_materialized_view": _NO_VIEWS,
 }

@@ -65,12 +65,12 @@ class ManagedVersions:
         """
         if version == self.version and version:
             return self.committed()
-        found = self.manifests.find(version) if 0 < version < self.version else None
-        if found is None:
+        manifest = self.manifests.find(version) if 0 < version < self.version else None
+        if manifest is None:
             raise spec_errors.TableVersionNotFoundError(
                 f"table {self.catalog_table.id} has no version {version}"
             )
-        return found
+        return manifest
 
     def all(self) -> dict[int, Manifest]:
         """Return every version, without those that a direct writer made above the metastore's version."""
@@ -193,15 +193,15 @@ class ManagedVersions:
             raise unknown_versions_error(self.catalog_table.id, self.manifests, beyond, self.version)
 
     def _final_manifest(self) -> Manifest:
-        found = self.manifests.find(self.version)
-        if found is None:
+        manifest = self.manifests.find(self.version)
+        if manifest is None:
             raise spec_errors.InvalidTableStateError(
                 f"table {self.catalog_table.id}: the metastore is at version {self.version}, but its "
                 f"manifest is missing at {self.manifests.location}: it was removed, the storage was "
                 "restored, or a drop of the table is running or was interrupted; compare and repair, or "
                 "drop it"
             )
-        return found
+        return manifest
 
 
 def unknown_versions_error(

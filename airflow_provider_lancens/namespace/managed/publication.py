@@ -174,9 +174,9 @@ def publish(manifests: Manifests, commit: CommitRecord) -> Manifest:
         ConcurrentModificationError: (14) that version exists.
         TableVersionNotFoundError: (11) the staged file is gone, and so is the version.
     """
-    made = create_version(manifests, commit, lambda: None)
+    manifest = create_version(manifests, commit, lambda: None)
     manifests.remove_outdated(commit.staged_path)
-    return made
+    return manifest
 
 
 def create_version(

@@ -13,9 +13,9 @@ From the storage to the metastore:
 From the metastore to the storage: the compare-and-set of the state refuses a commit that was prepared before,
 and the gates are opened after it.
 
-A conversion that fails sets the state back first, then opens its gate. Of one that died, the gate remains:
-the next write that is refused by it sets the state back when it is ten minutes old, so that the conversion
-can't go on, opens the gate, and continues.
+A conversion that fails sets the state back first, then opens its gate. The gate of a conversion that died
+remains: the next write that is refused by it sets the state back when it is ten minutes old, so that the
+conversion can't go on, opens the gate, and continues.
 """
 
 from __future__ import annotations
@@ -98,17 +98,17 @@ class AuthorityChange:
             Whether the storage decides the table's versions, and no conversion is in progress.
         """
         gates = gates_of(self._files(self.tables.get(table)))  # before the state is read
-        found = self.tables.get(table)
-        if table_properties.is_managed(found):
+        catalog_table = self.tables.get(table)
+        if table_properties.is_managed(catalog_table):
             return False
-        if table_properties.is_converting(found):
-            state = found.parameters[table_properties.STATE]
-            # Drivers' clocks may differ: one that is wrong makes the conversion fail, and nothing else.
+        if table_properties.is_converting(catalog_table):
+            state = catalog_table.parameters[table_properties.STATE]
+            # Drivers' clocks may differ: a wrong clock makes the conversion fail, and nothing else.
             limit = datetime.now(UTC) - SILENCE
             if any(table_properties.converting_state(g.token) == state and g.closed > limit for g in gates):
                 return False
             self._metastore.update_table(table, lambda now: _undone(now, state))
-        open_gates(self._files(found), gates)
+        open_gates(self._files(catalog_table), gates)
         return True
 
     def _given(self, found: Table, token: str) -> ParameterChange:

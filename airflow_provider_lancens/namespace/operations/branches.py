@@ -1,7 +1,7 @@
 """Versions of a table's branches: the storage is always their version authority.
 
-A branch is a dataset in a folder of its own, ``tree/<branch>``. The catalog table has one version, that of
-the main branch, so a version of a branch is committed by put-if-absent of its manifest's name.
+A branch is a dataset in a folder of its own, ``tree/<branch>``. The catalog table has one version, the main
+branch's, so a version of a branch is committed by put-if-absent of its manifest's name.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ class BranchOperations:
         Raises:
             TableVersionNotFoundError: (11) there is no such version.
         """
-        found = self._manifests(self.tables.get(table), branch).find(version)
-        if found is None:
+        manifest = self._manifests(self.tables.get(table), branch).find(version)
+        if manifest is None:
             raise spec_errors.TableVersionNotFoundError(
                 f"table {table}, branch {branch!r} has no version {version}"
             )
-        return found
+        return manifest
 
     def newest(self, table: TableId, branch: str) -> Manifest | None:
         """Return the newest version of a branch; None if there is no such branch."""
@@ -88,7 +88,7 @@ def branch_name(requested: str | None) -> str | None:
     if requested in (None, "", MAIN):
         return None
     segments = str(requested).split("/")
-    if not all(_SEGMENT.fullmatch(one) and one.strip(".") for one in segments):
+    if not all(_SEGMENT.fullmatch(segment) and segment.strip(".") for segment in segments):
         raise spec_errors.InvalidInputError(
             f"branch: expected letters, digits, '.', '-', '_', and '/' between them, got {requested!r}"
         )

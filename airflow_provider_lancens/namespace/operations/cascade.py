@@ -143,7 +143,7 @@ class Cascade:
         namespaces = (*self._descendants(plan.target), plan.target)
         planned = frozenset(plan.namespaces)
         missing = {table.id: table for table in plan.tables}
-        added = [f"{one} (a new namespace)" for one in namespaces if one not in planned]
+        added = [f"{namespace} (a new namespace)" for namespace in namespaces if namespace not in planned]
         for database in namespaces:
             changed = []
             for table in self._tables_of(database, plan.target):
@@ -198,18 +198,18 @@ class Cascade:
         """Drop tables unless they have changed since the plan; return the error of each that remains."""
         try:
             reads = self.metastore.get_tables(database, [table.id.name for table in tables])
-            found = {now.id: now for now in _planned(database, reads)}
+            current = {now.id: now for now in _planned(database, reads)}
         except spec_errors.NamespaceNotFoundError:
             return {}  # dropped concurrently, with its tables
         except spec_errors.LanceNamespaceError as error:
             return {table.id: error for table in tables}
         left: dict[TableId, spec_errors.LanceNamespaceError] = {}
         for table in tables:
-            if table.id in found and (difference := table.difference(found[table.id])):
+            if table.id in current and (difference := table.difference(current[table.id])):
                 left[table.id] = spec_errors.NamespaceNotEmptyError(
                     f"table {table.id} was {difference} since the plan"
                 )
-        names = [table.id.name for table in tables if table.id in found and table.id not in left]
+        names = [table.id.name for table in tables if table.id in current and table.id not in left]
         failed = self.metastore.drop_tables(database, names)
         return left | {database.table(name): error for name, error in failed.items()}
 

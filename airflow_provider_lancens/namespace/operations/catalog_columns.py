@@ -1,7 +1,7 @@
 """The columns of a dataset as its catalog table describes them, for clients that list or describe tables.
 
 Lance never reads them. Names are in lower case, as metastores store them, and types are Hive's; a type that
-Hive lacks is described by the nearest one that holds its values.
+Hive lacks is described by the nearest type that holds its values.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _struct_type(fields: Sequence[pa.Field]) -> str:
     if not fields or len(set(names)) < len(names) or not all(map(_FIELD_NAME.fullmatch, names)):
         return _TEXT
     types = (hive_type(field.type) for field in fields)
-    return f"struct<{','.join(f'{name}:{one}' for name, one in zip(names, types, strict=True))}>"
+    return f"struct<{','.join(f'{name}:{kind}' for name, kind in zip(names, types, strict=True))}>"
 
 
 def _decimal_type(precision: int, scale: int) -> str:

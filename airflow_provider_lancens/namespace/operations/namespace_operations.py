@@ -119,9 +119,9 @@ class NamespaceOperations:
             ConcurrentModificationError: (14) a table is being written to; nothing was dropped.
         """
         self.metastore.check_droppable(plan.target)
-        found = self.metastore.get_namespace(plan.target)
+        stored = self.metastore.get_namespace(plan.target)
         Cascade(self.metastore, self.check_tables).execute(plan, foreign)
-        return namespace_properties.to_properties(found)
+        return namespace_properties.to_properties(stored)
 
     def drop(
         self, namespace: NamespaceId, mode: str, behavior: str, foreign: ForeignTables
@@ -155,9 +155,9 @@ class NamespaceOperations:
             for line in plan.lines():
                 log.info("Namespace %s: %s", namespace, line)
             return self.drop_planned(plan, foreign)
-        found = self.metastore.get_namespace(namespace)
+        stored = self.metastore.get_namespace(namespace)
         self.metastore.drop_namespace(namespace)
-        return namespace_properties.to_properties(found)
+        return namespace_properties.to_properties(stored)
 
     def _drop_for_overwrite(self, namespace: NamespaceId) -> None:
         self.metastore.check_droppable(namespace)

@@ -50,8 +50,8 @@ class RecentListings:
     ) -> Sequence[str]:
         """Return all names, sorted and without repetitions.
 
-        The first page, and a request for everything, always read them; a further page takes those of the
-        page before it, if they were read not long ago and are many.
+        The first page, and a request for everything, always read them; a further page takes the names
+        that the page before it read, if that is not long ago and they are many.
 
         Args:
             key: what is listed.

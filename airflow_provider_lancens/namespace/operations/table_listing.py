@@ -26,7 +26,7 @@ _LARGEST_BATCH = 500
 
 @dataclass(frozen=True, slots=True)
 class TableListing:
-    """Lister of Lance tables. It holds names; tables are read in batches, and only those of the page."""
+    """Lister of Lance tables. It holds names; tables are read in batches, and only the page's."""
 
     metastore: Metastore
     is_only_declared: Callable[[Table], bool]
@@ -47,11 +47,11 @@ class TableListing:
             return request.cut(self._all_with_data(namespace, check))
         names = self.listings.names(self._key(namespace), request, self._names(namespace))
         rest = names[request.start(names) :]
-        found = list(islice(self._checked(namespace, rest, request.limit, check), request.limit))
-        if len(found) < request.limit or found[-1] == rest[-1]:
+        names_found = list(islice(self._checked(namespace, rest, request.limit, check), request.limit))
+        if len(names_found) < request.limit or names_found[-1] == rest[-1]:
             self.listings.forget(self._key(namespace))
-            return Page(found, None)
-        return Page(found, token_after(found[-1]))
+            return Page(names_found, None)
+        return Page(names_found, token_after(names_found[-1]))
 
     def page_of_all(self, request: PageRequest, *, declared: bool) -> Page:
         """List the full identifiers of the tables of all databases; those before the page aren't read."""
@@ -87,8 +87,8 @@ class TableListing:
         inner = PageRequest(after.removeprefix(prefix) if after.startswith(prefix) else None, request.limit)
         try:
             if check and request.limit is None:
-                found = self._all_with_data(database, check)
-                yield from found[inner.start(found) :]
+                names_with_data = self._all_with_data(database, check)
+                yield from names_with_data[inner.start(names_with_data) :]
                 return
             names = self.listings.names(self._key(database), inner, self._names(database))
             rest = names[inner.start(names) :]

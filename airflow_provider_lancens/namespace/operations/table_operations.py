@@ -169,7 +169,8 @@ class TableOperations:
             token: the previous page's token.
             limit: maximum number of names to return.
             declared: whether to include tables without a dataset. If false, a table whose storage doesn't
-                answer is included, and one that can't be read, or can have no data, is not: see `DataCheck`.
+                answer is included; a table that can't be read, or can have no data, is left out: see
+                `DataCheck`.
         """
         return self._listing.page(namespace, PageRequest.parse(token, limit), declared=declared)
 
@@ -206,8 +207,8 @@ class TableOperations:
         Raises:
             ConcurrentModificationError: (14) a write is running; the message names it.
             InvalidInputError: (13) another catalog table, in any catalog, has the same location or an
-                overlapping one, one of the same namespace is a clone that refers to the data, or the location
-                is a symbolic link; nothing is dropped.
+                overlapping one, a table of the same namespace is a clone that refers to the data, or the
+                location is a symbolic link; nothing is dropped.
         """
         catalog_table = self.get(table)
         self._check_no_clones(catalog_table, self._check_sole_owner(catalog_table))
@@ -272,7 +273,7 @@ class TableOperations:
             folders = [self.metastore.default_location(database, below)]
         if not given and (fault := location_fault(folders[0])):
             raise spec_errors.InvalidInputError(
-                f"table {table}: no location is given, and that of its namespace {str(database)!r} "
+                f"table {table}: no location is given, and the location of its namespace {str(database)!r} "
                 f"is invalid: {fault}; give a location"
             )
         chosen = given or default_layout.table_location(
@@ -482,7 +483,7 @@ class TableOperations:
         return catalog_table
 
     def _lost_all_parameters(self, catalog_table: Table, location: str) -> bool:
-        """Whether only its location identifies a catalog table as that of the dataset stored there."""
+        """Whether only its location shows that a catalog table belongs to the dataset stored there."""
         if catalog_table.parameters.get(table_properties.TABLE_TYPE) or not catalog_table.location:
             return False
         stored_at = self.location_of(catalog_table)

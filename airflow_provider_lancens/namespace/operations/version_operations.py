@@ -17,7 +17,7 @@ from airflow_provider_lancens.namespace.metastore_protocol import ParameterChang
 from airflow_provider_lancens.namespace.operations.table_operations import TableOperations
 from airflow_provider_lancens.namespace.storage.manifests import Manifest, Manifests
 
-Answer = TypeVar("Answer")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ class VersionOperations:
         """Return one version of a catalog table that was read; raises as `describe`."""
         if table_properties.is_managed(catalog_table):
             return self.managed(catalog_table).at(version)
-        found = self.manifests(catalog_table).find(version)
-        if found is None:
+        manifest = self.manifests(catalog_table).find(version)
+        if manifest is None:
             raise spec_errors.TableVersionNotFoundError(f"table {catalog_table.id} has no version {version}")
-        return found
+        return manifest
 
     def newest(self, table: TableId) -> Manifest | None:
         """Return the newest version; None if no dataset was written yet.
@@ -145,7 +145,7 @@ class VersionOperations:
         version = manifests.newest()
         return manifests.find(version) if version else None
 
-    def _retried_if_changed(self, table: TableId, read: Callable[[Table], Answer]) -> Answer:
+    def _retried_if_changed(self, table: TableId, read: Callable[[Table], T]) -> T:
         catalog_table = self.tables.get(table)
         while True:
             try:

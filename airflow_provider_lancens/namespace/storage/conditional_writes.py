@@ -42,7 +42,7 @@ def require_conditional_writes(files: TableFiles) -> None:
         if not has_conditional_writes(files):
             raise spec_errors.UnsupportedOperationError(
                 f"storage at {redact(files.location)} ignores If-None-Match: it overwrites objects that "
-                "exist, so that of two commits at the same time one would be lost; use a store with "
+                "exist, so that one of two simultaneous commits would be lost; use a store with "
                 "conditional writes, or a table with managed_by=impl, whose metastore decides"
             )
         _supporting.add(store)

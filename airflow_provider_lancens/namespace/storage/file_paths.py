@@ -25,7 +25,7 @@ class FilePath(str):
 
     @classmethod
     def of(cls, text: str, location: str) -> Self:
-        """Check a path, unless it is one that was checked.
+        """Check a path, unless it was checked before.
 
         Args:
             text: the path.

@@ -91,13 +91,13 @@ def _without_links(path: str) -> str:
 
 
 def _chain(path: str) -> list[_Identity | None]:
-    """Return the identities of the folders from a path upwards; None for one that doesn't exist."""
+    """Return the identities of the folders from a path upwards; None for a folder that doesn't exist."""
     return [_identity(folder) for folder in (Path(path), *Path(path).parents)]
 
 
 def _identity(path: Path) -> _Identity | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except (OSError, ValueError):
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

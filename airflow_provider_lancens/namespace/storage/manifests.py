@@ -72,11 +72,11 @@ class Manifests(TableFiles):
         Raises:
             InvalidTableStateError: (19) it is so large that Lance isn't to read it.
         """
-        found = self.stat(path)
-        if found is None:
+        file = self.stat(path)
+        if file is None:
             return None
-        self.check_size(path, found.size)
-        return self._manifest(version, found)
+        self.check_size(path, file.size)
+        return self._manifest(version, file)
 
     def at(self, path: str, version: int, size: int | None = None) -> Manifest:
         """Return the manifest of a version in a given file, without checking that the file exists."""

@@ -54,7 +54,7 @@ class StoredVersions:
         return self.missing_files_of(check_bases(dataset, self.location, self.allowed))
 
     def missing_files_of(self, dataset: LanceDataset) -> tuple[str, ...]:
-        """Return the missing files of an open version, those of a clone's source with their location."""
+        """Return the missing files of an open version; files of a clone's source have their location."""
         files = self._manifests
         listed: set[str] = set()
         wanted = referenced_files(dataset)
@@ -95,13 +95,13 @@ def files_at_bases(dataset: LanceDataset) -> dict[str, set[str]]:
     Returns:
         Their paths by the location that they are relative to.
     """
-    found: dict[str, set[str]] = {}
+    by_location: dict[str, set[str]] = {}
     paths = [(base, path) for base, path in _files_of(dataset) if base is not None]
     bases: Any = dataset._ds.base_paths() if paths else {}
     for base, path in paths:
         inside = path if bases[base].is_dataset_root else path.partition("/")[2]
-        found.setdefault(bases[base].path, set()).add(inside)
-    return found
+        by_location.setdefault(bases[base].path, set()).add(inside)
+    return by_location
 
 
 def _files_of(dataset: LanceDataset) -> Iterator[tuple[int | None, str]]:

@@ -150,10 +150,12 @@ def _newest_listed(store: ObjectStore, *, lists_by_name: bool) -> str | None:
 def _newest_of(names: Sequence[str], before: str | None = None) -> str | None:
     if not before and (newest := _newest_v2(names)):
         return newest
-    found = [(version, f"{VERSIONS}/{name}") for name in names if (version := version_of(name)) is not None]
+    numbered = [
+        (version, f"{VERSIONS}/{name}") for name in names if (version := version_of(name)) is not None
+    ]
     if before is not None:
-        found.append((version_of(before) or 0, before))
-    return max(found)[1] if found else None
+        numbered.append((version_of(before) or 0, before))
+    return max(numbered)[1] if numbered else None
 
 
 def _newest_v2(names: Sequence[str]) -> str | None:
@@ -184,7 +186,7 @@ def version_of(path: str) -> int | None:
 
 
 def is_detached(version: int) -> bool:
-    """Return whether a number is that of a detached version, which only its own manifest shows."""
+    """Return whether a number belongs to a detached version, which only its own manifest shows."""
     return isinstance(version, int) and version >= _DETACHED
 
 
@@ -341,7 +343,7 @@ def _default_options(location: str, storage_options: Mapping[str, str]) -> dict[
 
 
 def _split_options(scheme: str, options: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Split Lance's options into those of the HTTP client and those of the store."""
+    """Split Lance's options into options of the HTTP client and options of the store."""
     client: dict[str, Any] = {}
     config: dict[str, str] = {}
     for key, value in options.items():

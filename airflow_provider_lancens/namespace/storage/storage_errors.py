@@ -131,7 +131,8 @@ def _refusal(error: BaseException, where: str, reason: str) -> spec_errors.Lance
 
         return MissingBucketError(f"{where}: its bucket does not exist; create it, or correct the location")
     if any(said in text for said in _EXPIRED):
-        # Not an UnauthenticatedError, which is not retried: those of an `aws` connection are new in each try.
+        # Not an UnauthenticatedError, which is not retried: an `aws` connection has new credentials in each
+        # try.
         return spec_errors.ServiceUnavailableError(
             f"{where}: the credentials have expired; a storage.session_token cannot be renewed while a task "
             "runs: set a new one, or give executors a role instead"
@@ -196,8 +197,8 @@ def _errno(error: BaseException) -> int | None:
     number = getattr(error, "errno", None)
     if isinstance(number, int):
         return number
-    found = _OS_ERROR.search(str(error))
-    return int(found[1]) if found else None
+    status = _OS_ERROR.search(str(error))
+    return int(status[1]) if status else None
 
 
 def _needed_right(reason: str) -> str:

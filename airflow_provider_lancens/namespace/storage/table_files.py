@@ -39,7 +39,7 @@ _THREADS = 32
 _CONFLICTS = 8
 """How many attempts to create a file the storage may refuse because of other requests."""
 _CONFLICT_SECONDS = 0.05
-_Answer = TypeVar("_Answer")
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -126,14 +126,14 @@ class TableFiles:
         return self._found(lambda store: _stored(obstore.head(store, checked)))
 
     def stats(self, paths: Collection[str]) -> dict[str, StoredFile | None]:
-        """Return the attributes of files by path, None for one that doesn't exist; by one request each."""
+        """Return the attributes of files by path, None for a missing file; by one request each."""
         if not paths:
             return {}
         with ThreadPoolExecutor(min(_THREADS, len(paths)), thread_name_prefix="lance-files") as pool:
             return dict(zip(paths, pool.map(self.stat, paths), strict=True))
 
     def missing(self, paths: Collection[str]) -> list[str]:
-        """Return those of some files that don't exist, by one request each."""
+        """Return which of some files don't exist, by one request each."""
         return [path for path, file in self.stats(paths).items() if file is None]
 
     def read(self, path: str) -> bytes | None:
@@ -145,9 +145,9 @@ class TableFiles:
         checked = self._unlinked(path)
 
         def content(store: ObjectStore) -> bytes:
-            found = obstore.get(store, checked)
-            self.check_size(path, found.meta["size"])
-            return bytes(found.bytes())
+            response = obstore.get(store, checked)
+            self.check_size(path, response.meta["size"])
+            return bytes(response.bytes())
 
         return self._found(content)
 
@@ -215,7 +215,7 @@ class TableFiles:
         )
 
     def create_once(self, path: str, content: bytes) -> bool:
-        """Create a file by one request; return false if the storage refused it, as one that exists."""
+        """Create a file by one request; return false if the storage refused it because the file exists."""
         checked, store = self._unlinked(path), self._store()
         try:
             with object_store.storage_errors(
@@ -253,7 +253,7 @@ class TableFiles:
         except spec_errors.LanceNamespaceError as error:
             log.warning("Files that nothing needs any more are left behind, such as %s: %s", paths[0], error)
 
-    def _found(self, take: Callable[[ObjectStore], _Answer]) -> _Answer | None:
+    def _found(self, take: Callable[[ObjectStore], T]) -> T | None:
         store = self._store()
         if store is None:
             return None
@@ -302,7 +302,7 @@ class TableFiles:
 
     def _is_behind(self, path: str, links: Collection[str]) -> bool:
         whole = Path(self.location, path)
-        return any(str(one) in links for one in (whole, *whole.parents))
+        return any(str(folder) in links for folder in (whole, *whole.parents))
 
     def _store(self) -> ObjectStore | None:
         return object_store.open_store(self.location, self._storage_options, is_optional=self._is_optional)

@@ -42,8 +42,8 @@ def check_links(location: str, branch: str | None = None) -> None:
         branch: the branch that is opened or written; None for main.
 
     Raises:
-        InvalidInputError: (13) a folder of the table is a symbolic link, or a file is one that leads out of
-            the table.
+        InvalidInputError: (13) a folder of the table is a symbolic link, or a file is a link that leads out
+            of the table.
         PermissionDeniedError: (15) a folder can't be listed.
     """
     location = Location.of(location)

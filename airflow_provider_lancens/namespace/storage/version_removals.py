@@ -70,8 +70,8 @@ class RecordedRemoval:
 
 def removals_at(files: TableFiles) -> list[VersionRemoval]:
     """Return the removals that have begun and not ended; one request, and one more for each of them."""
-    found = (_read(files, file) for file in files.below(REMOVALS))
-    return [removal for removal in found if removal is not None]
+    records = (_read(files, file) for file in files.below(REMOVALS))
+    return [removal for removal in records if removal is not None]
 
 
 @contextlib.contextmanager
@@ -127,7 +127,7 @@ def check_not_removed(dataset: LanceDataset, files: Manifests, version: int) -> 
 
 def is_removed(files: Manifests, version: int) -> bool:
     """Return whether a clean-up has removed a version, or may be removing it."""
-    return files.find(version) is None or any(one.may_remove(version) for one in removals_at(files))
+    return files.find(version) is None or any(removal.may_remove(version) for removal in removals_at(files))
 
 
 def _read(files: TableFiles, file: StoredFile) -> VersionRemoval | None:

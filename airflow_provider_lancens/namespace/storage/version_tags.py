@@ -49,7 +49,7 @@ _REFERENCES = "/_refs/"
 _NO_FILE = ("Not found", "No such file")
 """In the messages of Lance's errors, whose types it also uses for much else."""
 _BAD_CONTENT = "LanceError(Arrow)"
-"""In the error if the content of a file isn't that of a tag or a branch."""
+"""Part of Lance's error about a file whose content is neither a tag nor a branch."""
 _CUT_OFF = "EOF while parsing"
 """In the error if Lance reads a tag's file only up to the length that it had before the tag was moved."""
 
@@ -88,13 +88,13 @@ def read_references(dataset: LanceDataset, read: Callable[[], T]) -> T:
         read: the call of Lance that lists them, and reads the file of each.
 
     Raises:
-        InvalidTableStateError: (19) another client wrote one that Lance can't read.
+        InvalidTableStateError: (19) another client wrote a tag or a branch that Lance can't read.
     """
     try:
         return _repeated(read)
     except (OSError, RuntimeError, ValueError) as error:
         text = str(error)
-        is_file = _REFERENCES in text and any(one in text for one in _NO_FILE)
+        is_file = _REFERENCES in text and any(phrase in text for phrase in _NO_FILE)
         if not (is_file or _BAD_CONTENT in text or is_invalid_name(error)):
             raise
         raise spec_errors.InvalidTableStateError(
@@ -131,7 +131,7 @@ def create_tag(dataset: LanceDataset, files: Manifests, tag: str, version: Refer
         if not files.repeat_after_conflicts(path, attempt):
             return False
     except (OSError, ValueError) as error:
-        if not any(one in str(error) for one in _NO_VERSION):
+        if not any(text in str(error) for text in _NO_VERSION):
             raise
         raise spec_errors.TableVersionNotFoundError(
             f"{files.location}: there is no version {version} to tag: it was cleaned up, or never existed"
@@ -236,8 +236,8 @@ def set_tag(dataset: LanceDataset, files: Manifests, tag: str, version: Referenc
 def temporary_tag(dataset: LanceDataset, files: Manifests, version: Reference) -> Iterator[None]:
     """Keep a version for the duration of the block, and beyond if a clean-up that is running needs the tag.
 
-    A clean-up reads the newest version, then the branches, then the tags. So one that began meanwhile may
-    have read the first two before the block changed them, and would read the tags after this one is gone.
+    A clean-up reads the newest version, then the branches, then the tags. So a clean-up that began meanwhile
+    may have read the first two before the block changed them, and would read the tags after this one is gone.
 
     Raises:
         LanceNamespaceError: see `create_tag`; the block isn't executed.
@@ -332,7 +332,7 @@ def _repeated(call: Callable[[], T]) -> T:
             return call()
         except (OSError, RuntimeError, ValueError) as error:
             message = str(error)
-            deleted = _REFERENCES in message and any(one in message for one in _NO_FILE)
+            deleted = _REFERENCES in message and any(text in message for text in _NO_FILE)
             if not deleted and _CUT_OFF not in message:
                 raise
     return call()

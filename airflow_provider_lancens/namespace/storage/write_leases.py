@@ -61,11 +61,11 @@ class Gate:
 
 
 def leases_of(files: TableFiles) -> list[LeaseRecord]:
-    """Return the leases stored beside a dataset, of running writes and of those presumed dead."""
-    found = {file.path: file.modified for file in files.below(LEASES)}
+    """Return the leases stored beside a dataset, of running writes and of writes presumed dead."""
+    times = {file.path: file.modified for file in files.below(LEASES)}
     return [
-        LeaseRecord(path, began, max(began, found.get(path + HEARTBEAT, began)))
-        for path, began in found.items()
+        LeaseRecord(path, began, max(began, times.get(path + HEARTBEAT, began)))
+        for path, began in times.items()
         if not path.endswith(HEARTBEAT) and not path.startswith(_GATE)
     ]
 
@@ -99,7 +99,7 @@ def check_open(files: TableFiles, found: Collection[str] | None = None) -> None:
         found: the paths of the files in the folder of leases, if they have just been listed.
 
     Raises:
-        StaleTableError: (14) one is.
+        StaleTableError: (14) a gate is closed.
     """
     paths = [file.path for file in files.below(LEASES)] if found is None else found
     if any(path.startswith(_GATE) for path in paths):
@@ -141,20 +141,20 @@ def _now(files: TableFiles) -> datetime:
     """Return the time by the storage's clock, by which the leases have theirs.
 
     Who may only read has no other clock than the machine's: what is refused for a write that has ended is
-    repeated, while an unknown time would let a cascade go on beside one that is running.
+    repeated, while an unknown time would let a cascade go on beside a running write.
     """
     path = f"{_CLOCK}{uuid.uuid4()}"
     try:
         files.put(path, b"")
     except spec_errors.PermissionDeniedError:
         return datetime.now(UTC)
-    found = files.stat(path)
+    file = files.stat(path)
     files.remove_outdated(path)
-    if found is None:
+    if file is None:
         raise spec_errors.ServiceUnavailableError(
             f"{files.location}: {path} is gone as soon as it was written"
         )
-    return found.modified
+    return file.modified
 
 
 def _refusal(files: TableFiles, what: str, alive: Collection[LeaseRecord]) -> str:
