@@ -87,7 +87,8 @@ def xcom_sections() -> Iterator[str]:
 
 
 def _xcom_section(operator: type) -> str:
-    found = _XCOM.search(inspect.getdoc(operator) or "")
+    documented = (vars(kind).get("__doc__") or "" for kind in operator.__mro__)
+    found = next(filter(None, map(_XCOM.search, map(inspect.cleandoc, documented))), None)
     if found is None:
         raise ValueError(f"the docstring of {operator.__name__} doesn't say 'Its XCom is ``{{...}}``'")
     note = " ".join(found["note"].split()).lstrip(".,;: ")

@@ -16,7 +16,7 @@ from airflow_provider_lancens.assets import lance_table
 from airflow_provider_lancens.operators import (
     LanceCreateNamespaceOperator,
     LanceDeclareTableOperator,
-    LanceSparkIngestOperator,
+    LanceUpsertOperator,
 )
 
 CONNECTION = os.environ.get("LANCE_EXAMPLE_CONNECTION", "lake")
@@ -45,12 +45,11 @@ with DAG(
 ) as dag:
     create = LanceCreateNamespaceOperator(task_id="create", namespace="market", **given)
     declare = LanceDeclareTableOperator.partial(task_id="declare", **given).expand(table=[SALES, TOTALS])
-    ingest = LanceSparkIngestOperator(
+    ingest = LanceUpsertOperator(
         task_id="ingest",
         table=SALES,
         source=sales,
         op_kwargs={"days": "{{ params.days }}"},
-        mode="upsert",
         on=["day", "number"],
         partition_by="day",
         outlets=[written],
@@ -96,13 +95,12 @@ with DAG(
     doc_md=__doc__,
 ):
     found = changed()
-    LanceSparkIngestOperator(
+    LanceUpsertOperator(
         task_id="compute",
         table=TOTALS,
         source=totals,
         inputs={"sales": found["sales"]},
         op_kwargs={"days": found["days"]},
-        mode="upsert",
         on=["day"],
         spark_conf=SPARK,
         **given,

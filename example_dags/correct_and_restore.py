@@ -15,8 +15,8 @@ from airflow_provider_lancens.operators import (
     LanceCreateNamespaceOperator,
     LanceDeclareTableOperator,
     LanceFindVersionOperator,
+    LanceOverwriteOperator,
     LanceRestoreTableOperator,
-    LanceSparkIngestOperator,
     LanceTagVersionOperator,
     lance_spark,
 )
@@ -53,18 +53,15 @@ with DAG(
 ) as dag:
     create = LanceCreateNamespaceOperator(task_id="create", namespace="stores")
     declare = LanceDeclareTableOperator(task_id="declare", table=SALES)
-    load = LanceSparkIngestOperator(
-        task_id="load", table=SALES, source=two_days, mode="overwrite", spark_conf=SPARK
-    )
+    load = LanceOverwriteOperator(task_id="load", table=SALES, source=two_days, spark_conf=SPARK)
     tag = LanceTagVersionOperator(
         task_id="tag", table=SALES, version="{{ ti.xcom_pull('load')['version'] }}", tag="loaded"
     )
     # [START howto_replace_a_part]
-    correct = LanceSparkIngestOperator(
+    correct = LanceOverwriteOperator(
         task_id="correct",
         table=SALES,
         source=corrected_day,
-        mode="overwrite",
         where="day = '2026-11-01'",
         spark_conf=SPARK,
     )

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from airflow.sdk import DAG
 
-from airflow_provider_lancens.operators import LanceDeclareTableOperator, LanceSparkIngestOperator
+from airflow_provider_lancens.operators import LanceAppendOperator, LanceDeclareTableOperator
 from airflow_provider_lancens.sensors import LanceTableVersionSensor
 
 TABLE = {"table": "default$readings", "lance_conn_id": "lake"}
@@ -23,6 +23,6 @@ with DAG(
     default_args={"retries": 2},
 ) as dag:
     declare = LanceDeclareTableOperator(task_id="declare", **TABLE)
-    ingest = LanceSparkIngestOperator(task_id="ingest", source=readings_of, op_kwargs={"day": DAY}, **TABLE)
+    ingest = LanceAppendOperator(task_id="ingest", source=readings_of, op_kwargs={"day": DAY}, **TABLE)
     wait = LanceTableVersionSensor(task_id="wait", min_version=ingest.output["version"], **TABLE)
     declare >> ingest >> wait

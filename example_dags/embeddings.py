@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, task
 
 from airflow_provider_lancens.operators import (
+    LanceAppendOperator,
     LanceComputeColumnOperator,
     LanceCreateIndexOperator,
     LanceCreateNamespaceOperator,
     LanceDeclareTableOperator,
     LanceDeleteTagOperator,
-    LanceSparkIngestOperator,
 )
 from airflow_provider_lancens.sensors import LanceTableVersionSensor
 
@@ -123,7 +123,7 @@ with DAG(
     create = LanceCreateNamespaceOperator(task_id="create", namespace="images")
     declare = LanceDeclareTableOperator(task_id="declare", table=DIGITS)
     # [START howto_index]
-    ingest = LanceSparkIngestOperator(
+    ingest = LanceAppendOperator(
         task_id="ingest",
         table=DIGITS,
         source=digits,

@@ -19,9 +19,9 @@ from nycflights.tables import DATABASE, TABLES, months_done
 
 from airflow_provider_lancens.assets import lance_table
 from airflow_provider_lancens.operators import (
+    LanceAppendOperator,
     LanceCreateNamespaceOperator,
     LanceDeclareTableOperator,
-    LanceSparkIngestOperator,
 )
 from airflow_provider_lancens.sensors import LanceTableVersionSensor
 
@@ -77,8 +77,8 @@ with DAG(
     create_namespace >> declared >> month
 
     # The key identifies a month, regardless of the run that ingests it.
-    def ingest(name: str, source: Callable[..., Any], **arguments: Any) -> LanceSparkIngestOperator:
-        return LanceSparkIngestOperator(
+    def ingest(name: str, source: Callable[..., Any], **arguments: Any) -> LanceAppendOperator:
+        return LanceAppendOperator(
             task_id=f"ingest_{name}",
             table=TABLES[name],
             source=source,

@@ -15,8 +15,8 @@ from airflow_provider_lancens.operators import (
     LanceCreateNamespaceOperator,
     LanceDeclareTableOperator,
     LanceFindChangesOperator,
-    LanceSparkIngestOperator,
     LanceTagVersionOperator,
+    LanceUpsertOperator,
 )
 
 CONNECTION = "lake"
@@ -61,12 +61,11 @@ with DAG(
     given = {"lance_conn_id": CONNECTION}
     create = LanceCreateNamespaceOperator(task_id="create", namespace="shop", **given)
     declare = LanceDeclareTableOperator.partial(task_id="declare", **given).expand(table=[ORDERS, REVENUE])
-    ingest = LanceSparkIngestOperator(
+    ingest = LanceUpsertOperator(
         task_id="ingest",
         table=ORDERS,
         source=orders,
         op_kwargs={"day": "{{ params.day }}"},
-        mode="upsert",
         on=["number"],
         delete_when="canceled",
         helper_columns=["canceled"],
@@ -76,12 +75,11 @@ with DAG(
     )
     # [START howto_find_changes]
     changes = LanceFindChangesOperator(task_id="changes", table=ORDERS, bookmark="revenue", **given)
-    compute = LanceSparkIngestOperator(
+    compute = LanceUpsertOperator(
         task_id="compute",
         table=REVENUE,
         source=revenue,
         inputs={"changes": {"changes": changes.output}, "orders": changes.output},
-        mode="upsert",
         on=["day"],
         delete_when="is_empty",
         helper_columns=["is_empty"],

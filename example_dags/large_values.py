@@ -11,9 +11,9 @@ from typing import Any
 from airflow.sdk import DAG, task
 
 from airflow_provider_lancens.operators import (
+    LanceAppendOperator,
     LanceCreateNamespaceOperator,
     LanceDeclareTableOperator,
-    LanceSparkIngestOperator,
     lance_spark,
 )
 
@@ -71,7 +71,7 @@ with DAG(
     create = LanceCreateNamespaceOperator(task_id="create", namespace="radio", **given)
     declare = LanceDeclareTableOperator(task_id="declare", table=RECORDINGS, **given)
     # [START howto_blob_columns]
-    ingest = LanceSparkIngestOperator(
+    ingest = LanceAppendOperator(
         task_id="ingest",
         table=RECORDINGS,
         source=files,

@@ -8,8 +8,8 @@ from typing import Any
 from airflow.sdk import DAG, task
 
 from airflow_provider_lancens.operators import (
+    LanceAppendOperator,
     LanceDeclareTableOperator,
-    LanceSparkIngestOperator,
     lance_spark,
 )
 
@@ -52,7 +52,7 @@ with DAG(
 ) as dag:
     declare = LanceDeclareTableOperator(task_id="declare", **TABLE)
     # [START howto_mapped]
-    load = LanceSparkIngestOperator.partial(
+    load = LanceAppendOperator.partial(
         task_id="load",
         source=sales_of,
         spark_conf=SPARK,

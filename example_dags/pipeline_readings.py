@@ -18,8 +18,8 @@ from airflow_provider_lancens.operators import (
     LanceCreateNamespaceOperator,
     LanceDeclareTableOperator,
     LanceFindChangesOperator,
-    LanceSparkIngestOperator,
     LanceTagVersionOperator,
+    LanceUpsertOperator,
 )
 
 CONNECTION = "lake"
@@ -83,12 +83,11 @@ with DAG(
         do_xcom_push=False,
     )
     changes = LanceFindChangesOperator(task_id="changes", table=READINGS, bookmark="highs", **given)
-    compute = LanceSparkIngestOperator(
+    compute = LanceUpsertOperator(
         task_id="compute",
         table=HIGHS,
         source=highs,
         inputs={"changes": {"changes": changes.output}, "readings": changes.output},
-        mode="upsert",
         on=["station", "day"],
         idempotency_key="highs/{{ ti.xcom_pull('changes') }}",
         spark_conf={"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"},

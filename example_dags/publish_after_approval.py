@@ -10,11 +10,11 @@ from airflow.sdk import DAG
 
 from airflow_provider_lancens.assets import lance_table
 from airflow_provider_lancens.operators import (
+    LanceAppendOperator,
     LanceCreateNamespaceOperator,
     LanceDeclareTableOperator,
     LanceDiscardOperator,
     LancePublishOperator,
-    LanceSparkIngestOperator,
 )
 
 CONNECTION = "lake"
@@ -42,7 +42,7 @@ with DAG(
     given = {"lance_conn_id": CONNECTION}
     create = LanceCreateNamespaceOperator(task_id="create", namespace="catalog", **given)
     declare = LanceDeclareTableOperator(task_id="declare", table=PRICES, **given)
-    columns = LanceSparkIngestOperator(
+    columns = LanceAppendOperator(
         task_id="columns",
         table=PRICES,
         source=no_prices,
@@ -51,7 +51,7 @@ with DAG(
         **given,
     )
     # [START howto_approve]
-    stage = LanceSparkIngestOperator(
+    stage = LanceAppendOperator(
         task_id="stage", table=PRICES, source=prices, stage=True, spark_conf=SPARK, **given
     )
     decide = HITLBranchOperator(

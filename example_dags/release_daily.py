@@ -15,8 +15,8 @@ from airflow_provider_lancens.operators import (
     LanceCreateNamespaceOperator,
     LanceDeclareTableOperator,
     LanceFindReleaseSetOperator,
+    LanceOverwriteOperator,
     LanceReleaseSetOperator,
-    LanceSparkIngestOperator,
 )
 from airflow_provider_lancens.sensors import LanceTableVersionSensor
 
@@ -57,9 +57,7 @@ with DAG(
         table=[ORDERS, CUSTOMERS, DAILY, SALES]
     )
     ingest = [
-        LanceSparkIngestOperator(
-            task_id=source.__name__, table=table, source=source, mode="overwrite", spark_conf=SPARK, **given
-        )
+        LanceOverwriteOperator(task_id=source.__name__, table=table, source=source, spark_conf=SPARK, **given)
         for source, table in ((orders, ORDERS), (customers, CUSTOMERS))
     ]
     # [START howto_release_set]
@@ -75,12 +73,11 @@ with DAG(
         task_id="wait", table=DAILY, min_version=release.output["version"], **given
     )
     find = LanceFindReleaseSetOperator(task_id="find", release_set=wait.output, **given)
-    join = LanceSparkIngestOperator(
+    join = LanceOverwriteOperator(
         task_id="join",
         table=SALES,
         source=sales,
         inputs={"orders": find.output[ORDERS], "customers": find.output[CUSTOMERS]},
-        mode="overwrite",
         spark_conf=SPARK,
         **given,
     )

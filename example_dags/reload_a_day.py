@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow.sdk import DAG
 
-from airflow_provider_lancens.operators import LanceDeclareTableOperator, LanceSparkIngestOperator
+from airflow_provider_lancens.operators import LanceDeclareTableOperator, LanceOverwriteOperator
 
 TABLE = {"table": "default$sales_by_day", "lance_conn_id": "lake"}
 DAY = "{{ (dag_run.logical_date or dag_run.run_after) | ds }}"
@@ -32,11 +32,10 @@ with DAG(
 ) as dag:
     declare = LanceDeclareTableOperator(task_id="declare", **TABLE)
     # [START howto_reload]
-    load = LanceSparkIngestOperator(
+    load = LanceOverwriteOperator(
         task_id="load",
         source=sales_of,
         op_kwargs={"day": DAY},
-        mode="overwrite",
         where=f"day = '{DAY}'",
         on_existing_key="replace",
         spark_conf={"spark.master": "local[2]"},

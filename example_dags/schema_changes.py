@@ -10,10 +10,10 @@ from airflow.sdk import DAG
 from airflow_provider_lancens.operators import (
     LanceAddColumnsOperator,
     LanceAlterColumnsOperator,
+    LanceAppendOperator,
     LanceCreateNamespaceOperator,
     LanceDeclareTableOperator,
     LanceDropColumnsOperator,
-    LanceSparkIngestOperator,
 )
 
 CONNECTION = "lake"
@@ -45,11 +45,11 @@ with DAG(
 ) as dag:
     create = LanceCreateNamespaceOperator(task_id="create", namespace="post")
     declare = LanceDeclareTableOperator(task_id="declare", table=PARCELS)
-    first = LanceSparkIngestOperator(
+    first = LanceAppendOperator(
         task_id="first", table=PARCELS, source=first_parcels, idempotency_key="first", spark_conf=SPARK
     )
     # [START howto_merge_columns]
-    later = LanceSparkIngestOperator(
+    later = LanceAppendOperator(
         task_id="later",
         table=PARCELS,
         source=later_parcels,

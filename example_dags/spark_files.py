@@ -9,9 +9,9 @@ from pathlib import Path
 from airflow.sdk import DAG, task
 
 from airflow_provider_lancens.operators import (
+    LanceAppendOperator,
     LanceCreateNamespaceOperator,
     LanceDeclareTableOperator,
-    LanceSparkIngestOperator,
 )
 
 LANDING = Path(tempfile.gettempdir()) / "lance_example_prices"
@@ -37,7 +37,7 @@ with DAG(
     create = LanceCreateNamespaceOperator(task_id="create", namespace="shops")
     declare = LanceDeclareTableOperator(task_id="declare", table="shops$prices")
     # [START howto_spark_files]
-    ingest = LanceSparkIngestOperator(
+    ingest = LanceAppendOperator(
         task_id="ingest",
         table="shops$prices",
         source={

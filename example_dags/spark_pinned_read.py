@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from airflow.sdk import DAG
 
 from airflow_provider_lancens.operators import (
+    LanceAppendOperator,
     LanceCreateNamespaceOperator,
     LanceDeclareTableOperator,
-    LanceSparkIngestOperator,
+    LanceOverwriteOperator,
 )
 from airflow_provider_lancens.sensors import LanceTableVersionSensor
 
@@ -51,7 +52,7 @@ with DAG(
         for name in ("readings", "means")
     ]
     # [START howto_spark_ingest]
-    ingest = LanceSparkIngestOperator(
+    ingest = LanceAppendOperator(
         task_id="ingest",
         table=READINGS,
         source=readings_of,
@@ -66,12 +67,11 @@ with DAG(
         min_version=ingest.output["version"],
         poke_interval=POLL_SECONDS,
     )
-    LanceSparkIngestOperator(
+    LanceOverwriteOperator(
         task_id="summarize",
         table=MEANS,
         source=means,
         inputs={"readings": wait.output},
-        mode="overwrite",
         spark_conf=SPARK,
     )
     # [END howto_spark_read]

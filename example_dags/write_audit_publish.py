@@ -9,11 +9,11 @@ from airflow.sdk import DAG, Param, task
 
 from airflow_provider_lancens.assets import lance_table
 from airflow_provider_lancens.operators import (
+    LanceAppendOperator,
     LanceCreateNamespaceOperator,
     LanceDeclareTableOperator,
     LanceDiscardOperator,
     LancePublishOperator,
-    LanceSparkIngestOperator,
     lance_spark,
 )
 
@@ -72,7 +72,7 @@ with DAG(
     given = {"lance_conn_id": CONNECTION}
     create = LanceCreateNamespaceOperator(task_id="create", namespace="ledger", **given)
     declare = LanceDeclareTableOperator(task_id="declare", table=PAYMENTS, **given)
-    columns = LanceSparkIngestOperator(
+    columns = LanceAppendOperator(
         task_id="columns",
         table=PAYMENTS,
         source=no_payments,
@@ -81,7 +81,7 @@ with DAG(
         **given,
     )
     # [START howto_stage]
-    stage = LanceSparkIngestOperator(
+    stage = LanceAppendOperator(
         task_id="stage",
         table=PAYMENTS,
         source=payments,

@@ -80,7 +80,7 @@ class SparkDeployment:
         if self.deploy_mode != "client":
             raise AirflowFailException(
                 f"deploy-mode {self.deploy_mode}: this task is itself the Spark driver; use a "
-                "connection with deploy-mode client, or LanceSparkIngestOperator"
+                "connection with deploy-mode client, or LanceAppendOperator"
             )
 
 

@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.operators.changes import LanceFindChangesOperator
     from airflow_provider_lancens.operators.computed_column import LanceComputeColumnOperator
     from airflow_provider_lancens.operators.delete_rows import LanceDeleteRowsOperator
-    from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
+    from airflow_provider_lancens.operators.ingest import (
+        LanceAppendOperator,
+        LanceOverwriteOperator,
+        LanceUpsertOperator,
+    )
     from airflow_provider_lancens.operators.maintain_table import LanceMaintainTableOperator
     from airflow_provider_lancens.operators.maintenance import (
         LanceCompactTableOperator,
@@ -63,6 +67,7 @@ __all__ = [
     "LanceAddColumnsOperator",
     "LanceAdvanceTableVersionOperator",
     "LanceAlterColumnsOperator",
+    "LanceAppendOperator",
     "LanceCheckTableOperator",
     "LanceCleanUpVersionsOperator",
     "LanceCompactTableOperator",
@@ -82,14 +87,15 @@ __all__ = [
     "LanceFindReleaseSetOperator",
     "LanceFindVersionOperator",
     "LanceMaintainTableOperator",
+    "LanceOverwriteOperator",
     "LancePublishOperator",
     "LanceRegisterTableOperator",
     "LanceReleaseSetOperator",
     "LanceRemoveOrphansOperator",
     "LanceRestoreTableOperator",
-    "LanceSparkIngestOperator",
     "LanceStreamOperator",
     "LanceTagVersionOperator",
+    "LanceUpsertOperator",
     "SparkLake",
     "lance_spark",
 ]
@@ -100,6 +106,7 @@ __getattr__ = lazy_exports(
         "LanceAddColumnsOperator": "schema_changes",
         "LanceAdvanceTableVersionOperator": "versions",
         "LanceAlterColumnsOperator": "schema_changes",
+        "LanceAppendOperator": "ingest",
         "LanceCheckTableOperator": "version_authority",
         "LanceCleanUpVersionsOperator": "table_clean_up",
         "LanceCompactTableOperator": "maintenance",
@@ -119,14 +126,15 @@ __getattr__ = lazy_exports(
         "LanceFindReleaseSetOperator": "release_sets",
         "LanceFindVersionOperator": "restore_table",
         "LanceMaintainTableOperator": "maintain_table",
+        "LanceOverwriteOperator": "ingest",
         "LancePublishOperator": "publish",
         "LanceRegisterTableOperator": "tables",
         "LanceReleaseSetOperator": "release_sets",
         "LanceRemoveOrphansOperator": "table_clean_up",
         "LanceRestoreTableOperator": "restore_table",
-        "LanceSparkIngestOperator": "ingest",
         "LanceStreamOperator": "stream",
         "LanceTagVersionOperator": "versions",
+        "LanceUpsertOperator": "ingest",
         "SparkLake": "taskflow",
         "lance_spark": "taskflow",
     },

@@ -1,10 +1,10 @@
-"""Operator that ingests a PySpark DataFrame or files into a table, exactly once."""
+"""Operators that append, overwrite and upsert a PySpark DataFrame or files, exactly once."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_lancens.hooks.template_args import check_mapping, is_template, parse_table, parse_text
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
@@ -19,10 +19,12 @@ from airflow_provider_lancens.operators._spark.write_naming import (
     key_of_moved_task,
 )
 from airflow_provider_lancens.spark.options import (
+    Change,
     Mode,
     OnExistingKey,
     Overwrite,
     SchemaMode,
+    Upsert,
     WhenMatched,
     WriteIdentity,
     WriteRequest,
@@ -40,8 +42,8 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.write.write_context import WriteContext
 
 
-class LanceSparkIngestOperator(LanceSparkOperator):
-    """Write the DataFrame of a PySpark function, or files, into a declared table, exactly once.
+class LanceWriteOperator(LanceSparkOperator):
+    """Base class of operators that write the DataFrame of a PySpark function, or files, exactly once.
 
     The task may be retried, cleared, or run twice at the same time: for one idempotency key the rows are
     committed once, and a repeated task returns that commit without starting Spark. An existing Spark session
@@ -51,7 +53,7 @@ class LanceSparkIngestOperator(LanceSparkOperator):
 
     Its XCom is ``{"table": str, "version": int, "previous_version": int | None, "rows": int,
     "files": int, "bytes": int, "seconds": float, "committed": bool, "published": bool, "skipped": bool}``,
-    and can be passed as another ingestion's input. ``committed`` is false if an earlier run committed or
+    and can be passed as an input of another such task. ``committed`` is false if an earlier run committed or
     staged the rows, or if there were none to append; ``published`` is false if the version is staged;
     ``skipped`` is true if nothing was written since another run, or this task before it was cleared, has
     committed under the key: then a warning says so, and how to write it again. An upsert adds
@@ -65,32 +67,10 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             write. Or files that executors read directly: an `airflow_provider_lancens.spark.FileSource` or a
             mapping of its fields, templated, without ``storage_options``, which come from the connection.
         inputs: tables that `source` reads, by argument name: ``{"table": ..., "version": ...}``, such as the
-            XCom of a sensor or of another ingestion. Each is passed as a DataFrame of exactly that version.
+            XCom of a sensor or of another write. Each is passed as a DataFrame of exactly that version.
             ``{"changes": {"table": ..., "previous_version": ..., "version": ...}}``, such as the XCom of a
             sensor, passes the rows that changed after the previous version. Templated.
         op_kwargs: further arguments of `source`. Templated.
-        mode: ``append`` creates the dataset if there is none; ``overwrite`` replaces the rows; ``create``
-            fails if there is a dataset; ``upsert`` replaces rows by key.
-        on: the key columns of an ``upsert``.
-        schema_mode: what to do if the rows have other columns than the table: ``strict`` refuses them,
-            ``merge`` adds and widens columns of the table, ``overwrite`` lets an ``overwrite`` replace them,
-            as described for `airflow_provider_lancens.spark.write_table`.
-        where: a condition in SQL, such as ``day = '{{ ds }}'``: an ``overwrite`` replaces only the
-            rows that match it, and all new rows must match it, as described for
-            `airflow_provider_lancens.spark.write_table`. Templated.
-        when_matched: what an ``upsert`` does with a row of the table that has the key of a new one:
-            ``update`` replaces it, ``keep`` leaves it and doesn't write the new one.
-        sequence_by: a column by which an ``upsert`` orders the rows of a key, such as a time: of several
-            new rows the last is written, and only if it is later than that of the table.
-        delete_when: a condition on the new rows, such as ``op = 'D'``: an ``upsert`` deletes
-            the rows of the table that have the key of such a row, rather than writing it.
-        helper_columns: columns of the new rows that only `delete_when` needs, such as ``["op"]``, and that
-            are never written. Without it, columns that `delete_when` names and the table doesn't have aren't
-            written; the first write of a table writes all.
-        update_columns: an ``upsert`` updates only these columns of rows that exist. The new rows may
-            lack the others, which are then null in rows that are added.
-        stage: True stages the rows: `version` is then one that no reader finds but by its number,
-            until `LancePublishOperator` publishes or `LanceDiscardOperator` discards it.
         idempotency_key: identifies this write. By default the DAG, the task, the map index and the data
             interval, or the run if there is no interval: a cleared or repeated task changes nothing.
             Templated.
@@ -119,7 +99,6 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         "files",
         "inputs",
         "op_kwargs",
-        "where",
         "idempotency_key",
         "fingerprint",
         "partition_by",
@@ -130,9 +109,11 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         "files": "json",
         "inputs": "json",
         "op_kwargs": "json",
-        "where": "sql",
         **LanceSparkOperator.template_fields_renderers,
     }
+
+    _request: WriteRequest
+    """The write, with placeholders for what is rendered later."""
 
     def __init__(
         self,
@@ -141,16 +122,6 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         source: Source | FileSource | Mapping[str, Any],
         inputs: Mapping[str, Any] | None = None,
         op_kwargs: Mapping[str, Any] | None = None,
-        mode: Mode = "append",
-        on: Sequence[str] | None = None,
-        schema_mode: SchemaMode = "strict",
-        where: str | None = None,
-        when_matched: WhenMatched = "update",
-        sequence_by: str | None = None,
-        delete_when: str | None = None,
-        helper_columns: Sequence[str] | None = None,
-        update_columns: Sequence[str] | None = None,
-        stage: bool = False,
         idempotency_key: str | None = None,
         fingerprint: str | None = None,
         on_existing_key: OnExistingKey = "skip",
@@ -170,30 +141,27 @@ class LanceSparkIngestOperator(LanceSparkOperator):
         self.op_kwargs = op_kwargs or {}
         self.idempotency_key = idempotency_key
         self.fingerprint = fingerprint
-        if partition_by and stage:
-            raise ValueError("partition_by: not allowed with stage=True; pass it to LancePublishOperator")
         self.partition_by = partition_by
-        layout = check_mapping("options", options)
-        self.where = where
-        self._request = write_request(
-            layout,
-            mode=mode,
-            on=on,
-            schema_mode=schema_mode,
-            where="rendered later" if is_template(where) else where,
-            when_matched=when_matched,
-            sequence_by=sequence_by,
-            delete_when=delete_when,
-            helper_columns=helper_columns,
-            update_columns=update_columns,
-            stage=stage,
-            on_existing_key=on_existing_key,
-        )
-        if self.files and self._request.upsert is not None and self._request.upsert.chooses_rows:
-            raise ValueError(
-                "when_matched, sequence_by, delete_when, update_columns: not allowed with files as source; "
-                "Spark compares rows"
-            )
+        self._on_existing_key = on_existing_key
+        self._layout = check_mapping("options", options)
+
+    def describe_change(self, mode: Mode, **arguments: Any) -> None:
+        """Check and keep the arguments of the subclass, when the DAG is parsed.
+
+        Args:
+            mode: what the write does.
+            arguments: the fields of its change.
+
+        Raises:
+            ValueError: an argument is invalid, or contradicts another one; the message names it.
+        """
+        self._request = write_request(self._layout, mode, self._on_existing_key, **arguments)
+        if self.partition_by and self._request.change.stage:
+            raise ValueError("partition_by: not allowed with stage=True; pass it to LancePublishOperator")
+
+    def rendered_change(self) -> Change:
+        """Return what the write does, with the templates rendered."""
+        return self._request.change
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return the commit of an earlier run, or write and commit the rows.
@@ -256,16 +224,16 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             existing_key_policy(self._request.identity.on_existing_key, context),
             execution_id_of(context),
         )
-        change = self._request.change
-        if isinstance(change, Overwrite):
-            change = replace(change, where=self.where)
-        return replace(self._request, change=change, identity=identity)
+        return replace(self._request, change=self.rendered_change(), identity=identity)
 
     def _fingerprint_of(self, source: IngestSource, target: ResolvedTable) -> str | None:
         fingerprint = source.fingerprint(target)
-        if fingerprint is None or self.where is None:
+        change = self.rendered_change()
+        texts = {name: getattr(change, name, None) for name in ("where", "delete_when")}
+        given = conditions(**texts)
+        if fingerprint is None or not given:
             return fingerprint
-        return fingerprint_of({"source": fingerprint}, *conditions(self.where))
+        return fingerprint_of({"source": fingerprint}, *given)
 
     def _parsed_source(self) -> IngestSource:
         from airflow_provider_lancens.operators._spark.ingest_sources import FilesOfTask, FunctionOfTask
@@ -289,6 +257,122 @@ class LanceSparkIngestOperator(LanceSparkOperator):
             rows = source.rows(spark, namespace)
             result = write_rows(rows, write.at_newest())
             return result, source.derived_columns(rows)
+
+
+class LanceAppendOperator(LanceWriteOperator):
+    """Add rows to a declared table, exactly once; the first write creates its data.
+
+    Args:
+        schema_mode: what to do if the rows have other columns than the table: ``strict`` refuses them,
+            ``merge`` adds and widens columns of the table, as described for
+            `airflow_provider_lancens.spark.write_table`.
+        stage: True stages the rows: `version` is then one that no reader finds but by its number,
+            until `LancePublishOperator` publishes or `LanceDiscardOperator` discards it.
+        kwargs: see `LanceWriteOperator`.
+    """
+
+    def __init__(self, *, schema_mode: SchemaMode = "strict", stage: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.describe_change("append", schema_mode=schema_mode, stage=stage)
+
+
+class LanceOverwriteOperator(LanceWriteOperator):
+    """Replace all rows of a declared table, or the rows that match a condition, exactly once.
+
+    Args:
+        where: a condition in SQL, such as ``day = '{{ ds }}'``: only the rows that match it are replaced, and
+            all new rows must match it, as described for `airflow_provider_lancens.spark.write_table`; None
+            replaces all rows. Templated.
+        schema_mode: what to do if the rows have other columns than the table: ``strict`` refuses them,
+            ``merge`` adds and widens columns of the table, ``overwrite`` replaces the columns, without
+            `where` alone.
+        stage: True stages the rows, see `LanceAppendOperator`.
+        kwargs: see `LanceWriteOperator`.
+    """
+
+    template_fields: Sequence[str] = (*LanceWriteOperator.template_fields, "where")
+    template_fields_renderers = {**LanceWriteOperator.template_fields_renderers, "where": "sql"}
+
+    def __init__(
+        self,
+        *,
+        where: str | None = None,
+        schema_mode: SchemaMode = "strict",
+        stage: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.where = where
+        self.describe_change("overwrite", where=_checked_later(where), schema_mode=schema_mode, stage=stage)
+
+    def rendered_change(self) -> Change:
+        """See `LanceWriteOperator.rendered_change`."""
+        return replace(cast("Overwrite", self._request.change), where=self.where)
+
+
+class LanceUpsertOperator(LanceWriteOperator):
+    """Replace the rows of a declared table that have the keys of new rows, and add the others, exactly once.
+
+    Args:
+        on: the key columns.
+        when_matched: what to do with a row of the table that has the key of a new one: ``update`` replaces
+            it, ``keep`` leaves it and doesn't write the new one.
+        sequence_by: a column that orders the rows of a key, such as a time: of several new rows the last is
+            written, and only if it is later than that of the table.
+        delete_when: a condition on the new rows, such as ``op = 'D'``: the rows of the table that have the
+            key of such a row are deleted, rather than written. Templated.
+        helper_columns: columns of the new rows that only `delete_when` needs, such as ``["op"]``, and that
+            are never written. Without it, columns that `delete_when` names and the table doesn't have aren't
+            written; the first write of a table writes all.
+        update_columns: only these columns of rows that exist are updated. The new rows may lack the others,
+            which are then null in rows that are added.
+        schema_mode: see `LanceAppendOperator`.
+        stage: True stages the rows, see `LanceAppendOperator`.
+        kwargs: see `LanceWriteOperator`.
+    """
+
+    template_fields: Sequence[str] = (*LanceWriteOperator.template_fields, "delete_when")
+    template_fields_renderers = {**LanceWriteOperator.template_fields_renderers, "delete_when": "sql"}
+
+    def __init__(
+        self,
+        *,
+        on: Sequence[str],
+        when_matched: WhenMatched = "update",
+        sequence_by: str | None = None,
+        delete_when: str | None = None,
+        helper_columns: Sequence[str] | None = None,
+        update_columns: Sequence[str] | None = None,
+        schema_mode: SchemaMode = "strict",
+        stage: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.delete_when = delete_when
+        self.describe_change(
+            "upsert",
+            on=on,
+            when_matched=when_matched,
+            sequence_by=sequence_by,
+            delete_when=_checked_later(delete_when),
+            helper_columns=helper_columns,
+            update_columns=update_columns,
+            schema_mode=schema_mode,
+            stage=stage,
+        )
+        if self.files and cast("Upsert", self._request.change).chooses_rows:
+            raise ValueError(
+                "when_matched, sequence_by, delete_when, update_columns: not allowed with files as source; "
+                "Spark compares rows"
+            )
+
+    def rendered_change(self) -> Change:
+        """See `LanceWriteOperator.rendered_change`."""
+        return replace(cast("Upsert", self._request.change), delete_when=self.delete_when)
+
+
+def _checked_later(condition: str | None) -> str | None:
+    return "rendered later" if is_template(condition) else condition
 
 
 def _template_of(files: FileSource | Mapping[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ class LancePublishOperator(LanceOperator):
         staged: the staged version: the output of an ingestion with ``stage=True``, or a mapping with its
             ``table`` and ``version``. Templated.
         partition_by: a column, such as a day, whose values in the rows that were written, replaced or deleted
-            are the partitions of the asset event, see `LanceSparkIngestOperator`. Templated.
+            are the partitions of the asset event, see `LanceAppendOperator`. Templated.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 

@@ -199,7 +199,7 @@ class SparkLake:
             options: fields of `airflow_provider_lancens.spark.WriteOptions`.
 
         Returns:
-            The same dictionary as the XCom of `LanceSparkIngestOperator`, which `read` accepts as `table`.
+            The same dictionary as the XCom of `LanceAppendOperator`, which `read` accepts as `table`.
 
         Raises:
             AirflowFailException: an argument is invalid, or the rows don't match the table.

@@ -125,6 +125,7 @@ class Change:
     """
 
     MODE: ClassVar[Mode]
+    _article: ClassVar[str] = "an"
 
     schema_mode: SchemaMode = "strict"
     """What to do if the rows have other columns than the table: refuse them (``strict``), add and widen
@@ -164,7 +165,7 @@ class Change:
     def _check_columns_replaced(self) -> None:
         """Refuse ``schema_mode="overwrite"`` unless all rows are replaced."""
         _refuse(
-            f"schema_mode: expected strict or merge for mode {self.MODE!r}; only an overwrite can "
+            f"schema_mode: expected strict or merge for {self._article} {self.MODE}; only an overwrite can "
             "replace columns"
         )
 
@@ -181,6 +182,7 @@ class Create(Change):
     """Write the first version, and fail if there is one."""
 
     MODE = "create"
+    _article = "a"
 
     @property
     def adds_rows(self) -> bool:
@@ -189,9 +191,9 @@ class Create(Change):
 
     def _check(self) -> None:
         if self.stage:
-            _refuse("stage=True for mode 'create': the first version of a table can't be staged")
+            _refuse("stage=True for a create: the first version of a table can't be staged")
         if self.schema_mode == "merge":
-            _refuse("schema_mode='merge' for mode 'create': there are no columns yet to merge with")
+            _refuse("schema_mode='merge' for a create: there are no columns yet to merge with")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,7 +337,7 @@ class WriteRequest:
             _refuse(f"stage=True contradicts on_existing_key={policy!r}; allowed: 'skip'")
         if self.upsert is not None and "replace" in policy:
             _refuse(
-                f"on_existing_key={policy!r}: not supported for mode 'upsert', since the rows "
+                f"on_existing_key={policy!r}: not supported for an upsert, since the rows "
                 "that it replaced no longer exist; upsert corrected rows with 'write_again'"
             )
 

@@ -11,7 +11,7 @@ _DATASET = "dataset = lance.dataset(namespace_client=namespace, table_id=[...])"
 _SEVERAL_ENTRIES = "a metastore cannot change several tables at once"
 _NO_TRANSACTIONS = "a metastore has no transactions"
 _NO_VIEWS = (
-    "a metastore cannot compute one; write the rows into a table with a job, such as LanceSparkIngestOperator"
+    "a metastore cannot compute one; write the rows into a table with a job, such as LanceOverwriteOperator"
 )
 
 

@@ -48,7 +48,7 @@ class CountedWrites:
         self._is_compared = bool(given or plan)
         if given:
             return given
-        return fingerprint_of(read, *conditions(where), *([] if plan is None else [{"plan": plan}]))
+        return fingerprint_of(read, *conditions(where=where), *([] if plan is None else [{"plan": plan}]))
 
     def begin(self, target: ResolvedTable, request: WriteRequest) -> WriteContext:
         """Begin a write: look up its key, and whether what is found there is this write.

@@ -169,9 +169,9 @@ def fingerprint_of(*parts: Mapping[str, Any]) -> str:
     return json.dumps(parts, sort_keys=True, default=_plain_value)
 
 
-def conditions(where: str | None) -> list[dict[str, str]]:
-    """Return the part of a fingerprint that a condition adds, so that others keep theirs."""
-    return [] if where is None else [{"where": where}]
+def conditions(**texts: str | None) -> list[dict[str, str]]:
+    """Return the parts of a fingerprint that conditions add, by argument; without those that aren't given."""
+    return [{name: text} for name, text in texts.items() if text is not None]
 
 
 def _plain_value(value: Any) -> Any:

@@ -177,7 +177,7 @@ def overwrite_mismatch(
     lost = f"; it would drop the indices {', '.join(indices)}" if indices else ""
     changes = schema_changes(base.schema, rows)
     return spec_errors.TableSchemaValidationError(
-        f"table {table}: mode 'overwrite' would change its columns: {changes}{lost}. Select, cast or rename "
+        f"table {table}: an overwrite would change its columns: {changes}{lost}. Select, cast or rename "
         "the columns of the rows, or pass schema_mode='overwrite' to replace those of the table, or "
         "schema_mode='merge' to keep both"
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow.sdk import DAG, task
 
-from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
+from airflow_provider_lancens.operators.ingest import LanceAppendOperator, LanceOverwriteOperator
 from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVersionSensor
 
 SMALL = {"spark.master": "local[1]", "spark.driver.memory": "512m", "spark.ui.enabled": "false"}
@@ -50,14 +50,13 @@ with DAG(
     def items(params: Any = None) -> list[dict[str, str]]:
         return [{"item": item} for item in Path(params["list"]).read_text().split()]
 
-    LanceSparkIngestOperator.partial(task_id="load", source=rows_of, **GIVEN).expand(op_kwargs=items())
+    LanceAppendOperator.partial(task_id="load", source=rows_of, **GIVEN).expand(op_kwargs=items())
 
 with DAG("reloaded_gestures", schedule=None, params={"table": "", "file": ""}) as reloaded_gestures:
-    load = LanceSparkIngestOperator(
+    load = LanceOverwriteOperator(
         task_id="load",
         source=rows_in,
         op_kwargs={"file": "{{ params.file }}"},
-        mode="overwrite",
         where="item = 'day'",
         on_existing_key="replace",
         **GIVEN,
@@ -73,7 +72,7 @@ with DAG("reloaded_gestures", schedule=None, params={"table": "", "file": ""}) a
 with DAG(
     "filed_gestures", schedule=None, params={"table": "", "folder": ""}, default_args=RETRIED
 ) as filed_gestures:
-    LanceSparkIngestOperator(
+    LanceAppendOperator(
         task_id="load",
         source={"format": "csv", "paths": ["{{ params.folder }}/*.csv"]},
         on_existing_key="replace_if_changed",
@@ -87,7 +86,7 @@ with DAG(
     # Ample for what is stopped to be started again.
     default_args={"retries": 20, "retry_delay": timedelta(seconds=3)},
 ) as held_gestures:
-    LanceSparkIngestOperator(
+    LanceAppendOperator(
         task_id="load",
         table="{{ params.table }}",
         source=held_rows,

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG
 
-from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
+from airflow_provider_lancens.operators.ingest import LanceAppendOperator
 from tests.integration.spark.submit.ingestion_sources import held
 
 with DAG(
@@ -15,7 +15,7 @@ with DAG(
     params={"table": "", "folder": "", "spark_conf": {}},
     render_template_as_native_obj=True,
 ) as dag:
-    LanceSparkIngestOperator(
+    LanceAppendOperator(
         task_id="ingest",
         table="{{ params.table }}",
         lance_conn_id="lake",

@@ -7,7 +7,7 @@ from typing import Any
 from airflow.providers.openlineage.utils.selective_enable import enable_lineage
 from airflow.sdk import DAG, AssetAlias
 
-from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
+from airflow_provider_lancens.operators.ingest import LanceAppendOperator
 
 SMALL = {"spark.master": "local[1]", "spark.driver.memory": "512m", "spark.ui.enabled": "false"}
 
@@ -17,7 +17,7 @@ def numbers(spark: Any) -> Any:
 
 
 with DAG(dag_id="ingested", schedule=None, params={"table": ""}) as dag:
-    LanceSparkIngestOperator(
+    LanceAppendOperator(
         task_id="ingest",
         table="{{ params.table }}",
         lance_conn_id="lake",

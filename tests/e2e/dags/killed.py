@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG
 
-from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
+from airflow_provider_lancens.operators.ingest import LanceAppendOperator
 from tests.e2e.hanging import SMALL, hanging
 
 with DAG(
@@ -15,7 +15,7 @@ with DAG(
     params={"table": "db$t", "lance_conn_id": "lake", "spark_conn_id": "", "marker": "", "spark_conf": SMALL},
     render_template_as_native_obj=True,
 ) as dag:
-    LanceSparkIngestOperator(
+    LanceAppendOperator(
         task_id="ingest",
         table="{{ params.table }}",
         lance_conn_id="{{ params.lance_conn_id }}",

@@ -18,7 +18,7 @@ from airflow_provider_lancens.assets.table import lance_table
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, LanceRetryableError
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
-from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
+from airflow_provider_lancens.operators.ingest import LanceAppendOperator
 from airflow_provider_lancens.spark import FileSource, fingerprint_files, read_table
 
 Ingest = Callable[..., dict[str, Any]]
@@ -46,7 +46,7 @@ def ingest(spark: SparkSession, lake: str) -> Ingest:
     def run(
         run_id: str = "manual__1", clear: int | None = None, task_id: str = "ingest", **arguments: Any
     ) -> dict[str, Any]:
-        task = LanceSparkIngestOperator(**{"task_id": "ingest", "lance_conn_id": lake, **arguments})
+        task = LanceAppendOperator(**{"task_id": "ingest", "lance_conn_id": lake, **arguments})
         max_tries = next(clears) if clear is None else clear
         instance = SimpleNamespace(dag_id="dag", task_id=task_id, map_index=-1, max_tries=max_tries)
         declared = SimpleNamespace(task_id=task_id, dag=SimpleNamespace(has_task=lambda one: one == task_id))

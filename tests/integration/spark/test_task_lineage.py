@@ -15,9 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.operators import (
+    LanceAppendOperator,
     LanceComputeColumnOperator,
+    LanceOverwriteOperator,
     LancePublishOperator,
-    LanceSparkIngestOperator,
     LanceStreamOperator,
 )
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
@@ -59,7 +60,7 @@ def some_readings(spark: SparkSession, count: int = 3) -> DataFrame:
 
 
 def test_an_ingestion_reports_what_it_wrote(run: Run, tables: list[str], metastore: MetastoreServer) -> None:
-    xcom, inputs, [output] = run(LanceSparkIngestOperator, table=tables[0], source=some_readings)
+    xcom, inputs, [output] = run(LanceAppendOperator, table=tables[0], source=some_readings)
 
     assert inputs == []
     assert output == {
@@ -83,10 +84,10 @@ def test_inputs_are_reported_at_the_versions_that_were_read(run: Run, tables: li
 
     readings, large = tables
     for run_id in ("a", "b"):
-        run(LanceSparkIngestOperator, run_id=run_id, table=readings, source=some_readings)
+        run(LanceAppendOperator, run_id=run_id, table=readings, source=some_readings)
     changed = {"table": readings, "previous_version": 1, "version": 2}
     inputs = {"now": {"table": readings, "version": 1}, "new": {"changes": changed}}
-    _, [now, new], [output] = run(LanceSparkIngestOperator, table=large, source=joined, inputs=inputs)
+    _, [now, new], [output] = run(LanceAppendOperator, table=large, source=joined, inputs=inputs)
 
     assert now["facets"] == {"version": {"datasetVersion": "1"}, "schema": {"fields": FIELDS}}
     assert new["facets"] == {
@@ -109,7 +110,7 @@ def test_columns_of_files_are_reported_as_those_of_the_table(
         "renames": {"ID": "id"},
         "casts": {"v": "int32"},
     }
-    first, again = (run(LanceSparkIngestOperator, table=tables[0], source=source) for _ in range(2))
+    first, again = (run(LanceAppendOperator, table=tables[0], source=source) for _ in range(2))
     _, inputs, [output] = first
 
     assert inputs == [{"namespace": "file", "name": str(tmp_path), "facets": {}, "inputFacets": {}}]
@@ -133,8 +134,8 @@ def test_columns_of_files_are_reported_as_those_of_the_table(
 
 def test_staged_rows_are_counted_once_and_published_as_what_they_are(run: Run, tables: list[str]) -> None:
     write = {"table": tables[0], "source": some_readings}
-    run(LanceSparkIngestOperator, **write)
-    staged, _, [stage] = run(LanceSparkIngestOperator, run_id="b", **write, stage=True, mode="overwrite")
+    run(LanceAppendOperator, **write)
+    staged, _, [stage] = run(LanceOverwriteOperator, run_id="b", **write, stage=True)
     _, _, [publish] = run(LancePublishOperator, staged=staged)
 
     number = str(staged["version"])
@@ -156,7 +157,7 @@ def test_a_computed_column_is_reported_with_those_that_it_comes_from(run: Run, t
     def doubled(batch: pa.RecordBatch) -> pa.Array:
         return pc.multiply(batch["v"], 2)
 
-    run(LanceSparkIngestOperator, table=tables[0], source=some_readings)
+    run(LanceAppendOperator, table=tables[0], source=some_readings)
     arguments = {"table": tables[0], "column": "w", "columns": ["v"], "function": doubled}
     xcom, [table], [output] = run(LanceComputeColumnOperator, **arguments)
     _, _, [nothing_new] = run(LanceComputeColumnOperator, **arguments)

@@ -12,11 +12,11 @@ from airflow_provider_lancens import operators, sensors
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.template_args import not_empty
 from airflow_provider_lancens.operators import (
+    LanceAppendOperator,
     LanceCreateIndexOperator,
     LanceFindVersionOperator,
     LanceReleaseSetOperator,
     LanceRestoreTableOperator,
-    LanceSparkIngestOperator,
 )
 from airflow_provider_lancens.sensors import LanceTableVersionSensor
 
@@ -31,6 +31,7 @@ REQUIRED: dict[str, Any] = {
     "location": "/data/t",
     "managed_by": "impl",
     "namespace": "db",
+    "on": ["id"],
     "new_version": 2,
     "release_set": "db$releases",
     "source": lambda: None,
@@ -92,8 +93,6 @@ def rendered(kind: type[Any], given: dict[str, Any], *, native: bool = False, **
         required["version"] = 1
     if kind is LanceFindVersionOperator and "as_of" not in given:
         required["tag"] = "gold"
-    if kind is LanceSparkIngestOperator and "where" in given:
-        required["mode"] = "overwrite"
     if kind is LanceCreateIndexOperator and "max_unindexed_share" in given:
         required["if_exists"] = "extend"
     with DAG(dag_id="dag", render_template_as_native_obj=native):
@@ -134,7 +133,7 @@ def test_a_bound_of_one_table_that_came_out_empty_is_refused(value: Any) -> None
 
 def test_an_argument_of_a_mapped_task_that_came_out_empty_is_refused() -> None:
     with DAG(dag_id="dag"):
-        tasks = LanceSparkIngestOperator.partial(
+        tasks = LanceAppendOperator.partial(
             task_id="task", source=lambda: None, idempotency_key="{{ empty }}"
         ).expand(table=["db$a", "db$b"])
     context: Any = {"ti": None, "empty": ""}

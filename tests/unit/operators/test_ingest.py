@@ -15,7 +15,12 @@ from airflow_provider_lancens.operators._spark.write_naming import (
     fingerprint_of,
     idempotency_key,
 )
-from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
+from airflow_provider_lancens.operators.ingest import (
+    LanceAppendOperator,
+    LanceOverwriteOperator,
+    LanceUpsertOperator,
+    LanceWriteOperator,
+)
 from airflow_provider_lancens.spark import FileSource
 
 
@@ -23,8 +28,8 @@ def source(spark: Any, flights: Any, month: int = 1) -> Any:
     raise AssertionError("no Spark here")
 
 
-def operator(**arguments: Any) -> LanceSparkIngestOperator:
-    return LanceSparkIngestOperator(**{"task_id": "ingest", "table": "db$t", "source": source, **arguments})
+def operator(kind: type[LanceWriteOperator] = LanceAppendOperator, **arguments: Any) -> LanceWriteOperator:
+    return kind(**{"task_id": "ingest", "table": "db$t", "source": source, **arguments})
 
 
 def context(**more: Any) -> Any:
@@ -35,16 +40,15 @@ def context(**more: Any) -> Any:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"mode": "merge"}, "mode: expected one of append, overwrite, create, upsert, got 'merge'"),
-        ({"schema_mode": "overwrite"}, "schema_mode: expected strict or merge for mode 'append'"),
+        ({"schema_mode": "overwrite"}, "schema_mode: expected strict or merge for an append"),
         ({"schema_mode": "replace"}, "schema_mode: expected one of strict, merge, overwrite"),
-        ({"schema_mode": "merge", "mode": "create"}, "schema_mode='merge' for mode 'create'"),
-        ({"mode": "upsert"}, "on: expected a list of key columns, got None"),
-        ({"mode": "upsert", "on": "id"}, "on: expected a list of key columns, got 'id'"),
-        ({"on": ["id"]}, r"on: not allowed for mode 'append', only for upsert; got \['id'\]"),
+        ({"kind": LanceUpsertOperator}, "on"),
+        ({"kind": LanceUpsertOperator, "on": "id"}, "on: expected a list of key columns, got 'id'"),
+        ({"on": ["id"]}, "on"),
+        ({"kind": LanceOverwriteOperator, "where": " "}, "where: expected a condition"),
         (
-            {"mode": "upsert", "on": ["id"], "on_existing_key": "replace"},
-            "on_existing_key='replace': not supported for mode 'upsert'",
+            {"kind": LanceUpsertOperator, "on": ["id"], "on_existing_key": "replace"},
+            "on_existing_key='replace': not supported for an upsert",
         ),
         ({"on_existing_key": "fail"}, "on_existing_key: expected one of skip, replace_if_changed"),
         ({"source": "module.function"}, "source='module.function'"),
@@ -169,7 +173,6 @@ def test_arguments_that_name_data_are_templated() -> None:
         "files",
         "inputs",
         "op_kwargs",
-        "where",
         "idempotency_key",
         "fingerprint",
         "partition_by",
@@ -178,7 +181,9 @@ def test_arguments_that_name_data_are_templated() -> None:
         "lance_conn_id",
     }
 
-    assert fields == set(LanceSparkIngestOperator.template_fields)
+    assert fields == set(LanceAppendOperator.template_fields)
+    assert {*fields, "where"} == set(LanceOverwriteOperator.template_fields)
+    assert {*fields, "delete_when"} == set(LanceUpsertOperator.template_fields)
 
 
 class Plain:

@@ -9,7 +9,7 @@ from airflow.sdk import DAG, BaseOperator
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.operators.computed_column import LanceComputeColumnOperator
 from airflow_provider_lancens.operators.delete_rows import LanceDeleteRowsOperator
-from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
+from airflow_provider_lancens.operators.ingest import LanceAppendOperator
 from airflow_provider_lancens.operators.maintenance import (
     LanceCompactTableOperator,
     LanceCreateIndexOperator,
@@ -47,7 +47,7 @@ OPERATORS: dict[str, tuple[type[BaseOperator], dict[str, Any]]] = {
     "drop": (LanceDropNamespaceOperator, {"namespace": "db"}),
     "declare": (LanceDeclareTableOperator, {"table": "db$t"}),
     "register": (LanceRegisterTableOperator, {"table": "db$t", "location": "/data/t"}),
-    "ingest": (LanceSparkIngestOperator, {"table": "db$t", "source": rows}),
+    "ingest": (LanceAppendOperator, {"table": "db$t", "source": rows}),
     "compact": (LanceCompactTableOperator, {"table": "db$t"}),
     "index": (LanceCreateIndexOperator, {"table": "db$t", "column": "c", "index_type": "BTREE"}),
     "restore": (LanceRestoreTableOperator, {"table": "db$t", "version": 1}),

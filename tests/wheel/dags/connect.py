@@ -5,9 +5,9 @@ import os
 from airflow.sdk import DAG
 
 from airflow_provider_lancens.operators import (
+    LanceAppendOperator,
     LanceCreateNamespaceOperator,
     LanceDeclareTableOperator,
-    LanceSparkIngestOperator,
 )
 
 DATABASE = os.environ["TEST_DATABASE"]
@@ -22,5 +22,5 @@ def numbers(spark):
 with DAG(dag_id="connect", schedule=None, default_args={"lance_conn_id": "lake"}) as dag:
     create = LanceCreateNamespaceOperator(task_id="create", namespace=DATABASE)
     declare = LanceDeclareTableOperator(task_id="declare", table=TABLE)
-    ingest = LanceSparkIngestOperator(task_id="ingest", table=TABLE, source=numbers, spark_conn_id="server")
+    ingest = LanceAppendOperator(task_id="ingest", table=TABLE, source=numbers, spark_conn_id="server")
     create >> declare >> ingest

@@ -12,7 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_provider_lancens.assets import lance_table
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
-from airflow_provider_lancens.operators import LanceSparkIngestOperator
+from airflow_provider_lancens.operators import LanceAppendOperator, LanceOverwriteOperator
+from airflow_provider_lancens.operators.ingest import LanceWriteOperator
 from airflow_provider_lancens.spark import delete_rows
 from airflow_provider_lancens.spark.changes.changed_values import changed_values
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
@@ -69,9 +70,9 @@ def test_an_asset_event_has_the_days_as_partition_keys(hive: Maintained, connect
 
     given_rows = [(1, "2026-11-01"), (2, "2026-11-02")]
 
-    def run(**arguments: Any) -> None:
+    def run(kind: type[LanceWriteOperator] = LanceAppendOperator, **arguments: Any) -> None:
         given = {"task_id": "ingest", "table": table.id, "source": source, "lance_conn_id": lake}
-        task = LanceSparkIngestOperator(**given, outlets=[outlet], **arguments)
+        task = kind(**given, outlets=[outlet], **arguments)
         with closing(LanceHook.for_connection(lake)):
             task.execute({"ti": Attempt(), "run_id": "run", "outlet_events": events})  # type: ignore[typeddict-item]
 
@@ -85,7 +86,7 @@ def test_an_asset_event_has_the_days_as_partition_keys(hive: Maintained, connect
         run(partition_by="month")
 
     given_rows.clear()
-    removal = {"mode": "overwrite", "where": "day = '2026-11-01'", "idempotency_key": "removed"}
+    removal = {"where": "day = '2026-11-01'", "idempotency_key": "removed"}
     for _ in range(2):  # the second finds the commit of the first
-        run(partition_by="day", **removal)
+        run(LanceOverwriteOperator, partition_by="day", **removal)
         assert events[outlet].extra["partitions"] == ["2026-11-01"]

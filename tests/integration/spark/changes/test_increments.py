@@ -11,9 +11,10 @@ from lance_namespace import DeclareTableRequest
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, AirflowSkipException
 from airflow_provider_lancens.operators import (
+    LanceAppendOperator,
     LanceFindChangesOperator,
-    LanceSparkIngestOperator,
     LanceTagVersionOperator,
+    LanceUpsertOperator,
 )
 from airflow_provider_lancens.spark import WriteOptions, delete_rows, read_table
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
@@ -60,11 +61,10 @@ class Shop:
             return
         for _ in range(2):  # a task that is cleared writes nothing
             self.run(
-                LanceSparkIngestOperator,
+                LanceUpsertOperator,
                 table=self.revenue,
                 source=revenue,
                 inputs={"changes": {"changes": found}, "orders": found},
-                mode="upsert",
                 on=["day"],
                 delete_when="is_empty",
                 idempotency_key=f"revenue/{found}",
@@ -128,7 +128,7 @@ def test_an_input_without_a_previous_version_is_refused(shop: Shop) -> None:
 
     with pytest.raises(AirflowFailException, match=r"inputs\['changes'\]\['changes'\]=.* 'previous_version'"):
         shop.run(
-            LanceSparkIngestOperator,
+            LanceAppendOperator,
             table=shop.revenue,
             source=revenue,
             inputs={"changes": {"changes": pinned}, "orders": pinned},

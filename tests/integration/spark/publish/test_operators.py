@@ -9,7 +9,7 @@ import pytest
 from airflow.sdk import Asset
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
+from airflow_provider_lancens.operators.ingest import LanceAppendOperator
 from airflow_provider_lancens.operators.publish import LanceDiscardOperator, LancePublishOperator
 from tests.integration.airflow.lifecycle import Attempt
 from tests.support.maintained_tables import Maintained, rows
@@ -45,8 +45,8 @@ def run(hive: Maintained, connect: Callable[..., str]) -> Run:
 @pytest.fixture
 def staged(run: Run, hive: Maintained) -> dict[str, Any]:
     given = {"table": hive.id, "source": more, "idempotency_key": "day", "stage": True}
-    result, event = run(LanceSparkIngestOperator, **given)
-    again, _ = run(LanceSparkIngestOperator, **given)
+    result, event = run(LanceAppendOperator, **given)
+    again, _ = run(LanceAppendOperator, **given)
     assert event == {}
     assert (again["version"], again["committed"]) == (result["version"], False)
     return result
@@ -82,7 +82,7 @@ def test_a_version_that_was_published_before_emits_no_event_after_newer_ones(
 
 def test_the_event_has_the_partitions_that_were_published(run: Run, staged: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="partition_by: not allowed with stage=True"):
-        run(LanceSparkIngestOperator, table="a$b", source=more, stage=True, partition_by="id")
+        run(LanceAppendOperator, table="a$b", source=more, stage=True, partition_by="id")
 
     _, event = run(LancePublishOperator, staged=staged, partition_by="id")
 
@@ -99,7 +99,7 @@ def test_a_column_for_partitions_is_checked_before_anything_is_published(
 
 def test_an_ingestion_without_rows_has_no_partitions(run: Run, hive: Maintained) -> None:
     given = {"table": hive.id, "source": lambda spark: rows(spark, 0, 0), "idempotency_key": "none"}
-    staged, _ = run(LanceSparkIngestOperator, **given, stage=True)
+    staged, _ = run(LanceAppendOperator, **given, stage=True)
 
     _, event = run(LancePublishOperator, staged=staged, partition_by="id")
 

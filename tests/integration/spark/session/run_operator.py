@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
+from airflow_provider_lancens.operators.ingest import LanceAppendOperator
 from airflow_provider_lancens.operators.maintenance import (
     LanceCompactTableOperator,
     LanceCreateIndexOperator,
@@ -23,12 +23,12 @@ def cheap(spark: SparkSession, orders: DataFrame) -> DataFrame:
     return orders.where("price < 3")
 
 
-def ingest_files(files: dict[str, Any], **arguments: Any) -> LanceSparkIngestOperator:
-    return LanceSparkIngestOperator(source=FileSource(**files), **arguments)
+def ingest_files(files: dict[str, Any], **arguments: Any) -> LanceAppendOperator:
+    return LanceAppendOperator(source=FileSource(**files), **arguments)
 
 
 OPERATORS: dict[str, Any] = {
-    "ingest": partial(LanceSparkIngestOperator, source=cheap),
+    "ingest": partial(LanceAppendOperator, source=cheap),
     "ingest_files": ingest_files,
     "compact": LanceCompactTableOperator,
     "index": LanceCreateIndexOperator,

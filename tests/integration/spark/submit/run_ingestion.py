@@ -8,12 +8,12 @@ import sys
 from typing import Any
 
 from airflow_provider_lancens.operators._spark.submission import make_job
-from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
+from airflow_provider_lancens.operators.ingest import LanceAppendOperator
 from tests.integration.spark.run_twice import run_twice
 from tests.integration.spark.submit.ingestion_sources import cheap
 
 
-class Submitted(LanceSparkIngestOperator):
+class Submitted(LanceAppendOperator):
     """The same by spark-submit in client mode, since a standalone cluster doesn't support Python drivers."""
 
     def _written(self, source: Any, namespace: Any, write: Any, context: Any) -> Any:
@@ -23,7 +23,7 @@ class Submitted(LanceSparkIngestOperator):
 
 def main() -> None:
     given = json.load(sys.stdin)
-    kind = Submitted if given.pop("submitted", False) else LanceSparkIngestOperator
+    kind = Submitted if given.pop("submitted", False) else LanceAppendOperator
     run_twice(kind(task_id="ingest", lance_conn_id="lake", source=cheap, **given))
 
 

@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError
 from airflow_provider_lancens.namespace import Hive2Namespace
-from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
+from airflow_provider_lancens.operators.ingest import LanceAppendOperator
 from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.submit import Job, submitted
 from tests.integration.airflow.tables import Table
@@ -55,7 +55,7 @@ def test_a_failed_job_reports_where_its_driver_logs_are(
     connect(host=metastore.uri, extra={"root": str(tmp_path)})
     connect("yarn", **yarn_connection("cluster"))
     where = {"table": str(table), "spark_conn_id": "yarn", "spark_conf": yarn.spark_conf}
-    task = LanceSparkIngestOperator(task_id="ingest", lance_conn_id="lake", source=failing, **where)
+    task = LanceAppendOperator(task_id="ingest", lance_conn_id="lake", source=failing, **where)
 
     with pytest.raises(LanceRetryableError) as error:
         task.execute(context_of(task, 1))

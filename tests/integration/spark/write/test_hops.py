@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
-from airflow_provider_lancens.operators.ingest import LanceSparkIngestOperator
+from airflow_provider_lancens.operators.ingest import LanceAppendOperator
 from airflow_provider_lancens.spark import NamespaceSpec, write_table
 from airflow_provider_lancens.spark.keys.key_lookup import RecordSearch
 
@@ -90,7 +90,7 @@ def test_a_task_describes_its_table_once_and_looks_its_key_up_twice(
         namespace: Any = hook.get_conn()
         namespace.create_namespace(CreateNamespaceRequest(id=[database]))
         namespace.declare_table(DeclareTableRequest(id=[database, "orders"]))
-        task = LanceSparkIngestOperator(
+        task = LanceAppendOperator(
             task_id="ingest",
             lance_conn_id=lake,
             table=f"{database}$orders",
