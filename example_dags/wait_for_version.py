@@ -71,7 +71,6 @@ with DAG(
         task_id="wait_for_more",
         table=TABLE,
         after_version=filled.output["version"],
-        data_only=True,  # ignores compactions and new indexes
         pin=True,  # protects the version from clean-up while it is read
         poke_interval=POLL_SECONDS,
         timeout=timedelta(days=1).total_seconds(),

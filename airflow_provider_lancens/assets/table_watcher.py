@@ -18,7 +18,7 @@ def watched_table(
     *,
     poll_interval: float = 60.0,
     after_version: int | None = None,
-    data_only: bool = False,
+    data_only: bool = True,
 ) -> SdkAsset:
     """Return the asset of a table that the triggerer updates whenever the table advances.
 
@@ -31,17 +31,24 @@ def watched_table(
         lance_conn_id: the Airflow connection.
         poll_interval: seconds between two polls.
         after_version: when the watch begins, ignore versions up to this one.
-        data_only: ignore versions that compaction, indexing or configuration created, as for
-            `LanceTableVersionSensor`. The triggerer then reads the table's transactions from its storage.
+        data_only: ignore versions that compaction, indexing or configuration created, as
+            `LanceTableVersionSensor` does. The triggerer reads the table's transactions from its storage for
+            it. False counts every version.
 
     Raises:
-        ValueError: the identifier is invalid, or an argument is a template.
+        ValueError: the identifier is invalid, an argument is a template, or `after_version` isn't a version.
     """
     from airflow.sdk import AssetWatcher
 
+    from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
+    from airflow_provider_lancens.hooks.template_args import parse_version
     from airflow_provider_lancens.triggers.table_advanced_trigger import LanceTableAdvancedTrigger
 
     named = LanceTable.of(lance_conn_id, table)
+    try:
+        parse_version("after_version", after_version)
+    except AirflowFailException as error:
+        raise ValueError(str(error)) from None
     trigger = LanceTableAdvancedTrigger(
         table=str(named.table),
         lance_conn_id=lance_conn_id,

@@ -32,6 +32,8 @@ T = TypeVar("T")
 _Id = TypeVar("_Id", NamespaceId, TableId)
 
 _NOTHING = (None, "", "None")
+_FIRST_STAGED = 2**63
+"""Lance numbers versions apart from a table's history from here."""
 _TEMPLATE_HINT = (
     "a template renders it as text: pass another task's `.output`, or let the DAG render native "
     "objects (render_template_as_native_obj=True)"
@@ -65,12 +67,14 @@ def parse_result_table(text: str) -> TableId:
     return _parse_identifier("table", text, TableId.of_result, "database$table")
 
 
-def parse_version(argument: str, value: Any) -> int | None:
+def parse_version(argument: str, value: Any, *, may_be_staged: bool = False) -> int | None:
     """Parse a version, which a template may have rendered as text.
 
     Args:
         argument: its name, for the message.
         value: an integer, its digits, or an empty value: None, ``"None"`` or ``""``.
+        may_be_staged: whether the version of an ingestion that staged its rows is meant too. It has no place
+            among the others: none follows it, and a wait for a greater one never ends.
 
     Raises:
         AirflowFailException: it is anything else; the message names the argument.
@@ -82,7 +86,13 @@ def parse_version(argument: str, value: Any) -> int | None:
         raise AirflowFailException(
             f"{argument}={value!r}: not a version; allowed: a whole number of at least 0, or None"
         )
-    return int(text)
+    version = int(text)
+    if version >= _FIRST_STAGED and not may_be_staged:
+        raise AirflowFailException(
+            f"{argument}={version}: is the number of a staged version, which only its own readers see; "
+            "publish it first, with LancePublishOperator, and pass the version of that task"
+        )
+    return version
 
 
 def parse_text(value: Any) -> str | None:

@@ -141,7 +141,7 @@ class LanceFindReleaseSetOperator(LanceOperator):
 
         wanted: int | None = None
         if isinstance(self.release_set, Mapping):
-            pinned = PinnedTable.parse("release_set", self.release_set)
+            pinned = PinnedTable.parse("release_set", self.release_set, may_be_staged=False)
             table, wanted = pinned.table, pinned.version
         else:
             table = parse_table(self.release_set)
@@ -162,7 +162,9 @@ def _versions(tables: Any) -> dict[str, int]:
             f"tables={tables!r}; allowed: a list of XComs with 'table' and 'version', or a mapping of "
             "tables to versions"
         )
-    parsed = [PinnedTable.parse(f"tables[{number}]", one) for number, one in enumerate(tables)]
+    parsed = [
+        PinnedTable.parse(f"tables[{number}]", one, may_be_staged=False) for number, one in enumerate(tables)
+    ]
     found = {str(one.table): one.version for one in parsed}
     if len(found) < len(parsed):
         raise AirflowFailException(f"tables: a table is named twice in {[str(one.table) for one in parsed]}")

@@ -34,7 +34,6 @@ from airflow_provider_lancens.namespace.table_status import (
 from airflow_provider_lancens.sensors.version_bounds import (
     AwaitedVersion,
     Bound,
-    is_given_later,
     read_seen,
     read_tables,
     read_wanted,
@@ -75,16 +74,17 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
 
     Args:
         table: table identifier, ``database$table``, or a list of these. Templated.
-        after_version: the version must be greater than this one. Templated, so that another task's XCom can
-            be used; if that is empty, as it may be in the first run, any version ends the wait. For a list of
-            tables, it can also be a dictionary by table.
-        min_version: the version must be this one or greater. Templated in the same way, except that an empty
-            value fails the task: the task that it is taken from, such as one that was marked as success, has
-            returned no version.
+        after_version: the version must be greater than this one. For a list of tables, it can also be a
+            dictionary by table. Templated, so that another task's XCom can be used; an empty value fails the
+            task, since the task that it is taken from, such as one that was marked as success, has returned
+            no version. 0 is any version, such as for a first run: ``{{ … or 0 }}``.
+        min_version: the version must be this one or greater. Templated in the same way.
         wait_for: for a list, whether to wait for ``all`` tables or for ``any``. With ``any``, a table that
             can never be polled, such as one that isn't a Lance table, is logged as a warning, and the wait
             goes on for the others; the task fails if none is left.
-        data_only: ignore versions that compaction, indexing or configuration created.
+        data_only: ignore versions that compaction, indexing or configuration created, so that maintenance
+            ends no wait. With `min_version` alone, and for a version that an upstream task has committed, any
+            commit counts, since a version that must exist may be such a one.
         index: name of an index: wait also until it covers all rows of the first version that meets the
             conditions, as far as they are still in the table. Rows that were appended later needn't be in
             it. Templated.
@@ -95,8 +95,7 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
     """
 
     template_fields: Sequence[str] = ("table", "after_version", "min_version", "index", "lance_conn_id")
-    may_be_empty = ("after_version",)
-    checked_by_key = ("min_version",)
+    checked_by_key = ("after_version", "min_version")
     operator_extra_links = (LancePageLink(), LanceGlueTableLink(), LanceS3Link())
 
     def __init__(
@@ -106,7 +105,7 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
         after_version: Bound = None,
         min_version: Bound = None,
         wait_for: Literal["all", "any"] = "all",
-        data_only: bool = False,
+        data_only: bool = True,
         index: str | None = None,
         pin: bool = False,
         lance_conn_id: str = DEFAULT_CONNECTION,
@@ -128,7 +127,6 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
         self._unanswered: set[TableId] = set()
         self._upstream: dict[TableId, int] | None = None
         self._failure = ""
-        self._is_after_given = is_given_later(after_version)
         self._last: dict[TableId, str] = {}
         self._missing_since: dict[TableId, float] = {}
 
@@ -259,7 +257,7 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
             read_tables(self.table),
             self.after_version,
             self.min_version,
-            lambda: {} if self._is_after_given else self._seen_before(context),
+            lambda: self._seen_before(context),
             lambda: self._made_upstream(context),
         )
         # Until the next poke, an idle connection would occupy a thread of the metastore for nothing.
@@ -342,7 +340,7 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
     def _is_fulfilled(self, wanted: AwaitedVersion, status: TableStatus) -> bool:
         if not wanted.condition.holds(status):
             return False
-        if self.data_only:
+        if self.data_only and not wanted.is_reached_by_any_commit:
             since = wanted.data_since(status)
             if not self._retryable(data_changed, self.hook, wanted.table, since, status.version):
                 return False

@@ -8,7 +8,6 @@ from typing import Any
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.template_args import (
-    is_template,
     parse_list,
     parse_result_table,
     parse_table,
@@ -53,6 +52,11 @@ class AwaitedVersion:
         known = self.condition.last_known
         return status.version if known is None else min(known + 1, status.version)
 
+    @property
+    def is_reached_by_any_commit(self) -> bool:
+        """Whether it is a version that must exist, whatever has created it, rather than a change."""
+        return self.condition.min_version is not None and self.condition.after_version is None
+
     def after(self, status: TableStatus) -> VersionCondition:
         """Return the condition to wait for after this status was polled and didn't end the wait."""
         return replace(self.condition, other_than=status.version) if status.version else self.condition
@@ -88,7 +92,8 @@ def read_wanted(
             have committed in the same run, which end the wait even if an earlier run has seen them.
 
     Raises:
-        AirflowFailException: a bound is not a version, or is given for a table that isn't waited for.
+        AirflowFailException: a bound is not a version, is empty or staged, or is given for a table that isn't
+            waited for.
     """
     after = _by_table("after_version", after_version, tables)
     least = _by_table("min_version", min_version, tables)
@@ -105,13 +110,6 @@ def read_wanted(
 
 def _unbounded(earlier: int | None, own: int | None) -> VersionCondition:
     return VersionCondition(other_than=earlier) if own is None else VersionCondition(min_version=own)
-
-
-def is_given_later(value: Bound) -> bool:
-    """Return whether a bound is given by a template or by another task's output, also of one table alone."""
-    if isinstance(value, Mapping):
-        return any(is_template(one) for one in value.values())
-    return is_template(value)
 
 
 def versions_made(xcoms: Any) -> dict[TableId, int]:
@@ -161,11 +159,24 @@ def read_seen(xcom: Any) -> dict[TableId, int]:
 
 
 def _by_table(argument: str, value: Bound, tables: Sequence[TableId]) -> dict[TableId, int | None]:
+    if value is None:
+        return dict.fromkeys(tables)
     if not isinstance(value, Mapping):
-        return dict.fromkeys(tables, parse_version(argument, value))
-    given = {parse_result_table(table): parse_version(argument, one) for table, one in value.items()}
+        return dict.fromkeys(tables, _bound(argument, value))
+    given = {parse_result_table(table): _bound(f"{argument}[{table!r}]", one) for table, one in value.items()}
     unknown = sorted(str(table) for table in given.keys() - set(tables))
     if unknown:
         allowed = ", ".join(map(str, tables))
         raise AirflowFailException(f"{argument}: {unknown[0]!r} is not in table; allowed: {allowed}")
     return {table: given.get(table) for table in tables}
+
+
+def _bound(argument: str, value: Any) -> int:
+    """Return a bound that was given: an empty one doesn't mean a wait without a bound."""
+    version = parse_version(argument, value)
+    if version is None:
+        raise AirflowFailException(
+            f"{argument}={value!r}: it is given, but empty; leave it out for a wait without a bound, or pass "
+            "0 for any version"
+        )
+    return version

@@ -37,8 +37,8 @@ class LanceTableAdvancedTrigger(BaseEventTrigger):
             merges triggers with equal arguments into one, which then can't store a version.
         after_version: if no version is stored, ignore versions up to this one.
         poll_interval: seconds between two polls.
-        data_only: ignore versions that compaction, indexing or configuration created. They cause no event;
-            the ``previous_version`` of the next event precedes them.
+        data_only: ignore versions that compaction, indexing or configuration created. They cause no event, so
+            that maintenance starts no DAG; the ``previous_version`` of the next event precedes them.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class LanceTableAdvancedTrigger(BaseEventTrigger):
         cursor: str = "",
         after_version: int | None = None,
         poll_interval: float = 60.0,
-        data_only: bool = False,
+        data_only: bool = True,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.table = parse_result_table(table)

@@ -38,8 +38,13 @@ class PinnedTable:
     version: int
 
     @classmethod
-    def parse(cls, argument: str, value: Any) -> Self:
+    def parse(cls, argument: str, value: Any, *, may_be_staged: bool = True) -> Self:
         """Parse an XCom, ignoring its other keys.
+
+        Args:
+            argument: its name, for the message.
+            value: the XCom.
+            may_be_staged: see `parse_version`; a staged version can be read, published and discarded.
 
         Raises:
             AirflowFailException: table or version is missing or invalid; the message names the argument.
@@ -49,7 +54,7 @@ class PinnedTable:
                 f"{argument}={value!r}; allowed: a mapping with 'table' and 'version', such as the XCom of "
                 "LanceTableVersionSensor or of another ingestion"
             )
-        version = parse_version(f"{argument}['version']", value["version"])
+        version = parse_version(f"{argument}['version']", value["version"], may_be_staged=may_be_staged)
         if version is None:
             raise AirflowFailException(f"{argument}: its version is {value['version']!r}; expected a number")
         return cls(parse_result_table(str(value["table"])), version)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage.missing_files import StoredVersions, example_of
+from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.namespace.storage.version_tags import temporary_tag
 from airflow_provider_lancens.redaction import on_one_line
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
@@ -179,6 +180,11 @@ def _version_to_restore(target: ResolvedTable, latest: LanceDataset, wanted: Wan
     if version is None:
         return _newest_complete(target, latest)
     target.check_version(version)
+    if is_detached(version):
+        raise spec_errors.InvalidInputError(
+            f"version={version}: is staged, so it was never a version of the table; publish it, rather than "
+            "restoring it"
+        )
     _check_whole(target, version)
     return version
 

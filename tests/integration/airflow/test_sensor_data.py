@@ -36,14 +36,26 @@ def compact(location: str) -> int:
 def test_maintenance_alone_does_not_end_the_wait(wait: Wait, table: Table, location: str) -> None:
     assert compact(location) > 3
     with pytest.raises(AirflowSensorTimeout):
-        wait(after_version=3, data_only=True, timeout=1)
-    assert wait(after_version=3)["version"] > 3
+        wait(after_version=3, timeout=1)
+    assert wait(after_version=3, data_only=False)["version"] > 3
+
+
+def test_maintenance_ends_no_wait_without_a_bound_but_one_for_a_version_that_must_exist(
+    wait: Wait, table: Table, location: str
+) -> None:
+    earlier = wait()
+    newest = compact(location)
+
+    with pytest.raises(AirflowSensorTimeout):
+        wait(earlier, timeout=1)
+    assert wait(earlier, data_only=False)["version"] == newest
+    assert wait(min_version=newest)["version"] == newest
 
 
 def test_data_committed_after_maintenance_ends_the_wait(
     wait: Wait, table: Table, location: str, meanwhile: Any
 ) -> None:
-    waiting = meanwhile(wait, after_version=3, data_only=True)
+    waiting = meanwhile(wait, after_version=3)
     compact(location)
     newest = table.advance()
     found = waiting.result(PATIENCE)
@@ -55,7 +67,7 @@ def test_data_committed_before_maintenance_ends_the_wait_at_the_newest_version(
 ) -> None:
     table.advance()
     newest = compact(location)
-    assert wait(after_version=3, data_only=True)["version"] == newest
+    assert wait(after_version=3)["version"] == newest
 
 
 def test_data_committed_after_a_poll_ends_the_wait_at_its_own_version(
@@ -70,7 +82,7 @@ def test_data_committed_after_a_poll_ends_the_wait_at_its_own_version(
         return data_changed(*arguments)
 
     monkeypatch.setattr(table_version_sensor, "data_changed", commit_and_check)
-    found = wait(after_version=3, data_only=True)
+    found = wait(after_version=3)
     assert (found["version"], found["previous_version"]) == (committed[0], 3)
 
 
@@ -80,7 +92,7 @@ def test_a_change_is_detected_after_its_history_was_cleaned_up(
     table.advance()
     newest = compact(location)
     lance.dataset(location).cleanup_old_versions(timedelta(0))
-    assert wait(after_version=3, data_only=True)["version"] == newest
+    assert wait(after_version=3)["version"] == newest
 
 
 def test_a_recreated_table_counts_as_changed_data(wait: Wait, table: Table, location: str) -> None:
@@ -88,7 +100,7 @@ def test_a_recreated_table_counts_as_changed_data(wait: Wait, table: Table, loca
     table.drop()
     table.declare()
     table.advance()
-    assert wait(earlier, data_only=True)["version"] == 1
+    assert wait(earlier)["version"] == 1
 
 
 def test_the_returned_version_is_tagged_for_its_readers(wait: Wait, table: Table, location: str) -> None:

@@ -1,4 +1,4 @@
-"""Watched assets with `data_only`: commits of maintenance start no DAG."""
+"""Watched assets: commits of maintenance start no DAG by default."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -44,7 +44,7 @@ async def next_event(events: AsyncIterator[Any], within: float = 300) -> tuple[i
 
 
 async def test_maintenance_emits_no_event_and_later_rows_do(rows: Table, lake: str) -> None:
-    async with aclosing(trigger_of(rows, lake, data_only=True).run()) as events:  # type: ignore[type-var]
+    async with aclosing(trigger_of(rows, lake).run()) as events:  # type: ignore[type-var]
         assert await next_event(events) == (None, 2)
         coming = asyncio.ensure_future(next_event(events))
 
@@ -59,7 +59,7 @@ async def test_maintenance_emits_no_event_and_later_rows_do(rows: Table, lake: s
 
 async def test_maintenance_during_downtime_emits_no_event(rows: Table, lake: str) -> None:
     maintain(rows)
-    async with aclosing(trigger_of(rows, lake, data_only=True, after_version=2).run()) as events:  # type: ignore[type-var]
+    async with aclosing(trigger_of(rows, lake, after_version=2).run()) as events:  # type: ignore[type-var]
         coming = asyncio.ensure_future(next_event(events))
         await asyncio.wait([coming], timeout=2)
         assert not coming.done()
@@ -69,7 +69,7 @@ async def test_maintenance_during_downtime_emits_no_event(rows: Table, lake: str
 
 
 async def test_without_data_only_maintenance_emits_an_event(rows: Table, lake: str) -> None:
-    async with aclosing(trigger_of(rows, lake).run()) as events:  # type: ignore[type-var]
+    async with aclosing(trigger_of(rows, lake, data_only=False).run()) as events:  # type: ignore[type-var]
         assert await next_event(events) == (None, 2)
         await asyncio.to_thread(maintain, rows)
         assert (await next_event(events))[1] > 2

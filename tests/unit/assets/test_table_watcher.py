@@ -17,7 +17,7 @@ def test_each_asset_has_its_own_cursor() -> None:
 
 
 def test_airflow_serializes_the_trigger_with_its_arguments() -> None:
-    asked_for = {"poll_interval": 5, "after_version": 7, "data_only": True}
+    asked_for = {"poll_interval": 5, "after_version": 7, "data_only": False}
     (watcher,) = watched_table("sales$orders", "lake", **asked_for).watchers
     assert watcher.trigger.serialize()[1] == {
         "table": "sales$orders",
@@ -25,6 +25,16 @@ def test_airflow_serializes_the_trigger_with_its_arguments() -> None:
         "cursor": "lance://lake/sales/orders",
         **asked_for,
     }
+
+
+def test_maintenance_of_a_watched_table_starts_no_dag_by_default() -> None:
+    (watcher,) = watched_table("sales$orders", "lake").watchers
+    assert watcher.trigger.serialize()[1]["data_only"] is True
+
+
+def test_a_staged_version_to_begin_after_is_refused() -> None:
+    with pytest.raises(ValueError, match="after_version=9223372036854775815: is the number of a staged"):
+        watched_table("sales$orders", "lake", after_version=2**63 + 7)
 
 
 def test_a_template_is_refused() -> None:

@@ -43,7 +43,6 @@ REQUIRED: dict[str, Any] = {
     "where": "n = 1",
 }
 MAY_BE_EMPTY = {
-    "after_version",
     "max_deleted_share",
     "max_removal_delay",
     "max_unindexed_share",
@@ -121,14 +120,15 @@ def test_an_argument_that_was_left_out_or_has_a_value_is_accepted() -> None:
     assert vars(task)["expected_version"] == 0
 
 
+@pytest.mark.parametrize("argument", ["after_version", "min_version"])
 @pytest.mark.parametrize("value", [None, ""])
-def test_a_bound_of_one_table_that_came_out_empty_is_refused(value: Any) -> None:
+def test_a_bound_of_one_table_that_came_out_empty_is_refused(argument: str, value: Any) -> None:
     bounds = {"db$a": "{{ bound }}", "db$b": 3}
-    task = rendered(LanceTableVersionSensor, {"min_version": bounds}, bound=value)
+    task = rendered(LanceTableVersionSensor, {argument: bounds}, bound=value)
 
-    with pytest.raises(AirflowFailException, match=r"^min_version: "):
+    with pytest.raises(AirflowFailException, match=rf"^{argument}: "):
         task.pre_execute({})
-    rendered(LanceTableVersionSensor, {"min_version": bounds}, bound=2).pre_execute({})
+    rendered(LanceTableVersionSensor, {argument: bounds}, bound=2).pre_execute({})
 
 
 def test_an_argument_of_a_mapped_task_that_came_out_empty_is_refused() -> None:

@@ -5,11 +5,17 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.operators.changes import LanceFindChangesOperator
 from airflow_provider_lancens.operators.namespaces import (
     LanceCreateNamespaceOperator,
     LanceDropNamespaceOperator,
 )
+from airflow_provider_lancens.operators.release_sets import (
+    LanceFindReleaseSetOperator,
+    LanceReleaseSetOperator,
+)
+from airflow_provider_lancens.operators.restore_table import LanceRestoreTableOperator
 from airflow_provider_lancens.operators.tables import (
     LanceDeclareTableOperator,
     LanceDeregisterTableOperator,
@@ -25,6 +31,7 @@ from airflow_provider_lancens.operators.versions import (
     LanceDeleteTagOperator,
     LanceTagVersionOperator,
 )
+from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVersionSensor
 
 
 @pytest.mark.parametrize(
@@ -76,6 +83,29 @@ def test_an_invalid_choice_is_refused_with_the_allowed_ones(
 def test_arguments_that_name_things_are_templated(operator: type[Any]) -> None:
     assert {"lance_conn_id"} < set(operator.template_fields)
     assert {"namespace", "table"} & set(operator.template_fields)
+
+
+STAGED = 2**63 + 7
+
+
+@pytest.mark.parametrize(
+    ("operator", "arguments"),
+    [
+        (LanceTagVersionOperator, {"table": "a$b", "version": str(STAGED), "tag": "t"}),
+        (LanceRestoreTableOperator, {"table": "a$b", "version": STAGED}),
+        (LanceAdvanceTableVersionOperator, {"table": "a$b", "expected_version": 1, "new_version": STAGED}),
+        (LanceReleaseSetOperator, {"release_set": "a$r", "tables": [{"table": "a$b", "version": STAGED}]}),
+        (LanceReleaseSetOperator, {"release_set": "a$r", "tables": {"a$b": STAGED}}),
+        (LanceFindReleaseSetOperator, {"release_set": {"table": "a$r", "version": STAGED}}),
+        (LanceTableVersionSensor, {"table": "a$b", "min_version": STAGED}),
+        (LanceTableVersionSensor, {"table": "a$b", "after_version": str(STAGED)}),
+    ],
+)
+def test_a_staged_version_is_refused_where_a_version_is_expected(
+    operator: type[Any], arguments: dict[str, Any]
+) -> None:
+    with pytest.raises(AirflowFailException, match=r"number of a staged version, .* publish it first"):
+        operator(task_id="task", **arguments).execute({"ti": None})
 
 
 @pytest.mark.parametrize("value", [timedelta(0), timedelta(-1), 30, "P30D"])

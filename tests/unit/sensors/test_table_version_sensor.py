@@ -66,17 +66,6 @@ def polled_by(waiting: LanceTableVersionSensor, poll: Any) -> None:
     vars(waiting)["hook"] = SimpleNamespace(table_status=poll, close=lambda: None)
 
 
-def test_a_version_to_follow_that_came_out_empty_is_no_bound() -> None:
-    waiting = sensor(after_version="{{ none_yet }}", deferrable=False)
-    waiting.after_version = ""
-    status = TableStatus(TableId.parse("sales$orders"), "/lake", 3)
-    polled_by(waiting, lambda _: status)
-
-    found = waiting.execute({"ti": None})  # no XCom of an earlier run is asked for
-
-    assert (found["version"], found["previous_version"]) == (3, None)
-
-
 def test_a_wait_that_times_out_names_the_table_the_condition_and_the_last_answer() -> None:
     waiting = sensor(min_version=5, deferrable=False, timeout=0, poke_interval=0)
     status = TableStatus(TableId.parse("sales$orders"), "/lake", 3)

@@ -59,6 +59,27 @@ def test_a_bound_for_another_table_is_refused() -> None:
         wanted(least={"sales$x": 1})
 
 
+@pytest.mark.parametrize("value", ["", "None", {"sales$orders": None}, {"sales$orders": ""}])
+@pytest.mark.parametrize("bound", ["after", "least"])
+def test_a_bound_that_is_given_and_empty_is_not_a_wait_without_a_bound(bound: str, value: Any) -> None:
+    with pytest.raises(AirflowFailException, match=r"_version.*: it is given, but empty; leave it out"):
+        wanted(**{bound: value})
+
+
+@pytest.mark.parametrize("value", [2**63 + 7, str(2**63), {"sales$orders": 2**64 - 1}])
+@pytest.mark.parametrize("bound", ["after", "least"])
+def test_a_staged_version_is_no_bound(bound: str, value: Any) -> None:
+    with pytest.raises(AirflowFailException, match=r"staged version, .* publish it first"):
+        wanted(**{bound: value})
+
+
+def test_only_a_version_that_must_exist_counts_whatever_has_created_it() -> None:
+    found = read_wanted(TABLES, None, {"sales$orders": 5}, dict)
+    assert [one.is_reached_by_any_commit for one in found] == [True, False]
+    both = read_wanted(TABLES, 3, 5, dict)
+    assert [one.is_reached_by_any_commit for one in both] == [False, False]
+
+
 def test_the_last_seen_version_is_not_read_if_a_bound_is_given() -> None:
     def never() -> dict[TableId, int]:
         raise AssertionError

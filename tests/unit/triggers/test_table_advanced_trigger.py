@@ -47,7 +47,8 @@ class BrokenStore(Store):
 
 
 def trigger(store: Store | None = None, **arguments: Any) -> LanceTableAdvancedTrigger:
-    made = LanceTableAdvancedTrigger(table=TABLE, lance_conn_id="lake", **arguments)
+    given = {"data_only": False, **arguments}  # the streams below have no tables
+    made = LanceTableAdvancedTrigger(table=TABLE, lance_conn_id="lake", **given)
     made.asset_state_store = store  # type: ignore[assignment]
     return made
 

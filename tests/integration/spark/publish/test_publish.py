@@ -21,7 +21,12 @@ from airflow_provider_lancens.spark import (
     write_table,
 )
 from airflow_provider_lancens.spark import publish as publishing
-from airflow_provider_lancens.spark.maintenance import clean_up_versions, compact_table, orphans
+from airflow_provider_lancens.spark.maintenance import (
+    clean_up_versions,
+    compact_table,
+    orphans,
+    restore_version,
+)
 from airflow_provider_lancens.spark.publish import staged_versions
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from tests.integration.spark.publish.staging import publish, stage
@@ -248,6 +253,13 @@ def test_what_cannot_be_staged_is_refused(stored: Maintained, how: Any, message:
 def test_the_first_version_of_a_table_cannot_be_staged(stored: Maintained) -> None:
     with pytest.raises(InvalidInputError, match="its first version can't be staged"):
         stage(stored, 0, 3)
+
+
+@on("hive")
+def test_a_staged_version_is_not_restored(table: Maintained) -> None:
+    staged = stage(table, 3, 5)
+    with pytest.raises(InvalidInputError, match="is staged, so it was never a version of the table; publish"):
+        restore_version(table.spec, table.id, staged.version)
 
 
 def test_only_staged_versions_are_discarded(stored: Maintained) -> None:
