@@ -127,7 +127,7 @@ with DAG(
         task_id="ingest",
         table=DIGITS,
         source=digits,
-        idempotency_key="digits",  # the same in every run: ingested once
+        key="digits",  # the same in every run: ingested once
         options={"vector_columns": {"pixels": PIXELS}},
         spark_conf=SPARK,
     )

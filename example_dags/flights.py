@@ -82,7 +82,7 @@ with DAG(
             task_id=f"ingest_{name}",
             table=TABLES[name],
             source=source,
-            idempotency_key=f"{name} of {month}",
+            key=f"{name} of {month}",
             spark_conf=SPARK,
             outlets=[lance_table(TABLES[name], CONNECTION)],
             **arguments,

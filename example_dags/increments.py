@@ -84,7 +84,7 @@ with DAG(
         delete_when="is_empty",
         helper_columns=["is_empty"],
         # A run that is cleared finds other changes, which are another write.
-        idempotency_key="revenue/{{ ti.xcom_pull('changes') }}",
+        key="revenue/{{ ti.xcom_pull('changes') }}",
         spark_conf=SPARK,
         **given,
     )

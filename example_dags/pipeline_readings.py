@@ -89,7 +89,7 @@ with DAG(
         source=highs,
         inputs={"changes": {"changes": changes.output}, "readings": changes.output},
         on=["station", "day"],
-        idempotency_key="highs/{{ ti.xcom_pull('changes') }}",
+        key="highs/{{ ti.xcom_pull('changes') }}",
         spark_conf={"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"},
         **given,
     )

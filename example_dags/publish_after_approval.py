@@ -46,7 +46,7 @@ with DAG(
         task_id="columns",
         table=PRICES,
         source=no_prices,
-        idempotency_key="columns",
+        key="columns",
         spark_conf=SPARK,
         **given,
     )

@@ -46,7 +46,7 @@ with DAG(
     create = LanceCreateNamespaceOperator(task_id="create", namespace="post")
     declare = LanceDeclareTableOperator(task_id="declare", table=PARCELS)
     first = LanceAppendOperator(
-        task_id="first", table=PARCELS, source=first_parcels, idempotency_key="first", spark_conf=SPARK
+        task_id="first", table=PARCELS, source=first_parcels, key="first", spark_conf=SPARK
     )
     # [START howto_merge_columns]
     later = LanceAppendOperator(
@@ -54,7 +54,7 @@ with DAG(
         table=PARCELS,
         source=later_parcels,
         schema_mode="merge",
-        idempotency_key="later",
+        key="later",
         spark_conf=SPARK,
     )
     # [END howto_merge_columns]

@@ -76,7 +76,7 @@ with DAG(
         task_id="columns",
         table=PAYMENTS,
         source=no_payments,
-        idempotency_key="columns",
+        key="columns",
         spark_conf=SPARK,
         **given,
     )

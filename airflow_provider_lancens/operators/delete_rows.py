@@ -10,7 +10,7 @@ from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators._spark.write_naming import (
     execution_id_of,
     existing_key_policy,
-    idempotency_key_in,
+    write_key_in,
 )
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
 
@@ -38,7 +38,7 @@ class LanceDeleteRowsOperator(LanceOperator):
         table: table identifier, ``database$table``. Templated.
         where: a condition such as ``month = 3``, see docs/conditions.md. If the key was committed with
             another condition, the task fails without retries. Templated.
-        idempotency_key: identifies this deletion. By default the DAG, the task, the map index and the data
+        key: identifies this deletion. By default the DAG, the task, the map index and the data
             interval, or the run if there is no interval. Templated.
         on_existing_key: what to do if the key was committed before: ``skip``, or ``write_again`` to delete
             the rows that match now. ``lance_on_existing_key`` in the run's configuration overrides it, for
@@ -46,7 +46,7 @@ class LanceDeleteRowsOperator(LanceOperator):
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
-    template_fields: Sequence[str] = ("table", "where", "idempotency_key", *LanceOperator.template_fields)
+    template_fields: Sequence[str] = ("table", "where", "key", *LanceOperator.template_fields)
     template_fields_renderers = {"where": "sql"}
     operator_extra_links = (LancePageLink(), LanceGlueTableLink())
 
@@ -55,7 +55,7 @@ class LanceDeleteRowsOperator(LanceOperator):
         *,
         table: str,
         where: str,
-        idempotency_key: str | None = None,
+        key: str | None = None,
         on_existing_key: OnExistingKey = "skip",
         **kwargs: Any,
     ) -> None:
@@ -63,7 +63,7 @@ class LanceDeleteRowsOperator(LanceOperator):
         check_choice("on_existing_key", on_existing_key, ("skip", "write_again"))
         self.table = table
         self.where = where
-        self.idempotency_key = idempotency_key
+        self.key = key
         self.on_existing_key: OnExistingKey = on_existing_key
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -82,13 +82,13 @@ class LanceDeleteRowsOperator(LanceOperator):
         table = parse_table(self.table)
         where = parse_text(self.where) or ""
         with self.connected(f"deleting rows of table {str(table)!r}") as namespace:
-            key = idempotency_key_in(namespace, table, self.idempotency_key, context)
+            key = write_key_in(namespace, table, self.key, context)
             self.log.info("Deleting from table %s where %s, under key %r", table, where, key)
             result = delete_rows(
                 namespace,
                 table,
                 where,
-                idempotency_key=key,
+                key=key,
                 on_existing_key=existing_key_policy(self.on_existing_key, context),
                 execution_id=execution_id_of(context),
             )

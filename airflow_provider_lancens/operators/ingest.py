@@ -15,8 +15,8 @@ from airflow_provider_lancens.operators._spark.write_naming import (
     execution_id_of,
     existing_key_policy,
     fingerprint_of,
-    idempotency_key,
     key_of_moved_task,
+    write_key,
 )
 from airflow_provider_lancens.spark.options import (
     Change,
@@ -71,7 +71,7 @@ class LanceWriteOperator(LanceSparkOperator):
             ``{"changes": {"table": ..., "previous_version": ..., "version": ...}}``, such as the XCom of a
             sensor, passes the rows that changed after the previous version. Templated.
         op_kwargs: further arguments of `source`. Templated.
-        idempotency_key: identifies this write. By default the DAG, the task, the map index and the data
+        key: identifies this write. By default the DAG, the task, the map index and the data
             interval, or the run if there is no interval: a cleared or repeated task changes nothing.
             Templated.
         fingerprint: identifies the content written under the key. With the default key, the default is the
@@ -99,7 +99,7 @@ class LanceWriteOperator(LanceSparkOperator):
         "files",
         "inputs",
         "op_kwargs",
-        "idempotency_key",
+        "key",
         "fingerprint",
         "partition_by",
         *LanceSparkOperator.template_fields,
@@ -122,7 +122,7 @@ class LanceWriteOperator(LanceSparkOperator):
         source: Source | FileSource | Mapping[str, Any],
         inputs: Mapping[str, Any] | None = None,
         op_kwargs: Mapping[str, Any] | None = None,
-        idempotency_key: str | None = None,
+        key: str | None = None,
         fingerprint: str | None = None,
         on_existing_key: OnExistingKey = "skip",
         partition_by: str | None = None,
@@ -139,7 +139,7 @@ class LanceWriteOperator(LanceSparkOperator):
             )
         self.inputs = inputs or {}
         self.op_kwargs = op_kwargs or {}
-        self.idempotency_key = idempotency_key
+        self.key = key
         self.fingerprint = fingerprint
         self.partition_by = partition_by
         self._on_existing_key = on_existing_key
@@ -179,7 +179,7 @@ class LanceWriteOperator(LanceSparkOperator):
 
         table = parse_table(self.table)
         source = self._parsed_source()
-        key = idempotency_key(self.idempotency_key, context)
+        key = write_key(self.key, context)
         derived: Mapping[str, DerivedColumn] = {}
         self.log.info("Ingesting into table %s (%s) under key %r", table, self._request.change.MODE, key)
         with self.connected(f"ingesting into table {str(table)!r}") as namespace:
@@ -215,7 +215,7 @@ class LanceWriteOperator(LanceSparkOperator):
         fingerprint = parse_text(self.fingerprint)
         if fingerprint is not None:
             source.expect(fingerprint)
-        if parse_text(self.idempotency_key) is None:
+        if parse_text(self.key) is None:
             fingerprint = fingerprint or self._fingerprint_of(source, target)
             key = key_of_moved_task(key, context, target)
         identity = WriteIdentity(

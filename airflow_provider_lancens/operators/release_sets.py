@@ -37,7 +37,7 @@ class LanceReleaseSetOperator(LanceOperator):
         allow_older: whether a table may go back to an older version than that of the last release. Without
             it, a run that is late doesn't undo a newer one.
         keep: how many releases keep their versions from clean-ups.
-        idempotency_key: identifies this release. By default the DAG, the task and the data interval, or the
+        key: identifies this release. By default the DAG, the task and the data interval, or the
             run if there is no interval. Templated.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
@@ -46,7 +46,7 @@ class LanceReleaseSetOperator(LanceOperator):
         "release_set",
         "tables",
         "expected_version",
-        "idempotency_key",
+        "key",
         *LanceOperator.template_fields,
     )
     operator_extra_links = (LancePageLink(), LanceGlueTableLink())
@@ -59,7 +59,7 @@ class LanceReleaseSetOperator(LanceOperator):
         expected_version: int | str | None = None,
         allow_older: bool = False,
         keep: int = DEFAULT_KEEP,
-        idempotency_key: str | None = None,
+        key: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -68,7 +68,7 @@ class LanceReleaseSetOperator(LanceOperator):
         self.expected_version = expected_version
         self.allow_older = allow_older
         self.keep = keep
-        self.idempotency_key = idempotency_key
+        self.key = key
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Make the release, or return the one that an earlier try made.
@@ -79,7 +79,7 @@ class LanceReleaseSetOperator(LanceOperator):
             LanceRetryableError: the release set isn't at the expected version, it was moved meanwhile, or the
                 metastore or the storage is unavailable.
         """
-        from airflow_provider_lancens.operators._spark.write_naming import execution_id_of, idempotency_key_in
+        from airflow_provider_lancens.operators._spark.write_naming import execution_id_of, write_key_in
         from airflow_provider_lancens.spark.release_sets import move_release_set
 
         release_set, tables = parse_table(self.release_set), _versions(self.tables)
@@ -91,7 +91,7 @@ class LanceReleaseSetOperator(LanceOperator):
                 expected_version=parse_version("expected_version", self.expected_version),
                 allow_older=self.allow_older,
                 keep=self.keep,
-                idempotency_key=idempotency_key_in(namespace, release_set, self.idempotency_key, context),
+                key=write_key_in(namespace, release_set, self.key, context),
                 execution_id=execution_id_of(context),
             )
         if result.is_outdated:

@@ -18,7 +18,7 @@ from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators._spark.write_naming import (
     execution_id_of,
     existing_key_policy,
-    idempotency_key_in,
+    write_key_in,
 )
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
 
@@ -79,7 +79,7 @@ class LanceRestoreTableOperator(LanceOperator):
     they are cleared. A task that is retried or cleared finds its restore and commits nothing.
 
     Its XCom is ``{"table": str, "version": int, "previous_version": int, "restored_version": int | None,
-    "undone": [{"version": int, "operation": str, "idempotency_key": str | None, "rows": int}], "seconds":
+    "undone": [{"version": int, "operation": str, "key": str | None, "rows": int}], "seconds":
     float, "restored": bool, "skipped": bool}``. ``restored`` is false if an earlier run made the commit;
     ``undone`` is then empty, and ``skipped`` is true unless that was a try of the same execution. If an
     outlet is the table's asset or an asset alias, the extra of its event contains the table, both versions
@@ -91,7 +91,7 @@ class LanceRestoreTableOperator(LanceOperator):
         as_of: instead of a version, a time with a time zone in the past: restores the version that was the
             newest then. Templated.
         tag: instead of a version, the name of a tag. Templated.
-        idempotency_key: identifies this restore. By default the DAG, the task, the map index and the data
+        key: identifies this restore. By default the DAG, the task, the map index and the data
             interval, or the run if there is no interval. Templated.
         on_existing_key: what to do if the key was committed before: ``skip``, or ``write_again`` to restore
             once more. ``lance_on_existing_key`` in the run's configuration overrides it, for all tasks or by
@@ -104,7 +104,7 @@ class LanceRestoreTableOperator(LanceOperator):
         "version",
         "as_of",
         "tag",
-        "idempotency_key",
+        "key",
         *LanceOperator.template_fields,
     )
     operator_extra_links = (LancePageLink(), LanceGlueTableLink())
@@ -116,7 +116,7 @@ class LanceRestoreTableOperator(LanceOperator):
         version: int | str | None = None,
         as_of: datetime | str | None = None,
         tag: str | None = None,
-        idempotency_key: str | None = None,
+        key: str | None = None,
         on_existing_key: OnExistingKey = "skip",
         **kwargs: Any,
     ) -> None:
@@ -129,7 +129,7 @@ class LanceRestoreTableOperator(LanceOperator):
         self.version = version
         self.as_of = as_of
         self.tag = tag
-        self.idempotency_key = idempotency_key
+        self.key = key
         self.on_existing_key: OnExistingKey = on_existing_key
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -156,7 +156,7 @@ class LanceRestoreTableOperator(LanceOperator):
                 namespace,
                 table,
                 **wanted,  # type: ignore[arg-type]
-                idempotency_key=idempotency_key_in(namespace, table, self.idempotency_key, context),
+                key=write_key_in(namespace, table, self.key, context),
                 on_existing_key=existing_key_policy(self.on_existing_key, context),
                 execution_id=execution_id_of(context),
             )

@@ -16,7 +16,7 @@ from airflow_provider_lancens.operators._spark.counted_writes import CountedWrit
 from airflow_provider_lancens.operators._spark.pinned_inputs import ChangedRows, PinnedTable
 from airflow_provider_lancens.operators._spark.spark_operator import CancellableSparkWork, killable
 from airflow_provider_lancens.operators._spark.write_naming import (
-    default_idempotency_key,
+    default_key,
     execution_id_of,
     existing_key_policy,
     key_of_moved_task,
@@ -140,7 +140,7 @@ class SparkLake:
                 if_unavailable=if_unavailable,
             )
 
-    @not_empty("where", "delete_when", "idempotency_key", "fingerprint")
+    @not_empty("where", "delete_when", "key", "fingerprint")
     def write(
         self,
         df: Any,
@@ -156,7 +156,7 @@ class SparkLake:
         helper_columns: Sequence[str] | None = None,
         update_columns: Sequence[str] | None = None,
         stage: bool = False,
-        idempotency_key: str | None = None,
+        key: str | None = None,
         fingerprint: str | None = None,
         on_existing_key: OnExistingKey = "skip",
         options: Mapping[str, Any] | None = None,
@@ -186,7 +186,7 @@ class SparkLake:
                 lack the others, which are then null in rows that are added.
             stage: True stages the rows: `version` is then one that no reader finds but by its number,
                 until `LancePublishOperator` publishes or `LanceDiscardOperator` discards it.
-            idempotency_key: identifies this write; not None or empty if it is passed, as `where`,
+            key: identifies this write; not None or empty if it is passed, as `where`,
                 `delete_when` and `fingerprint`. By default the task, its data interval or run, the table, and
                 the number of the task's write to it. In a loop, set what identifies each write: with the
                 default, a cleared task whose loop has other items than before is refused.
@@ -215,13 +215,13 @@ class SparkLake:
         identifier = parse_table(table)
         name, layout = str(identifier), _write_options(options)
         counted = None
-        if not idempotency_key:
+        if not key:
             counted = self._counted.setdefault(name, CountedWrites(name))
-            idempotency_key = counted.next_key(self._task_key(df))
+            key = counted.next_key(self._task_key(df))
             fingerprint = counted.fingerprint(fingerprint, self._read, where, df)
         with airflow_errors(f"writing table {name!r} through connection {self._hook.lance_conn_id!r}"):
             policy = existing_key_policy(on_existing_key, self._context)
-            execution_id = self._execution_id(name, idempotency_key)
+            execution_id = self._execution_id(name, key)
             change = change_of(
                 mode,
                 on=on,
@@ -234,17 +234,17 @@ class SparkLake:
                 update_columns=update_columns,
                 stage=stage,
             )
-            identity = WriteIdentity(idempotency_key, fingerprint, policy, execution_id)
+            identity = WriteIdentity(key, fingerprint, policy, execution_id)
             with resolved_table(self._hook.get_conn(), identifier) as target:
                 if counted is not None:
-                    key = key_of_moved_task(idempotency_key, self._context, target)
-                    identity = replace(identity, key=key)
+                    moved = key_of_moved_task(key, self._context, target)
+                    identity = replace(identity, key=moved)
                 request = WriteRequest(change, identity, layout)
                 begin = WriteContext.begin if counted is None else counted.begin
                 result = write_rows(FrameRows(df), begin(target, request))
         if counted is not None:
             counted.made += 1
-        self._keys[name, idempotency_key] += 1
+        self._keys[name, key] += 1
         written = LanceTable.of(self._hook.lance_conn_id, identifier)
         outlets = self._context["task"].outlets
         if result.is_outdated:
@@ -265,11 +265,11 @@ class SparkLake:
         from airflow_provider_lancens.spark.write.plan_digest import plan_digest
 
         try:
-            return default_idempotency_key(self._context)
+            return default_key(self._context)
         except ItemNotToldError:
             if (plan := plan_digest(df)) is None:
                 raise
-            return default_idempotency_key(self._context, item=plan[:16])
+            return default_key(self._context, item=plan[:16])
 
     def _execution_id(self, table: str, key: str) -> str:
         """Return what a write shares with the same call in other tries, and no other call of this try."""

@@ -107,7 +107,7 @@ class WriteIdentity:
 
     def __post_init__(self) -> None:
         if self.key is not None and not self.key.strip():
-            _refuse("idempotency_key: expected text that identifies this write, or None; got blank text")
+            _refuse("key: expected text that identifies this write, or None; got blank text")
         if self.on_existing_key not in ON_EXISTING_KEY:
             choices = ", ".join(ON_EXISTING_KEY)
             _refuse(f"on_existing_key: expected one of {choices}, got {self.on_existing_key!r}")

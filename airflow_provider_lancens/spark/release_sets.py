@@ -223,7 +223,7 @@ def move_release_set(
     expected_version: int | None = None,
     allow_older: bool = False,
     keep: int = DEFAULT_KEEP,
-    idempotency_key: str | None = None,
+    key: str | None = None,
     execution_id: str | None = None,
 ) -> WriteResult:
     """Make versions of several tables those of a release set, in one commit.
@@ -239,7 +239,7 @@ def move_release_set(
         expected_version: the version that the release set must have; 0 if it must be new. None allows any.
         allow_older: whether a table may go back to an older version than that of the last release.
         keep: how many releases keep their versions from clean-ups, at least one.
-        idempotency_key: the same for all tries of one release; None makes each call a new one.
+        key: the same for all tries of one release; None makes each call a new one.
         execution_id: the same for all tries of one execution; `skipped` tells others of the same key from it.
 
     Returns:
@@ -256,7 +256,7 @@ def move_release_set(
     """
     members = _parsed(tables, keep)
     fingerprint = json.dumps(members, sort_keys=True)
-    identity = WriteIdentity(idempotency_key, fingerprint, execution_id=execution_id)
+    identity = WriteIdentity(key, fingerprint, execution_id=execution_id)
     with resolved_table(namespace, release_set) as target:
         context = WriteContext.begin(target, WriteRequest(Overwrite(), identity))
         lookup = context.lookup

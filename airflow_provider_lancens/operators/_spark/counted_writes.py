@@ -84,6 +84,6 @@ class CountedWrites:
 
     def _refusal(self, reason: str) -> AirflowFailException:
         return AirflowFailException(
-            f"{reason}; a number doesn't identify the writes of a loop: set idempotency_key of each "
+            f"{reason}; a number doesn't identify the writes of a loop: set the key of each "
             "lake.write to what identifies its rows, such as the file's name and the day"
         )

@@ -84,7 +84,7 @@ class _UnknownItemError(Exception):
 
 def _refusal(reason: str, kind: type[AirflowFailException] = AirflowFailException) -> AirflowFailException:
     return kind(
-        f"idempotency_key: a mapped task has no default key if {reason}; set idempotency_key, such as "
+        f"key: a mapped task has no default if {reason}; set it, such as "
         "'{{ task.op_kwargs.path }}' or another template that identifies the item"
     )
 

@@ -24,7 +24,7 @@ ON_EXISTING_KEY_CONF = "lance_on_existing_key"
 """Key of a run's configuration."""
 
 
-def idempotency_key(given: Any, context: Context) -> str:
+def write_key(given: Any, context: Context) -> str:
     """Return the rendered key that a task was given, or the default key if it was given none.
 
     Raises:
@@ -32,15 +32,15 @@ def idempotency_key(given: Any, context: Context) -> str:
             its item.
     """
     if given is None:
-        return default_idempotency_key(context)
+        return default_key(context)
     if (key := parse_text(given)) is None:
         raise AirflowFailException(
-            f"idempotency_key={given!r}: expected text, or None for a key of the task and its interval or run"
+            f"key={given!r}: expected text, or None for a key of the task and its interval or run"
         )
     return key
 
 
-def default_idempotency_key(context: Context, item: str | None = None) -> str:
+def default_key(context: Context, item: str | None = None) -> str:
     """Return the default key of a task instance: the same for all its tries, clears and reruns.
 
     Args:
@@ -94,7 +94,7 @@ def key_of_moved_task(key: str, context: Context, target: ResolvedTable) -> str:
     return key
 
 
-def idempotency_key_in(
+def write_key_in(
     namespace: NamespaceSpec | LanceNamespace, table: TableId, given: Any, context: Context
 ) -> str:
     """Return the key that a task was given, or the default key under which it commits to a table.
@@ -112,7 +112,7 @@ def idempotency_key_in(
     """
     from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 
-    key = idempotency_key(given, context)
+    key = write_key(given, context)
     if given is not None or not former_task_ids(context):
         return key
     with resolved_table(namespace, table) as target:

@@ -29,7 +29,7 @@ def delete_rows(
     table: TableId | str,
     where: str,
     *,
-    idempotency_key: str | None = None,
+    key: str | None = None,
     on_existing_key: OnExistingKey = "skip",
     execution_id: str | None = None,
 ) -> WriteResult:
@@ -42,7 +42,7 @@ def delete_rows(
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
         table: its identifier, such as ``db$table``.
         where: a condition such as ``month = 3``, see docs/conditions.md.
-        idempotency_key: identifies this deletion; None makes every call a new one.
+        key: identifies this deletion; None makes every call a new one.
         on_existing_key: what to do if the key was committed before: ``skip``, or ``write_again`` to delete
             the rows that match now.
         execution_id: the same for all tries of one ``write_again``, which is then made only once.
@@ -61,7 +61,7 @@ def delete_rows(
         raise spec_errors.InvalidInputError(
             f"on_existing_key: expected skip or write_again for a deletion, got {on_existing_key!r}"
         )
-    identity = WriteIdentity(idempotency_key, where, on_existing_key, execution_id)
+    identity = WriteIdentity(key, where, on_existing_key, execution_id)
     with resolved_table(namespace, table) as target:
         lookup = look_up(target, identity)
         if lookup.earlier is not None:
@@ -74,7 +74,7 @@ def delete_rows(
             "table %s: nothing was deleted, since idempotency key %r was committed before: version %d "
             "deleted %d rows, and the table is at version %d; on_existing_key='write_again' deletes again",
             result.table,
-            idempotency_key,
+            key,
             result.version,
             result.rows,
             lookup.version,

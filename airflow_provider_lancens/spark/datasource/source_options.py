@@ -109,7 +109,7 @@ def _value(value: Any, arrow: pa.DataType) -> Value | None:
 _NAMESPACE = "namespace."
 _IMPL = "namespace.impl"
 _LAYOUT = tuple(field.name for field in fields(WriteOptions))
-_KEY = ("idempotency_key", "fingerprint", "on_existing_key", "execution_id")
+_KEY = ("key", "fingerprint", "on_existing_key", "execution_id")
 _WRITE = ("table", *_KEY, "on", "schema_mode", "where", *_LAYOUT)
 _EPOCH = ("table", "on", "schema_mode", "query_id", *_LAYOUT)
 _OF_SPARK = ("checkpointlocation", "queryname")
@@ -230,7 +230,7 @@ def _request(options: Options, overwrite: bool) -> WriteRequest:
     schema_mode = options.get("schema_mode", "strict")
     change = change_of(mode, on=on, where=options.get("where"), schema_mode=schema_mode)
     identity = WriteIdentity(
-        options.get("idempotency_key"),
+        options.get("key"),
         options.get("fingerprint"),
         cast("Any", options.get("on_existing_key", "skip")),
         options.get("execution_id"),

@@ -411,7 +411,7 @@ class UndoneCommit:
     version: int
     operation: str
     """Lance's name of it, such as ``Append``; empty if the version was cleaned up."""
-    idempotency_key: str | None
+    key: str | None
     """The key under which to write its rows again; None if it had none."""
     rows: int
     """Rows that it wrote or deleted; 0 if unknown."""

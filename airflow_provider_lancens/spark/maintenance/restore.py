@@ -77,7 +77,7 @@ def restore_version(
     *,
     as_of: datetime | None = None,
     tag: str | None = None,
-    idempotency_key: str | None = None,
+    key: str | None = None,
     on_existing_key: OnExistingKey = "skip",
     execution_id: str | None = None,
 ) -> RestoreResult:
@@ -93,7 +93,7 @@ def restore_version(
             that lacks no file, and nothing is committed if that is already the newest version.
         as_of: restores the version that was the newest at this time, see `find_version`.
         tag: restores the version with this tag.
-        idempotency_key: identifies this restore, which is then made only once, whatever is committed
+        key: identifies this restore, which is then made only once, whatever is committed
             afterwards; None makes every call a new one.
         on_existing_key: what to do if the key was committed before: ``skip``, or ``write_again`` to restore
             once more.
@@ -118,7 +118,7 @@ def restore_version(
         raise spec_errors.InvalidInputError(
             f"on_existing_key: expected skip or write_again for a restore, got {on_existing_key!r}"
         )
-    identity = WriteIdentity(idempotency_key, str(wanted) or None, on_existing_key, execution_id)
+    identity = WriteIdentity(key, str(wanted) or None, on_existing_key, execution_id)
     with resolved_table(namespace, table) as target:
         lookup = look_up(target, identity)
         if lookup.earlier is not None:
@@ -266,7 +266,7 @@ def _sentence(result: RestoreResult) -> str:
         )
     if not result.restored:
         return f"table {result.table}: nothing to restore, at version {result.version}"
-    keys = ", ".join(on_one_line(one.idempotency_key) for one in result.undone if one.idempotency_key)
+    keys = ", ".join(on_one_line(one.key) for one in result.undone if one.key)
     again = f"run these writes again: {keys}" if keys else "none of them has an idempotency key"
     return (
         f"table {result.table}: restored version {result.restored_version} as version "

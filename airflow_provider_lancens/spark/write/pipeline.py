@@ -373,7 +373,7 @@ def _prepared(rows: Rows, context: WriteContext) -> tuple[Rows, WriteContext]:
 def find_write(
     namespace: NamespaceSpec | LanceNamespace,
     table: TableId | str,
-    idempotency_key: str,
+    key: str,
     *,
     fingerprint: str | None = None,
     on_existing_key: OnExistingKey = "skip",
@@ -384,7 +384,7 @@ def find_write(
     Args:
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
         table: its identifier, such as ``db$table``.
-        idempotency_key: the key.
+        key: the idempotency key.
         fingerprint: identifies the data that would be written now; None matches any.
         on_existing_key: what would be done if the key was committed, see `write_table`.
         execution_id: the same for all tries of one repetition, see `write_table`.
@@ -396,15 +396,13 @@ def find_write(
         TableNotFoundError: (4) the table isn't declared.
         InvalidInputError: (13) an argument is invalid, or that call had another fingerprint.
     """
-    identity = WriteIdentity(idempotency_key, fingerprint, on_existing_key, execution_id)
+    identity = WriteIdentity(key, fingerprint, on_existing_key, execution_id)
     with resolved_table(namespace, table) as target:
         lookup = look_up(target, identity)
         return None if lookup.earlier is None else lookup.found_result(lookup.earlier)
 
 
-def confirm_write(
-    namespace: NamespaceSpec | LanceNamespace, table: TableId | str, idempotency_key: str
-) -> None:
+def confirm_write(namespace: NamespaceSpec | LanceNamespace, table: TableId | str, key: str) -> None:
     """Record that the rows of a write under this key are in the table, where that can't be determined.
 
     Other clients cleaned up its version and all that would show whether it was committed, or whether others
@@ -413,16 +411,16 @@ def confirm_write(
     Args:
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
         table: its identifier, such as ``db$table``.
-        idempotency_key: the key.
+        key: the idempotency key.
 
     Raises:
         TableNotFoundError: (4) the table isn't declared.
         InvalidInputError: (13) there is no write under the key whose outcome is unknown.
     """
     with resolved_table(namespace, table) as target:
-        if not confirm_unknown(target, idempotency_key):
+        if not confirm_unknown(target, key):
             raise spec_errors.InvalidInputError(
-                f"table {target.id}: no write under idempotency key {idempotency_key!r} is in doubt, so "
+                f"table {target.id}: no write under idempotency key {key!r} is in doubt, so "
                 "there is nothing to confirm"
             )
 
@@ -479,7 +477,7 @@ def write_table(
     table: TableId | str,
     *,
     mode: Mode = "append",
-    idempotency_key: str | None = None,
+    key: str | None = None,
     options: WriteOptions | None = None,
     fingerprint: str | None = None,
     on_existing_key: OnExistingKey = "skip",
@@ -506,8 +504,8 @@ def write_table(
         mode: ``append`` (creates the dataset if there is none yet), ``overwrite`` (all rows), ``create``
             (only if there is no dataset) or ``upsert`` (replaces the rows that have the same key, adds the
             others).
-        idempotency_key: identifies this write, such as a DAG, a task and a data interval; None makes
-            every call a new write.
+        key: the idempotency key, which identifies this write, such as a DAG, a task and a data interval;
+            None makes every call a new write.
         options: the storage layout of the dataset.
         fingerprint: identifies the data written under the key, such as the versions of its sources. A call
             without one matches any.
@@ -569,7 +567,7 @@ def write_table(
         update_columns=update_columns,
         stage=stage,
     )
-    identity = WriteIdentity(idempotency_key, fingerprint, on_existing_key, execution_id)
+    identity = WriteIdentity(key, fingerprint, on_existing_key, execution_id)
     request = WriteRequest(change, identity, options or DEFAULT_LAYOUT)
     with resolved_table(namespace, table) as target:
         return write_rows(FrameRows(df), WriteContext.begin(target, request))

@@ -6,12 +6,12 @@ from typing import Any
 
 from airflow.sdk import DAG, get_current_context, task, task_group
 
-from airflow_provider_lancens.operators._spark.write_naming import default_idempotency_key, execution_id_of
+from airflow_provider_lancens.operators._spark.write_naming import default_key, execution_id_of
 
 
 def name() -> dict[str, str]:
     context = get_current_context()
-    return {"key": default_idempotency_key(context), "execution_id": execution_id_of(context)}
+    return {"key": default_key(context), "execution_id": execution_id_of(context)}
 
 
 with DAG("mapped_keys", schedule=None, params={"items": ["a"]}) as dag:

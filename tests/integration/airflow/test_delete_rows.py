@@ -100,7 +100,7 @@ def test_a_cleared_task_whose_condition_was_changed_fails_for_good(delete: Delet
 
 
 def test_runs_with_the_same_explicit_key_are_one_deletion(delete: Delete) -> None:
-    versions = [delete("n = 1", run_id, idempotency_key="order 1")["version"] for run_id in ("a", "b")]
+    versions = [delete("n = 1", run_id, key="order 1")["version"] for run_id in ("a", "b")]
 
     assert versions == [3, 3]
 

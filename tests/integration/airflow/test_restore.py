@@ -58,7 +58,7 @@ def test_a_version_is_restored_and_the_event_says_which(restore: Restore, flight
     answer, extra = restore(version="1")
 
     assert answer.pop("seconds") > 0
-    undone = [{"version": v, "operation": "Append", "idempotency_key": None, "rows": 0} for v in (2, 3)]
+    undone = [{"version": v, "operation": "Append", "key": None, "rows": 0} for v in (2, 3)]
     expected = {"table": str(flights), "version": 4, "previous_version": 3, "restored_version": 1}
     assert answer == {**expected, "undone": undone, "restored": True, "skipped": False}
     assert extra == expected

@@ -146,7 +146,7 @@ def test_one_key_is_one_commit_whatever_the_run(ingest: Ingest, tables: list[str
             table=tables[0],
             source=some_flights,
             op_kwargs={"count": 10},
-            idempotency_key="2013-01",
+            key="2013-01",
             run_id=run_id,
         )
         for run_id in ("scheduled__1", "manual__2", "backfill__3")
@@ -156,8 +156,8 @@ def test_one_key_is_one_commit_whatever_the_run(ingest: Ingest, tables: list[str
 
 
 def test_a_key_rendered_empty_fails_without_retry(ingest: Ingest, tables: list[str]) -> None:
-    with pytest.raises(AirflowFailException, match="idempotency_key"):
-        ingest(table=tables[0], source=some_flights, op_kwargs={"count": 1}, idempotency_key="None")
+    with pytest.raises(AirflowFailException, match="key"):
+        ingest(table=tables[0], source=some_flights, op_kwargs={"count": 1}, key="None")
 
 
 def test_a_spark_configuration_as_text_fails_without_retry(ingest: Ingest, tables: list[str]) -> None:
@@ -239,7 +239,7 @@ def test_corrected_data_replaces_what_the_task_wrote_before(
 
 def test_an_explicit_key_compares_only_an_explicit_fingerprint(ingest: Ingest, tables: list[str]) -> None:
     def of_january(**more: Any) -> dict[str, Any]:
-        return ingest(table=tables[0], source=some_flights, idempotency_key="2013-01", **more)
+        return ingest(table=tables[0], source=some_flights, key="2013-01", **more)
 
     of_january(op_kwargs={"count": 10}, fingerprint="v1")
 

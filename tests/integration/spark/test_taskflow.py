@@ -161,7 +161,7 @@ def test_a_cleared_loop_over_other_items_is_refused_and_writes_nothing(
 ) -> None:
     own(loop(tables[0], "ab", OF_ITEM[kind]))
 
-    with pytest.raises(AirflowFailException, match="set idempotency_key of each"):
+    with pytest.raises(AirflowFailException, match="set key of each"):
         own(loop(tables[0], changed, OF_ITEM[kind]), clears=1)
 
     assert files_of(own, tables[0]) == ["a", "b"]
@@ -181,7 +181,7 @@ def test_a_loop_whose_writes_have_keys_may_have_any_items(own: Try, tables: list
     def keyed(items: str) -> Callable[[SparkLake], None]:
         def run(lake: SparkLake) -> None:
             for item in items:
-                lake.write(OF_ITEM["rows of Python"](lake, item), tables[0], idempotency_key=item)
+                lake.write(OF_ITEM["rows of Python"](lake, item), tables[0], key=item)
 
         return run
 
@@ -220,7 +220,7 @@ def test_a_retry_finds_its_write_although_its_rows_contain_a_clock(own: Try, tab
 
 def test_a_second_replacement_under_one_key_in_a_task_is_made(own: Try, tables: list[str]) -> None:
     def twice(lake: SparkLake) -> list[int]:
-        how: Any = {"idempotency_key": "k", "on_existing_key": "replace"}
+        how: Any = {"key": "k", "on_existing_key": "replace"}
         return [lake.write(lake.spark.range(rows), tables[0], **how)["rows"] for rows in (2, 3)]
 
     assert [own(twice), own(twice)] == [[2, 3], [2, 3]]

@@ -133,14 +133,14 @@ def test_a_bound_of_one_table_that_came_out_empty_is_refused(argument: str, valu
 
 def test_an_argument_of_a_mapped_task_that_came_out_empty_is_refused() -> None:
     with DAG(dag_id="dag"):
-        tasks = LanceAppendOperator.partial(
-            task_id="task", source=lambda: None, idempotency_key="{{ empty }}"
-        ).expand(table=["db$a", "db$b"])
+        tasks = LanceAppendOperator.partial(task_id="task", source=lambda: None, key="{{ empty }}").expand(
+            table=["db$a", "db$b"]
+        )
     context: Any = {"ti": None, "empty": ""}
     task = tasks.unmap({"table": "db$a"})
     task._do_render_template_fields(task, tasks.template_fields, context, tasks.get_template_env(), set())
 
-    with pytest.raises(AirflowFailException, match=r"^idempotency_key: "):
+    with pytest.raises(AirflowFailException, match=r"^key: "):
         task.pre_execute({})
 
 

@@ -11,9 +11,9 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.operators._spark.ingest_sources import FunctionOfTask
 from airflow_provider_lancens.operators._spark.pinned_inputs import ChangedRows, PinnedTable
 from airflow_provider_lancens.operators._spark.write_naming import (
-    default_idempotency_key,
+    default_key,
     fingerprint_of,
-    idempotency_key,
+    write_key,
 )
 from airflow_provider_lancens.operators.ingest import (
     LanceAppendOperator,
@@ -149,22 +149,22 @@ def test_the_default_key_is_the_task_and_its_data_interval() -> None:
         "data_interval_end": pendulum.datetime(2013, 2, 1),
     }
 
-    first = default_idempotency_key(context(**interval))
-    again = default_idempotency_key(context(**interval, run_id="backfill__2"))
+    first = default_key(context(**interval))
+    again = default_key(context(**interval, run_id="backfill__2"))
 
     assert first == again == "dag/ingest/2013-01-01T00:00:00+00:00/2013-02-01T00:00:00+00:00"
 
 
 @pytest.mark.parametrize("given", ["", " ", "None"])
 def test_an_empty_key_is_refused_rather_than_taken_for_the_default_key(given: str) -> None:
-    with pytest.raises(AirflowFailException, match=f"^idempotency_key={given!r}: expected text, or None"):
-        idempotency_key(given, context())
-    assert idempotency_key(None, context()) == "dag/ingest/manual__1"
-    assert idempotency_key(201301, context()) == "201301"
+    with pytest.raises(AirflowFailException, match=f"^key={given!r}: expected text, or None"):
+        write_key(given, context())
+    assert write_key(None, context()) == "dag/ingest/manual__1"
+    assert write_key(201301, context()) == "201301"
 
 
 def test_without_a_data_interval_the_default_key_is_the_run() -> None:
-    assert default_idempotency_key(context()) == "dag/ingest/manual__1"
+    assert default_key(context()) == "dag/ingest/manual__1"
 
 
 def test_arguments_that_name_data_are_templated() -> None:
@@ -173,7 +173,7 @@ def test_arguments_that_name_data_are_templated() -> None:
         "files",
         "inputs",
         "op_kwargs",
-        "idempotency_key",
+        "key",
         "fingerprint",
         "partition_by",
         "spark_conn_id",

@@ -33,7 +33,7 @@ def test_a_read_of_changes_refuses_an_empty_filter() -> None:
 
 
 @pytest.mark.parametrize("value", [None, ""])
-@pytest.mark.parametrize("argument", ["where", "delete_when", "idempotency_key", "fingerprint"])
+@pytest.mark.parametrize("argument", ["where", "delete_when", "key", "fingerprint"])
 def test_a_write_refuses_what_a_task_that_was_marked_as_success_has_returned(
     argument: str, value: Any
 ) -> None:

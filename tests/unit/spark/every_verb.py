@@ -166,10 +166,10 @@ def create(s3: S3Double, managed_by: str) -> Lake:
     namespace = lake.namespace
     for table in (NAME, RELEASES):
         namespace.declare_table({"id": table.split("$")})
-    write_table(frame(1, 2), namespace, NAME, idempotency_key="first")
-    write_table(frame(3), namespace, NAME, idempotency_key="second")
+    write_table(frame(1, 2), namespace, NAME, key="first")
+    write_table(frame(3), namespace, NAME, key="second")
     build_index(SPARK, namespace, NAME, "n", "BTREE", name="n_btree")
-    write_table(frame(4, 5), namespace, NAME, idempotency_key="third")
+    write_table(frame(4, 5), namespace, NAME, key="third")
     delete_rows(namespace, NAME, "n = 5")
     move_bookmark(namespace, NAME, "reader", 2)
     move_release_set(namespace, RELEASES, {NAME: 4})
@@ -178,7 +178,7 @@ def create(s3: S3Double, managed_by: str) -> Lake:
     lake.put("in/a.parquet", rows(7))
     lance.write_dataset(rows(8), f"{lake.root}/other.lance", storage_options=s3.storage)
     s3.bucket.objects = {key: replace(one, modified=AGO) for key, one in s3.bucket.objects.items()}
-    write_table(frame(6), namespace, NAME, idempotency_key="staged", stage=True)
+    write_table(frame(6), namespace, NAME, key="staged", stage=True)
     lake.created = datetime.now(UTC)
     return lake
 
@@ -195,7 +195,7 @@ def on_spark(verb: Callable[..., object], *arguments: Any, **named: Any) -> Verb
 
 
 def write(*numbers: int, **named: Any) -> Verb:
-    return lambda lake: write_table(frame(*numbers), lake.namespace, NAME, idempotency_key="new", **named)
+    return lambda lake: write_table(frame(*numbers), lake.namespace, NAME, key="new", **named)
 
 
 def request(name: str, /, *data: pa.Table, **named: Any) -> Verb:
@@ -310,7 +310,7 @@ WRITES: Mapping[str, Verb] = {
         lake.namespace.declare_table({"id": ["db", "new"]})
         if TableId.parse("db$new") not in lake.metastore.tables
         else None,
-        write_table(frame(1), lake.namespace, "db$new", idempotency_key="new"),
+        write_table(frame(1), lake.namespace, "db$new", key="new"),
     ),
     "append": write(10, 11),
     "append a file": lambda lake: write_files(
@@ -318,21 +318,19 @@ WRITES: Mapping[str, Verb] = {
         FileSource("parquet", [f"{lake.root}/in/a.parquet"]),
         lake.namespace,
         NAME,
-        idempotency_key="new",
+        key="new",
     ),
     "overwrite": write(10, mode="overwrite"),
     "replace where": write(3, 3, mode="overwrite", where="n = 3"),
     "upsert": write(1, 10, mode="upsert", on=["n"]),
-    "delete rows": of_table(delete_rows, "n = 1", idempotency_key="new"),
+    "delete rows": of_table(delete_rows, "n = 1", key="new"),
     "stage": write(10, stage=True),
     "publish": each_staged(publish_version),
     "discard": each_staged(discard_version),
-    "restore": of_table(restore_version, 2, idempotency_key="new"),
+    "restore": of_table(restore_version, 2, key="new"),
     "move bookmark": of_table(move_bookmark, "reader", 4),
     "delete bookmark": of_table(delete_bookmark, "reader"),
-    "move release set": lambda lake: move_release_set(
-        lake.namespace, RELEASES, {NAME: 5}, keep=1, idempotency_key="new"
-    ),
+    "move release set": lambda lake: move_release_set(lake.namespace, RELEASES, {NAME: 5}, keep=1, key="new"),
     "tag": request("create_table_tag", tag="mine", version=3),
     "branch": request("create_table_branch", name="b"),
     "insert": request("insert_into_table", rows(12)),

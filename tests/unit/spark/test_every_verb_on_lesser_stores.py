@@ -198,7 +198,7 @@ def check_not_blocked(lake: Lake, name: str, expected: Outcome) -> None:
         return
     columns, rows = expected[0]
     if columns == ("n", "v"):
-        write_table(frame(77), lake.namespace, NAME, idempotency_key="after")
+        write_table(frame(77), lake.namespace, NAME, key="after")
         found = lake.contents()
         assert found is not None
         assert len(found[1]) == len(rows) + 1, name

@@ -258,7 +258,7 @@ def write_files(
     table: TableId | str,
     *,
     mode: Mode = "append",
-    idempotency_key: str | None = None,
+    key: str | None = None,
     options: WriteOptions | None = None,
     fingerprint: str | None = None,
     on_existing_key: OnExistingKey = "skip",
@@ -279,8 +279,8 @@ def write_files(
         table: its identifier, such as ``db$table``.
         mode: ``append`` (creates the dataset if there is none yet), ``overwrite`` (all rows), ``create``
             (only if there is no dataset) or ``upsert`` (see `write_table`).
-        idempotency_key: identifies this write, such as a DAG, a task and a data interval; None makes
-            every call a new write.
+        key: the idempotency key, which identifies this write, such as a DAG, a task and a data interval;
+            None makes every call a new write.
         options: the storage layout of the dataset.
         fingerprint: identifies the data written under the key; `fingerprint_files` computes that of files.
         on_existing_key: what to do if the key was committed before, see `write_table`.
@@ -306,7 +306,7 @@ def write_files(
         TableSchemaValidationError: (20) the files don't have one schema, or don't fit the table.
     """
     change = change_of(mode, on=on, schema_mode=schema_mode, where=where)
-    identity = WriteIdentity(idempotency_key, fingerprint, on_existing_key, execution_id)
+    identity = WriteIdentity(key, fingerprint, on_existing_key, execution_id)
     request = WriteRequest(change, identity, options or DEFAULT_LAYOUT)
     with resolved_table(namespace, table) as target:
         planned = fingerprint if is_of_files(fingerprint) else None

@@ -119,7 +119,7 @@ def test_columns_named_as_labels_are_refused(table: Maintained) -> None:
 @by_path_alone
 def test_a_staged_version_has_no_changes_since_a_version_that_it_does_not_follow(table: Maintained) -> None:
     table.write(rows(table.spark, 0, 3), options=STABLE)
-    staged = table.write(rows(table.spark, 3, 4), stage=True, idempotency_key="staged")
+    staged = table.write(rows(table.spark, 3, 4), stage=True, key="staged")
     table.write(rows(table.spark, 4, 5))
 
     with pytest.raises(

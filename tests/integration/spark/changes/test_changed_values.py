@@ -86,7 +86,7 @@ def test_an_asset_event_has_the_days_as_partition_keys(hive: Maintained, connect
         run(partition_by="month")
 
     given_rows.clear()
-    removal = {"where": "day = '2026-11-01'", "idempotency_key": "removed"}
+    removal = {"where": "day = '2026-11-01'", "key": "removed"}
     for _ in range(2):  # the second finds the commit of the first
         run(LanceOverwriteOperator, partition_by="day", **removal)
         assert events[outlet].extra["partitions"] == ["2026-11-01"]

@@ -67,7 +67,7 @@ class Shop:
                 inputs={"changes": {"changes": found}, "orders": found},
                 on=["day"],
                 delete_when="is_empty",
-                idempotency_key=f"revenue/{found}",
+                key=f"revenue/{found}",
             )
         if not fails:
             self.run(LanceTagVersionOperator, table=self.orders.id, version=found["version"], tag=BOOKMARK)

@@ -191,9 +191,7 @@ def test_the_rows_of_a_staged_version_are_read_alone(
     table: Maintained, changes: Changes, options: WriteOptions
 ) -> None:
     start(table, options)
-    staged = write_table(
-        rows(table.spark, 6, 8), table.spec, table.id, idempotency_key="day", stage=True
-    ).version
+    staged = write_table(rows(table.spark, 6, 8), table.spec, table.id, key="day", stage=True).version
 
     assert changes(1, staged, columns=["id"]) == [(6, "insert", None), (7, "insert", None)]
     assert len(changes(None, staged)) == 8

@@ -146,10 +146,10 @@ def test_rows_of_an_append_can_be_replaced_with_their_values(stored: Maintained)
     fill(stored, 1)
     compute(stored)
     more = rows(stored.spark, 100, 110).selectExpr("*", NULL)
-    stored.write(more, idempotency_key="january")
+    stored.write(more, key="january")
     compute(stored)
 
-    stored.write(more.where("id < 105"), idempotency_key="january", on_existing_key="replace")
+    stored.write(more.where("id < 105"), key="january", on_existing_key="replace")
 
     assert values(stored) == expected(range(10)) | dict.fromkeys(range(100, 105))
 

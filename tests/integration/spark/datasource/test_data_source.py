@@ -48,8 +48,8 @@ def leases(tmp_path: Path) -> list[Path]:
 def test_rows_are_saved_once_and_read_at_their_version(
     spark: SparkSession, spec: NamespaceSpec, table: str, save: Save, load: Load, tmp_path: Path
 ) -> None:
-    save(spark.range(0, 9, 1, 2), idempotency_key="january")
-    save(spark.range(0, 9, 1, 2), idempotency_key="january")
+    save(spark.range(0, 9, 1, 2), key="january")
+    save(spark.range(0, 9, 1, 2), key="january")
     newest = load()
     save(spark.range(9, 12))
 
@@ -150,10 +150,10 @@ def test_filters_are_pushed_down_if_spark_is_configured_to(
 def test_a_refused_option_is_reported_with_the_reason(
     spark: SparkSession, save: Save, load: Load, tmp_path: Path
 ) -> None:
-    save(spark.range(3), idempotency_key="january", fingerprint="a")
+    save(spark.range(3), key="january", fingerprint="a")
 
     with pytest.raises(PySparkException, match="different data"):
-        save(spark.range(3), idempotency_key="january", fingerprint="b")
+        save(spark.range(3), key="january", fingerprint="b")
     with pytest.raises(PySparkException, match="columns: id is string, but int64 in the table"):
         save(spark.sql("SELECT 'x' AS id"))
     with pytest.raises(PySparkException, match="has no version 9"):

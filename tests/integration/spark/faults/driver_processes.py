@@ -44,7 +44,7 @@ class Driver:
     ) -> None:
         """Send a job, with arguments of `write_table`; it runs to a step, and waits there."""
         job = {"impl": spec.impl, "properties": dict(spec.properties), "table": table, "ids": ids}
-        how["idempotency_key"] = key
+        how["key"] = key
         job |= {"how": how, "way": way, "step": step, "gate": str(self._gate), "freezes": False}
         self._send(json.dumps(job))
 
@@ -55,7 +55,7 @@ class Driver:
         """Suspend the process that executes a step, for the duration of the block."""
         note = self._gate.with_name(uuid.uuid4().hex)
         job = {"impl": spec.impl, "properties": dict(spec.properties), "table": table, "ids": ids}
-        how = {"idempotency_key": key}
+        how = {"key": key}
         job |= {"how": how, "way": way, "step": step, "gate": str(note), "freezes": True}
         self._send(json.dumps(job))
         wait_for(lambda: note.exists() and note.read_text() and state_of(int(note.read_text())) == "T")

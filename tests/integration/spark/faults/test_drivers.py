@@ -128,7 +128,7 @@ def test_one_of_two_concurrent_replacements_wins_and_the_other_can_be_repeated(
     spark: SparkSession, drivers: tuple[Driver, Driver], spec: NamespaceSpec, table: str, ids: Ids
 ) -> None:
     write_table(spark.range(7, 8), spec, table)
-    write_table(spark.range(20, 30), spec, table, idempotency_key="january", fingerprint="wrong")
+    write_table(spark.range(20, 30), spec, table, key="january", fingerprint="wrong")
     jobs = ((0, 5), "one"), ((100, 105), "other")
     for driver, (rows, fingerprint) in zip(drivers, jobs, strict=True):
         correction = {"fingerprint": fingerprint, "on_existing_key": "replace_if_changed"}
@@ -149,7 +149,7 @@ def test_one_of_two_concurrent_replacements_wins_and_the_other_can_be_repeated(
         spark.range(first, end),
         spec,
         table,
-        idempotency_key="january",
+        key="january",
         fingerprint=fingerprint,
         on_existing_key="replace",
     )
@@ -173,7 +173,7 @@ def test_rows_are_exact_after_a_metastore_outage_at_the_commit(
         answers = [driver.answer() for driver in drivers]
         server.start()
 
-        retries = [write_table(spark.range(100, 110), spec, t, idempotency_key="january") for t in tables]
+        retries = [write_table(spark.range(100, 110), spec, t, key="january") for t in tables]
 
         # A storage-managed table needs no metastore to commit.
         assert answers[0]["version"] == 2
@@ -217,5 +217,5 @@ def test_a_clean_up_keeps_exactly_the_files_of_versions_and_running_drivers(
     drivers[0].go_on()
     assert drivers[0].answer()["version"] == 3  # the clean-up committed one to revoke the dead write's lease
     assert ids() == [7, *range(200, 210)]
-    write_table(spark.range(100, 110), spec, table, idempotency_key="january")
+    write_table(spark.range(100, 110), spec, table, key="january")
     assert ids() == [7, *range(100, 110), *range(200, 210)]

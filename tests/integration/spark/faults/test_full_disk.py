@@ -61,13 +61,13 @@ def check_rows(spark: SparkSession, spec: NamespaceSpec, table: str, rows: int) 
 def test_an_ingestion_on_a_full_disk_commits_nothing_and_its_retry_commits_all(
     spark: SparkSession, spec: NamespaceSpec, table: str, disk: SmallDisk
 ) -> None:
-    write_table(wide_rows(spark, 100), spec, table, mode="create", idempotency_key="first")
+    write_table(wide_rows(spark, 100), spec, table, mode="create", key="first")
     with refused_with(ErrorCode.SERVICE_UNAVAILABLE, "on an executor", "is full", "run it again"):
-        write_table(wide_rows(spark, 4_000), spec, table, mode="overwrite", idempotency_key="second")
+        write_table(wide_rows(spark, 4_000), spec, table, mode="overwrite", key="second")
     check_rows(spark, spec, table, 100)
 
     subprocess.run(["mount", "-o", "remount,size=64m", str(disk.path)], check=True)
-    result = write_table(wide_rows(spark, 4_000), spec, table, mode="overwrite", idempotency_key="second")
+    result = write_table(wide_rows(spark, 4_000), spec, table, mode="overwrite", key="second")
     assert (result.version, result.committed) == (2, True)
     check_rows(spark, spec, table, 4_000)
 
@@ -80,26 +80,26 @@ def test_an_ingestion_of_files_on_a_full_disk_commits_nothing_and_its_retry_comm
     pq.write_table(pa.table({"id": range(4_000), "noise": noise}), tmp_path / "rows.parquet")
     source = FileSource("parquet", str(tmp_path / "rows.parquet"))
     with refused_with(ErrorCode.SERVICE_UNAVAILABLE, "on an executor", "is full"):
-        write_files(spark, source, spec, table, idempotency_key="files")
+        write_files(spark, source, spec, table, key="files")
 
     subprocess.run(["mount", "-o", "remount,size=64m", str(disk.path)], check=True)
-    assert write_files(spark, source, spec, table, idempotency_key="files").rows == 4_000
+    assert write_files(spark, source, spec, table, key="files").rows == 4_000
     check_rows(spark, spec, table, 4_000)
 
 
 def test_a_disk_that_becomes_read_only_under_the_executors_is_reported(
     spark: SparkSession, spec: NamespaceSpec, table: str, disk: SmallDisk
 ) -> None:
-    write_table(wide_rows(spark, 10), spec, table, idempotency_key="first")
+    write_table(wide_rows(spark, 10), spec, table, key="first")
     remount = ["mount", "-o", "remount,ro", str(disk.path)]
     # One partition: a second one may outlive the failed job, and remount a disk that is writable again.
     turned = wide_rows(spark, 20, partitions=1, before=lambda: subprocess.run(remount, check=True))
     with refused_with(ErrorCode.PERMISSION_DENIED, "on an executor", "is read-only"):
-        write_table(turned, spec, table, mode="overwrite", idempotency_key="second")
+        write_table(turned, spec, table, mode="overwrite", key="second")
     check_rows(spark, spec, table, 10)
 
     disk.mount_writable()
-    write_table(wide_rows(spark, 20), spec, table, mode="overwrite", idempotency_key="second")
+    write_table(wide_rows(spark, 20), spec, table, mode="overwrite", key="second")
     check_rows(spark, spec, table, 20)
 
 
@@ -113,16 +113,16 @@ def test_a_write_that_cannot_start_says_why(
     }
     disk.fill() if fault == "full" else disk.mount_read_only()
     with refused_with(*expected[fault]):
-        write_table(wide_rows(spark, 10), spec, table, idempotency_key="first")
+        write_table(wide_rows(spark, 10), spec, table, key="first")
     disk.make_room() if fault == "full" else disk.mount_writable()
-    write_table(wide_rows(spark, 10), spec, table, idempotency_key="first")
+    write_table(wide_rows(spark, 10), spec, table, key="first")
     check_rows(spark, spec, table, 10)
 
 
 def test_a_compaction_on_a_full_disk_leaves_the_rows_unchanged(
     spark: SparkSession, spec: NamespaceSpec, table: str
 ) -> None:
-    write_table(wide_rows(spark, 2_000), spec, table, idempotency_key="first")
+    write_table(wide_rows(spark, 2_000), spec, table, key="first")
     with refused_with(ErrorCode.SERVICE_UNAVAILABLE, "is full"):
         compact_table(spark, spec, table, options=CompactionOptions(target_rows_per_fragment=10_000))
     check_rows(spark, spec, table, 2_000)

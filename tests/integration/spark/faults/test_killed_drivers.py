@@ -52,7 +52,7 @@ def test_the_retry_of_a_killed_driver_leaves_exact_rows_and_a_clean_up_removes_i
     committed = STEPS[step].committed
     assert ids() == list(range(8 if committed else 3))
 
-    retry = WAYS[way](spark, spec, table, (3, 8), gate=None, idempotency_key="january")
+    retry = WAYS[way](spark, spec, table, (3, 8), gate=None, key="january")
     following = write_table(spark.range(8, 9), spec, table)
     clean_up(spec, table)
 

@@ -38,7 +38,7 @@ def test_the_retry_finds_the_columns_and_writes_the_rows_once(
         driver.kill()
     interrupted = read_table(spark, spec, table).collect()
 
-    how: dict[str, Any] = {"idempotency_key": "january", "schema_mode": "merge"}
+    how: dict[str, Any] = {"key": "january", "schema_mode": "merge"}
     results = [WAYS[way](spark, spec, table, (3, 5), gate=None, **how) for _ in range(2)]
     clean_up(spec, table)
 

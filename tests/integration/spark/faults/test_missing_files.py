@@ -49,7 +49,7 @@ def test_a_table_with_missing_files_is_restored_and_its_writes_are_repeated(orde
     assert (found.version, found.checked, found.complete_version) == (5, 5, 3)
     assert found.missing == {5: (lost,), 4: (lost,)}
     assert (repaired.version, repaired.restored_version, repaired.restored) == (6, 3, True)
-    undone = [(one.version, one.operation, one.idempotency_key, one.rows) for one in repaired.undone]
+    undone = [(one.version, one.operation, one.key, one.rows) for one in repaired.undone]
     assert undone == [(4, "Append", "january", 5), (5, "Append", "february", 1)]
     assert orders.ids == [0, 1, 2]
     assert orders.write("january", range(3, 8)).committed

@@ -54,7 +54,7 @@ def test_a_frozen_driver_commits_nothing_that_refers_to_removed_files(
     assert ids() == list(range(8 if committed else 3))
     assert ("version" in answer) == committed
     assert committed or "presumed this write dead" in answer["message"]
-    retry = WAYS[way](spark, spec, table, (3, 8), gate=None, idempotency_key="january")
+    retry = WAYS[way](spark, spec, table, (3, 8), gate=None, key="january")
     assert retry.rows == 5
     CLEAN_UPS[clean_up](spec, table)
     assert ids() == list(range(8))

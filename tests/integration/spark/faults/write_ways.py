@@ -80,7 +80,7 @@ def save(
         gated_data_source(spec, "lake", gate) if gate else lance_data_source(spec, "lake")
     )
     spark.range(*ids).write.format("lake").option("table", table).options(**how).mode("append").save()
-    found = find_write(spec, table, how["idempotency_key"])
+    found = find_write(spec, table, how["key"])
     assert found is not None
     return found
 

@@ -56,14 +56,14 @@ def tag(orders: Orders, name: str, version: int) -> None:
 
 def test_a_version_is_restored_once_under_a_key(orders: Orders) -> None:
     def restore(**how: Any) -> Any:
-        return restore_version(orders.spec, orders.table, 1, idempotency_key="undo", **how)
+        return restore_version(orders.spec, orders.table, 1, key="undo", **how)
 
     first = restore()
     orders.write("later", range(7, 8))
     again = restore()
 
     assert (first.version, first.restored_version, first.restored) == (4, 1, True)
-    assert [one.idempotency_key for one in first.undone] == ["order 1", "order 2"]
+    assert [one.key for one in first.undone] == ["order 1", "order 2"]
     assert (again.version, again.restored_version, again.restored, again.undone) == (4, 1, False, ())
     assert orders.ids == [0, 7]
     assert restore(on_existing_key="write_again").version == 6
@@ -71,7 +71,7 @@ def test_a_version_is_restored_once_under_a_key(orders: Orders) -> None:
 
 
 def test_undone_writes_are_made_again_and_others_are_not(orders: Orders) -> None:
-    restore_version(orders.spec, orders.table, 2, idempotency_key="undo")
+    restore_version(orders.spec, orders.table, 2, key="undo")
 
     assert orders.write("order 2", range(2, 3)).committed
     assert not orders.write("order 1", range(1, 2)).committed
@@ -79,19 +79,19 @@ def test_undone_writes_are_made_again_and_others_are_not(orders: Orders) -> None
 
 
 def test_restoring_the_newest_version_under_a_key_does_not_undo_later_commits(orders: Orders) -> None:
-    restored = restore_version(orders.spec, orders.table, 3, idempotency_key="undo")
+    restored = restore_version(orders.spec, orders.table, 3, key="undo")
     orders.write("later", range(7, 8))
 
-    assert not restore_version(orders.spec, orders.table, 3, idempotency_key="undo").restored
+    assert not restore_version(orders.spec, orders.table, 3, key="undo").restored
     assert (restored.version, restored.undone) == (4, ())
     assert orders.ids == [0, 1, 2, 7]
 
 
 def test_a_key_that_restored_another_version_is_refused(orders: Orders) -> None:
-    restore_version(orders.spec, orders.table, 2, idempotency_key="undo")
+    restore_version(orders.spec, orders.table, 2, key="undo")
 
     with pytest.raises(InvalidInputError, match="with different data"):
-        restore_version(orders.spec, orders.table, 1, idempotency_key="undo")
+        restore_version(orders.spec, orders.table, 1, key="undo")
 
 
 def test_a_restore_does_not_undo_what_others_commit_meanwhile(orders: Orders) -> None:

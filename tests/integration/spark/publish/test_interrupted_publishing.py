@@ -67,7 +67,7 @@ def dying(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 def stage(table: Maintained, first: int, end: int, key: str) -> WriteResult:
     frame = rows(table.spark, first, end)
-    return write_table(frame, table.spec, table.id, idempotency_key=key, stage=True)
+    return write_table(frame, table.spec, table.id, key=key, stage=True)
 
 
 @on("hive")

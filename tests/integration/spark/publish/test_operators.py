@@ -44,7 +44,7 @@ def run(hive: Maintained, connect: Callable[..., str]) -> Run:
 
 @pytest.fixture
 def staged(run: Run, hive: Maintained) -> dict[str, Any]:
-    given = {"table": hive.id, "source": more, "idempotency_key": "day", "stage": True}
+    given = {"table": hive.id, "source": more, "key": "day", "stage": True}
     result, event = run(LanceAppendOperator, **given)
     again, _ = run(LanceAppendOperator, **given)
     assert event == {}
@@ -98,7 +98,7 @@ def test_a_column_for_partitions_is_checked_before_anything_is_published(
 
 
 def test_an_ingestion_without_rows_has_no_partitions(run: Run, hive: Maintained) -> None:
-    given = {"table": hive.id, "source": lambda spark: rows(spark, 0, 0), "idempotency_key": "none"}
+    given = {"table": hive.id, "source": lambda spark: rows(spark, 0, 0), "key": "none"}
     staged, _ = run(LanceAppendOperator, **given, stage=True)
 
     _, event = run(LancePublishOperator, staged=staged, partition_by="id")

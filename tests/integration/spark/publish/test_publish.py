@@ -89,11 +89,11 @@ def test_it_is_published_once(table: Maintained) -> None:
 @on("stored")
 def test_a_rerun_of_the_write_finds_what_was_staged_and_what_was_published(table: Maintained) -> None:
     table.write(rows(table.spark, 0, 3))
-    staged = stage(table, 3, 5, idempotency_key="day")
+    staged = stage(table, 3, 5, key="day")
 
-    again = stage(table, 3, 5, idempotency_key="day")
+    again = stage(table, 3, 5, key="day")
     published = publish(table, again)
-    afterwards = stage(table, 3, 5, idempotency_key="day")
+    afterwards = stage(table, 3, 5, key="day")
 
     assert (again.version, again.committed, again.published) == (staged.version, False, False)
     assert (afterwards.version, afterwards.committed, afterwards.published) == (
@@ -108,8 +108,8 @@ def test_a_rerun_of_the_write_finds_what_was_staged_and_what_was_published(table
 @on("stored")
 def test_other_data_under_the_key_is_staged_beside(table: Maintained) -> None:
     table.write(rows(table.spark, 0, 3))
-    first = stage(table, 3, 5, idempotency_key="day", fingerprint="first")
-    second = stage(table, 3, 6, idempotency_key="day", fingerprint="second")
+    first = stage(table, 3, 5, key="day", fingerprint="first")
+    second = stage(table, 3, 6, key="day", fingerprint="second")
     publish(table, second)
 
     with pytest.raises(InvalidInputError, match="with other data; discard"):
@@ -234,10 +234,10 @@ def test_orphans_are_removed_while_a_staged_version_is_discarded(
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"mode": "create"}, "stage=True for mode 'create'"),
+        ({"mode": "create"}, "stage=True for a create"),
         ({"schema_mode": "merge"}, "stage=True contradicts schema_mode='merge'"),
         (
-            {"idempotency_key": "k", "on_existing_key": "write_again"},
+            {"key": "k", "on_existing_key": "write_again"},
             "stage=True contradicts on_existing_key",
         ),
         ({"stage": None}, "stage: expected True or False"),

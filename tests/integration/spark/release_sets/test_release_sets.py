@@ -206,13 +206,13 @@ def test_an_interrupted_release_and_a_dropped_table_leave_no_tag(
 
 
 def test_a_retry_finds_its_release_and_other_versions_under_its_key_are_refused(shop: Shop) -> None:
-    first = shop.release(1, idempotency_key="monday")
-    shop.release(2, idempotency_key="tuesday")
+    first = shop.release(1, key="monday")
+    shop.release(2, key="tuesday")
 
-    assert shop.release(1, idempotency_key="monday") == first
+    assert shop.release(1, key="monday") == first
     assert shop.found() == (2, dict.fromkeys(shop.tables, 2))
     with pytest.raises(InvalidInputError, match="different data"):
-        shop.release(3, idempotency_key="monday")
+        shop.release(3, key="monday")
 
 
 def test_a_run_that_is_late_does_not_undo_a_newer_release(shop: Shop) -> None:

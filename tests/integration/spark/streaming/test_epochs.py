@@ -169,8 +169,8 @@ def test_a_named_query_is_known_with_a_new_checkpoint(either: Stream) -> None:
 @only_managed
 def test_invalid_options_are_refused_before_anything_is_written(stream: Stream) -> None:
     stream.add((1, 1.0))
-    with pytest.raises(PySparkException, match="idempotency_key: not allowed for a stream"):
-        stream.run(idempotency_key="a")
+    with pytest.raises(PySparkException, match="key: not allowed for a stream"):
+        stream.run(key="a")
     with pytest.raises(PySparkException, match="unknown: of"):
         stream.run(of="a")
 

@@ -119,8 +119,8 @@ def test_the_source_says_which_rows_are_deleted(
 
 
 def test_an_upsert_may_only_delete(spark: SparkSession, upsert: Any, prices: Prices) -> None:
-    result = upsert(changes(spark, (1, 99, None, "D")), delete_when="op = 'D'", idempotency_key="k")
-    again = upsert(changes(spark, (1, 99, None, "D")), delete_when="op = 'D'", idempotency_key="k")
+    result = upsert(changes(spark, (1, 99, None, "D")), delete_when="op = 'D'", key="k")
+    again = upsert(changes(spark, (1, 99, None, "D")), delete_when="op = 'D'", key="k")
 
     assert prices() == {2: (20, "b"), 3: (None, "c")}
     assert (result.rows, result.version, again.committed, again.version) == (0, 2, False, 2)

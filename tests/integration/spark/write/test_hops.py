@@ -65,10 +65,10 @@ def test_an_append_describes_its_table_once(
 ) -> None:
     table = f"{database}$orders"
     for key in ("december", "january"):
-        write_table(frame, namespace, table, idempotency_key=key)
+        write_table(frame, namespace, table, key=key)
 
     with calls_of(namespace) as calls:
-        written = write_table(frame, namespace, table, idempotency_key="february")
+        written = write_table(frame, namespace, table, key="february")
 
     assert (written.version, written.committed) == (3, True)
     assert calls == {"describe": 1, "look up": 1}  # again only if the table has newer versions

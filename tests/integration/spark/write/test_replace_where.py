@@ -141,7 +141,7 @@ def test_a_rerun_replaces_once_and_corrected_rows_replace_again(
 ) -> None:
     def write(number: int, **changed: Any) -> bool:
         rows = flights(spark, (1, number))
-        arguments = {"idempotency_key": "first", "fingerprint": str(number), **changed}
+        arguments = {"key": "first", "fingerprint": str(number), **changed}
         return write_table(rows, spec, table, mode="overwrite", where=FIRST, **arguments).committed
 
     assert write(12)

@@ -109,8 +109,8 @@ def test_columns_are_added_widened_and_filled(
     write(BEFORE)
 
     with caplog.at_level(logging.INFO):
-        merged = write(ROWS, way, schema_mode="merge", idempotency_key="january", **how)
-        again = write(ROWS, way, schema_mode="merge", idempotency_key="january", **how)
+        merged = write(ROWS, way, schema_mode="merge", key="january", **how)
+        again = write(ROWS, way, schema_mode="merge", key="january", **how)
         narrower = write("SELECT cast(3 as byte) AS id", way, schema_mode="merge", mode="append")
 
     nothing = {"price": None, "s": None, "l": None, "n": None}
@@ -155,9 +155,9 @@ def test_an_indexed_column_is_not_widened(spec: NamespaceSpec, table: str, write
 
 
 def test_a_key_that_was_committed_changes_no_columns(spec: NamespaceSpec, table: str, write: Write) -> None:
-    write(BEFORE, idempotency_key="january")
+    write(BEFORE, key="january")
 
-    found = write(f"SELECT *, 1 AS n FROM ({BEFORE})", schema_mode="merge", idempotency_key="january")
+    found = write(f"SELECT *, 1 AS n FROM ({BEFORE})", schema_mode="merge", key="january")
 
     assert (found.version, found.committed) == (1, False)
     assert "n" not in opened(spec, table).schema.names
@@ -167,8 +167,8 @@ def test_a_write_that_replaces_rows_adds_columns_but_widens_none(
     spec: NamespaceSpec, table: str, write: Write
 ) -> None:
     """Once a column was rewritten, the rows to replace can't be identified."""
-    how = {"idempotency_key": "january", "on_existing_key": "replace", "schema_mode": "merge"}
-    write("SELECT 1 AS id", idempotency_key="december")
+    how = {"key": "january", "on_existing_key": "replace", "schema_mode": "merge"}
+    write("SELECT 1 AS id", key="december")
     write("SELECT 2 AS id", **how)
 
     write("SELECT 3 AS id, 'x' AS n", **how)
@@ -273,10 +273,10 @@ def test_rows_written_before_another_writer_changed_their_columns_are_never_lost
 
     with step.interrupted_by(lambda: write(rows, schema_mode="merge")):
         if is_kept:
-            write("SELECT 3 AS id", idempotency_key="january")
+            write("SELECT 3 AS id", key="january")
         else:
             with pytest.raises(ConcurrentModificationError, match="changed its columns"):
-                write("SELECT 3 AS id", idempotency_key="january")
-    write("SELECT 3 AS id", idempotency_key="january", schema_mode="merge")
+                write("SELECT 3 AS id", key="january")
+    write("SELECT 3 AS id", key="january", schema_mode="merge")
 
     assert [row["id"] for row in content(spec, table)] == [1, 2, 3]

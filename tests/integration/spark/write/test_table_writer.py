@@ -54,8 +54,8 @@ def test_the_same_key_needs_no_spark_work_the_second_time(
             yield batch
 
     df = spark.range(10).mapInArrow(count, "id long")
-    first = write_table(df, spec, table, idempotency_key="january")
-    again = write_table(df, spec, table, idempotency_key="january")
+    first = write_table(df, spec, table, key="january")
+    again = write_table(df, spec, table, key="january")
 
     assert computed.value == 10
     assert (first.committed, again.committed) == (True, False)
@@ -164,9 +164,7 @@ def test_a_table_that_is_not_declared_is_refused(spark: SparkSession, spec: Name
         write_table(spark.range(3), spec, "nowhere")
 
 
-@pytest.mark.parametrize(
-    ("argument", "value"), [("mode", "upsert"), ("idempotency_key", " "), ("table", "db$$orders")]
-)
+@pytest.mark.parametrize(("argument", "value"), [("mode", "replace"), ("key", " "), ("table", "db$$orders")])
 def test_a_wrong_argument_is_named(
     spark: SparkSession, spec: NamespaceSpec, argument: str, value: str
 ) -> None:

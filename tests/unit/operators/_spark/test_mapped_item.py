@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.operators._spark.mapped_item import mapped_item
-from airflow_provider_lancens.operators._spark.write_naming import default_idempotency_key
+from airflow_provider_lancens.operators._spark.write_naming import default_key
 from airflow_provider_lancens.spark import FileSource
 
 
@@ -96,9 +96,7 @@ def test_a_table_that_was_read_before_is_the_same_item_at_any_version() -> None:
     "value", [object(), lambda: None, {1: "a"}, [object()]], ids=["object", "lambda", "n", "list"]
 )
 def test_a_value_that_differs_in_each_process_needs_a_key(value: Any) -> None:
-    with pytest.raises(
-        AirflowFailException, match=r"a mapped task has no default key if .*set idempotency_key"
-    ):
+    with pytest.raises(AirflowFailException, match=r"^key: a mapped task has no default if .*set it"):
         item(0, {"f": [value]})
 
 
@@ -106,4 +104,4 @@ def test_without_what_it_was_given_a_mapped_task_has_no_default_key() -> None:
     instance = SimpleNamespace(dag_id="dag", task_id="load", map_index=4)
 
     with pytest.raises(AirflowFailException, match="Airflow doesn't tell what it was given"):
-        default_idempotency_key({"ti": instance, "run_id": "manual__1"})  # type: ignore[typeddict-item]
+        default_key({"ti": instance, "run_id": "manual__1"})  # type: ignore[typeddict-item]

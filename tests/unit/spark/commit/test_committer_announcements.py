@@ -50,7 +50,7 @@ def version_of(s3: S3Double) -> int:
 
 
 def test_a_version_is_created_only_once_its_key_is_announced(s3: S3Double, spec: NamespaceSpec) -> None:
-    delete_rows(spec, "t", "n > 7", idempotency_key="earlier")
+    delete_rows(spec, "t", "n > 7", key="earlier")
     is_staged, announced_at, created_at = threading.Event(), [], []
 
     def gate(request: Request) -> None:
@@ -64,7 +64,7 @@ def test_a_version_is_created_only_once_its_key_is_announced(s3: S3Double, spec:
             created_at.append(time.monotonic())
 
     s3.gate = gate
-    delete_rows(spec, "t", "n = 1", idempotency_key="january")
+    delete_rows(spec, "t", "n = 1", key="january")
 
     assert len(announced_at) == len(created_at) == 1
     assert announced_at < created_at
@@ -76,7 +76,7 @@ def test_a_commit_that_cannot_be_announced_is_not_made(s3: S3Double, spec: Names
     s3.fault = lambda request: refusal if announces(request) else None
 
     with pytest.raises(PermissionDeniedError):
-        delete_rows(spec, "t", "n = 1", idempotency_key="january")
+        delete_rows(spec, "t", "n = 1", key="january")
 
     assert version_of(s3) == 1
     assert not [key for key in s3.bucket.objects if ".manifest-" in key or "/_lancens/writes/" in key]
@@ -84,14 +84,14 @@ def test_a_commit_that_cannot_be_announced_is_not_made(s3: S3Double, spec: Names
 
 def test_a_commit_leaves_neither_its_lease_nor_its_staged_manifest(s3: S3Double, spec: NamespaceSpec) -> None:
     with s3.counted() as requests:
-        delete_rows(spec, "t", "n = 1", idempotency_key="january")
+        delete_rows(spec, "t", "n = 1", key="january")
 
     assert requests["bulk delete"] == 1
     assert not [key for key in s3.bucket.objects if ".manifest-" in key or "/_lancens/writes/" in key]
 
 
 def test_a_key_is_looked_up_while_the_version_is_opened(s3: S3Double, spec: NamespaceSpec) -> None:
-    delete_rows(spec, "t", "n = 1", idempotency_key="january")
+    delete_rows(spec, "t", "n = 1", key="january")
     both, waited = threading.Barrier(2), set()
 
     def gate(request: Request) -> None:
@@ -103,4 +103,4 @@ def test_a_key_is_looked_up_while_the_version_is_opened(s3: S3Double, spec: Name
 
     s3.gate = gate
 
-    assert not delete_rows(spec, "t", "n = 1", idempotency_key="january").committed
+    assert not delete_rows(spec, "t", "n = 1", key="january").committed

@@ -47,10 +47,10 @@ def test_matching_rows_are_deleted_in_one_commit(namespace: LanceNamespace, appe
 
 def test_the_same_key_deletes_no_later_rows(namespace: LanceNamespace, append: Append) -> None:
     append(1, 2)
-    first = delete_rows(namespace, "orders", "n = 1", idempotency_key="january")
+    first = delete_rows(namespace, "orders", "n = 1", key="january")
     append(1)
 
-    again = delete_rows(namespace, "orders", "n = 1", idempotency_key="january")
+    again = delete_rows(namespace, "orders", "n = 1", key="january")
 
     assert (again.version, again.rows, again.committed) == (first.version, 1, False)
     assert numbers(namespace) == [1, 2]
@@ -58,10 +58,10 @@ def test_the_same_key_deletes_no_later_rows(namespace: LanceNamespace, append: A
 
 def test_the_key_is_committed_even_if_no_row_matches(namespace: LanceNamespace, append: Append) -> None:
     append(2)
-    first = delete_rows(namespace, "orders", "n = 1", idempotency_key="january")
+    first = delete_rows(namespace, "orders", "n = 1", key="january")
     append(1)
 
-    delete_rows(namespace, "orders", "n = 1", idempotency_key="january")
+    delete_rows(namespace, "orders", "n = 1", key="january")
 
     assert (first.version, first.rows) == (2, 0)
     assert numbers(namespace) == [1, 2]
@@ -69,10 +69,10 @@ def test_the_key_is_committed_even_if_no_row_matches(namespace: LanceNamespace, 
 
 def test_the_same_key_with_another_condition_is_refused(namespace: LanceNamespace, append: Append) -> None:
     append(1, 2)
-    delete_rows(namespace, "orders", "n = 1", idempotency_key="january")
+    delete_rows(namespace, "orders", "n = 1", key="january")
 
     with pytest.raises(InvalidInputError, match="different data"):
-        delete_rows(namespace, "orders", "n = 2", idempotency_key="january")
+        delete_rows(namespace, "orders", "n = 2", key="january")
     assert numbers(namespace) == [2]
 
 

@@ -74,8 +74,8 @@ def with_conflicts(s3: S3Double) -> None:
 def test_every_verb_works(s3: S3Double, spec: NamespaceSpec, lessen: Callable[[S3Double], None]) -> None:
     lessen(s3)
 
-    deleted = delete_rows(spec, "t", "n = 1", idempotency_key="january")
-    again = delete_rows(spec, "t", "n = 1", idempotency_key="january")
+    deleted = delete_rows(spec, "t", "n = 1", key="january")
+    again = delete_rows(spec, "t", "n = 1", key="january")
     restored = restore_version(spec, "t", 1)
     move_bookmark(spec, "t", "reader", 2)
     assert find_bookmark(spec, "t", "reader").version == 2  # type: ignore[union-attr]
@@ -93,9 +93,9 @@ def test_without_the_right_to_delete_writes_succeed_and_removals_name_it(
 ) -> None:
     s3.may_delete = False
 
-    delete_rows(spec, "t", "n = 1", idempotency_key="january")
+    delete_rows(spec, "t", "n = 1", key="january")
     restored = restore_version(spec, "t", 1)
-    rerun = delete_rows(spec, "t", "n = 1", idempotency_key="january")
+    rerun = delete_rows(spec, "t", "n = 1", key="january")
 
     assert (restored.version, rerun.version, newest(s3)) == (3, 4, 4)
     assert "s3:DeleteObject" in caplog.text
@@ -111,7 +111,7 @@ def test_a_denied_listing_refuses_each_verb_for_good(s3: S3Double, spec: Namespa
     s3.fault = lambda one: denied if one.kind == LIST and one.key.startswith("t.lance/_") else None
 
     for verb in (
-        lambda: delete_rows(spec, "t", "n = 1", idempotency_key="january"),
+        lambda: delete_rows(spec, "t", "n = 1", key="january"),
         lambda: restore_version(spec, "t", 1),
         lambda: clean_up_versions(spec, "t"),
     ):

@@ -55,7 +55,7 @@ def test_options_of_a_write_are_parsed() -> None:
     table, request = write_request(
         {
             "table": "db$t",
-            "idempotency_key": "january",
+            "key": "january",
             "on_existing_key": "replace",
             "max_rows_per_file": "10",
             "enable_stable_row_ids": "True",
@@ -92,7 +92,7 @@ def test_an_append_with_key_columns_is_an_upsert() -> None:
         ({}, "table: expected an identifier"),
         ({"table": "t", "verzion": "1"}, "unknown: verzion; allowed: table, columns"),
         ({"table": "t", "path": "/x"}, "unknown: path"),
-        ({"table": "t", "idempotency_key": "k"}, "unknown: idempotency_key"),
+        ({"table": "t", "key": "k"}, "unknown: key"),
         ({"table": "t", "version": "0"}, "version: expected a whole number of at least 1, got '0'"),
         ({"table": "t", "version": "newest"}, "got 'newest'"),
         ({"table": "t", "columns": "a,,b"}, "columns: expected names"),
@@ -113,10 +113,10 @@ def test_an_invalid_read_is_refused(options: dict[str, str], message: str) -> No
         ({"on": "id"}, True, "an overwrite has no key columns"),
         ({"schema_mode": "overwrite"}, False, "only an overwrite can replace columns"),
         ({"schema_mode": "evolve"}, False, "schema_mode: expected one of strict, merge, overwrite"),
-        ({"on": "id", "on_existing_key": "replace"}, False, "not supported for mode 'upsert'"),
+        ({"on": "id", "on_existing_key": "replace"}, False, "not supported for an upsert"),
         ({"on_existing_key": "perhaps"}, False, "on_existing_key: expected one of skip, replace_if"),
         ({"query_id": "q"}, False, "unknown: query_id"),
-        ({"idempotency_key": " "}, False, "idempotency_key: expected text"),
+        ({"key": " "}, False, "key: expected text"),
         ({"enable_stable_row_ids": "1"}, False, "expected true or false, got '1'"),
         ({"vector_columns": "[768]"}, False, "vector_columns: expected a JSON object such as"),
         ({"vector_columns": '{"e": 0}'}, False, "vector_columns['e']"),
@@ -174,7 +174,7 @@ def test_an_invalid_stream_to_read_is_refused(options: dict[str, str], message: 
 @pytest.mark.parametrize(
     ("options", "overwrite", "message"),
     [
-        ({"idempotency_key": "a"}, False, "idempotency_key: not allowed for a stream"),
+        ({"key": "a"}, False, "key: not allowed for a stream"),
         ({"where": "a = 1"}, False, "unknown: where; allowed: table, on, schema_mode, query"),
         ({"on": "id"}, True, "an overwrite has no key columns"),
     ],

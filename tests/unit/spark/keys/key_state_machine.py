@@ -212,8 +212,8 @@ class KeyedTableMachine(RuleBasedStateMachine):
         rows = self.versions[wanted]
         try:
             with death_at(step):
-                restore_version(self.namespace, self.table, wanted, idempotency_key=key)
-            restore_version(self.namespace, self.table, wanted, idempotency_key=key)
+                restore_version(self.namespace, self.table, wanted, key=key)
+            restore_version(self.namespace, self.table, wanted, key=key)
         except InvalidTableStateError:  # keys without records are refused
             assert self._version() == before
             return

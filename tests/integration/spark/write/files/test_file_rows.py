@@ -146,10 +146,10 @@ def test_the_same_key_reads_no_file_the_second_time(
 ) -> None:
     as_parquet(ROWS, tmp_path / "a")
     source = FileSource("parquet", str(tmp_path / "a"))
-    write_files(spark, source, spec, table, idempotency_key="january")
+    write_files(spark, source, spec, table, key="january")
     (tmp_path / "a").unlink()
 
-    again = write_files(spark, source, spec, table, idempotency_key="january")
+    again = write_files(spark, source, spec, table, key="january")
 
     assert (again.version, again.rows, again.committed) == (1, 100, False)
 
