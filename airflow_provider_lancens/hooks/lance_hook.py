@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, cast
 from urllib.parse import urlsplit
@@ -208,8 +208,14 @@ class LanceHook(BaseHook, ABC):
                 raise status
             return namespace.read_storage_version(status) if status.needs_listing else status
 
-    def poll_tables(self, tables: Collection[TableId]) -> dict[TableId, TableStatus | AirflowException]:
-        """Poll many catalog tables, with one call per database; a failing one doesn't affect the others.
+    def poll_tables(
+        self, tables: Collection[TableId], known: Mapping[TableId, object] | None = None
+    ) -> dict[TableId, TableStatus | AirflowException]:
+        """Poll many catalog tables, with one call per database; a failing table doesn't affect the others.
+
+        Args:
+            tables: the tables.
+            known: the result of an earlier poll, whose statuses are returned where they haven't changed.
 
         Returns:
             For each its status, or the error that `table_status` would raise. A status with
@@ -217,13 +223,13 @@ class LanceHook(BaseHook, ABC):
         """
         from lance_namespace.errors import LanceNamespaceError
 
-        found = self.get_conn().poll_tables(tables)
+        polled = self.get_conn().poll_tables(tables, known or {})
         # An error gets no traceback and no cause: a wait keeps it for as long as an outage lasts.
         return {
-            table: airflow_error(_POLLING.format(str(table), self.lance_conn_id), one)
-            if isinstance(one, LanceNamespaceError)
-            else one
-            for table, one in found.items()
+            table: airflow_error(_POLLING.format(str(table), self.lance_conn_id), status)
+            if isinstance(status, LanceNamespaceError)
+            else status
+            for table, status in polled.items()
         }
 
     def read_storage_version(self, status: TableStatus) -> TableStatus:

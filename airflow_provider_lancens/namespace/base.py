@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.interface.catalog_requests import CatalogRequests
 from airflow_provider_lancens.namespace.interface.data_requests import DataRequests
-from airflow_provider_lancens.namespace.interface.table_polls import StatusOrError, TablePolls
+from airflow_provider_lancens.namespace.interface.table_polls import NOTHING_KNOWN, StatusOrError, TablePolls
 from airflow_provider_lancens.namespace.interface.unsupported_requests import ALTERNATIVES, unsupported
 from airflow_provider_lancens.namespace.table_status import TableStatus
 
@@ -19,16 +19,19 @@ class MetastoreNamespace(CatalogRequests, DataRequests):
     connections. Errors are `lance_namespace.errors` with the specification's codes.
     """
 
-    def poll_tables(self, tables: Collection[TableId]) -> dict[TableId, StatusOrError]:
+    def poll_tables(
+        self, tables: Collection[TableId], known: Mapping[TableId, object] = NOTHING_KNOWN
+    ) -> dict[TableId, StatusOrError]:
         """Poll many catalog tables, one batch per namespace; see `TablePolls.poll`.
 
         Args:
             tables: their identifiers, in any namespaces.
+            known: the result of an earlier poll, whose statuses are returned where they haven't changed.
 
         Returns:
             The status of each table, or its error.
         """
-        return TablePolls(self._metastore, self._tables).poll(tables)
+        return TablePolls(self._metastore, self._tables).poll(tables, known)
 
     def read_storage_version(self, status: TableStatus) -> TableStatus:
         """Return a status whose version was read from the storage; see `TablePolls.read_storage_version`.

@@ -227,8 +227,15 @@ class Metastore(Protocol):
             NamespaceNotFoundError: (1) its namespace doesn't exist; some servers raise 4 for that, too.
         """
 
-    def get_tables(self, namespace: NamespaceId, names: Collection[str]) -> Iterator[BatchRead]:
-        """Read many catalog tables of one namespace lazily, in batches; those that don't exist are omitted.
+    def get_tables(
+        self, namespace: NamespaceId, names: Collection[str], *, columns: bool = True
+    ) -> Iterator[BatchRead]:
+        """Read many catalog tables of one namespace lazily, in batches; missing tables are omitted.
+
+        Args:
+            namespace: the namespace.
+            names: names of the tables.
+            columns: whether the caller needs the columns; if not, they may be left out.
 
         Raises:
             NamespaceNotFoundError: (1) the namespace doesn't exist; on some servers all tables are omitted.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import closing
@@ -22,7 +21,7 @@ from airflow_provider_lancens.hooks.tags import data_changed
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.table_status import TableStatus
 from airflow_provider_lancens.triggers.poller import subscribe
-from airflow_provider_lancens.triggers.worker_threads import DaemonThreads, importing_without_gc
+from airflow_provider_lancens.triggers.worker_threads import DaemonThreads
 
 log = logging.getLogger(__name__)
 
@@ -168,8 +167,5 @@ def _check_threads() -> Executor:
 
 
 def _data_changed(hook: LanceHook, table: TableId, since: int, version: int) -> bool:
-    if "lance" not in sys.modules:
-        with importing_without_gc():
-            import lance  # noqa: F401 - excluded from garbage collection, like a poll's libraries
     with closing(hook):
         return data_changed(hook, table, since, version)

@@ -19,11 +19,7 @@ from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, 
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.table_status import TableStatus, without_numbers
-from airflow_provider_lancens.triggers.worker_threads import (
-    DaemonThreads,
-    exclude_loaded_objects_from_gc,
-    importing_without_gc,
-)
+from airflow_provider_lancens.triggers.worker_threads import DaemonThreads
 
 log = logging.getLogger(__name__)
 
@@ -148,8 +144,9 @@ class Poller:
     """Whether it has ended and accepts no more subscriptions."""
 
     def __post_init__(self) -> None:
-        exclude_loaded_objects_from_gc()
         self._hook: LanceHook | None = None
+        self._polled: Mapping[TableId, object] = {}
+        """Result of the last poll."""
         self._identity: object = None
         self._told: Exception | None = None
         self._reread_at = 0.0
@@ -181,24 +178,27 @@ class Poller:
     async def _poll(self, *, reread: bool) -> bool:
         """Poll all subscribed tables once; return whether any poll succeeded."""
         loop = asyncio.get_running_loop()
-        found: Mapping[TableId, TableStatus | Exception]
+        polled: Mapping[TableId, TableStatus | Exception]
         try:
             if self._hook is None or reread or loop.time() >= self._reread_at:
                 self._hook = await self._read_connection()
             tables = list(self.subscriptions)
-            found = await loop.run_in_executor(self._metastore_thread, self._hook.poll_tables, tables)
+            polled = await loop.run_in_executor(
+                self._metastore_thread, self._hook.poll_tables, tables, self._polled
+            )
+            self._polled = polled
         except LanceRetryableError as error:
-            found = dict.fromkeys(self.subscriptions, error)
-        failed = [one for one in found.values() if isinstance(one, LanceRetryableError)]
+            polled = dict.fromkeys(self.subscriptions, error)
+        failed = [error for error in polled.values() if isinstance(error, LanceRetryableError)]
         if failed and not _is_same_failure(failed[0], self._told):
-            log.warning("%s; %d of %d tables failed, still polling", failed[0], len(failed), len(found))
+            log.warning("%s; %d of %d tables failed, still polling", failed[0], len(failed), len(polled))
         self._told = failed[0] if failed else None
-        await self._notify(found)
-        return len(failed) < len(found) or not found
+        await self._notify(polled)
+        return len(failed) < len(polled) or not polled
 
-    async def _notify(self, found: Mapping[TableId, TableStatus | Exception]) -> None:
-        """Deliver what was found, and start the listings that it requires."""
-        for turn, (table, status) in enumerate(found.items()):
+    async def _notify(self, statuses: Mapping[TableId, TableStatus | Exception]) -> None:
+        """Deliver the statuses of tables, and start the listings that they require."""
+        for turn, (table, status) in enumerate(statuses.items()):
             if turn % _AT_ONCE == 0:
                 await asyncio.sleep(0)
             if self._hook and isinstance(status, TableStatus) and status.needs_listing:
@@ -212,13 +212,13 @@ class Poller:
 
     async def _list(self, hook: LanceHook, status: TableStatus) -> None:
         loop = asyncio.get_running_loop()
-        found: TableStatus | Exception
+        listed: TableStatus | Exception
         try:
-            found = await loop.run_in_executor(self._storage_threads, hook.read_storage_version, status)
+            listed = await loop.run_in_executor(self._storage_threads, hook.read_storage_version, status)
         except Exception as error:  # noqa: BLE001 - reported only to the waits on this table
-            found = error
+            listed = error
         del self._listings[status.table]
-        await self._notify({status.table: found})
+        await self._notify({status.table: listed})
 
     async def _read_connection(self) -> LanceHook:
         """Return the hook of the connection, read again to follow a rotated secret or a moved server."""
@@ -242,10 +242,9 @@ class Poller:
         identity = type(hook), hook.namespace_properties()
         if self._hook and identity == self._identity:
             return self._hook
-        with importing_without_gc():
-            import airflow_provider_lancens.namespace.storage.object_store  # noqa: F401 - listings import it
+        import airflow_provider_lancens.namespace.storage.object_store  # noqa: F401 - listings need it
 
-            hook.get_conn()
+        hook.get_conn()
         if self._hook:
             log.info("Connection %r has changed; polling continues with the new settings", self.lance_conn_id)
             self._hook.close()

@@ -1,17 +1,15 @@
-"""Worker threads of a triggerer, and imports in them, that delay neither its event loop nor its end."""
+"""Worker threads of a triggerer that do not delay the end of its process."""
 
 from __future__ import annotations
 
-import gc
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from contextlib import contextmanager
-from functools import cache, partial
+from functools import partial
 from typing import Any, TypeVar
 
-Answer = TypeVar("Answer")
+T = TypeVar("T")
 _Task = tuple[Future[Any], Callable[[], Any]]
 
 
@@ -33,13 +31,13 @@ class DaemonThreads(Executor):
         self._cancelled = threading.Event()
         self._is_shut_down = False
 
-    def submit(self, call: Callable[..., Answer], /, *args: Any, **kwargs: Any) -> Future[Answer]:
+    def submit(self, call: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Run a call in one of the threads.
 
         Raises:
             RuntimeError: it was shut down.
         """
-        future: Future[Answer] = Future()
+        future: Future[T] = Future()
         with self._lock:
             if self._is_shut_down:
                 raise RuntimeError(f"{self._name}: no calls are accepted after the shutdown")
@@ -80,31 +78,3 @@ class DaemonThreads(Executor):
             del task, future, call  # an idle thread must not keep what a call returned
             with self._lock:
                 self._unfinished -= 1
-
-
-@cache
-def exclude_loaded_objects_from_gc() -> None:
-    """Exclude all existing objects from garbage collection: mainly modules, classes and functions.
-
-    Only once per process: objects in cycles at that moment are never collected, so that repeating it would
-    leak. Reference counting frees all other objects as usual.
-    """
-    gc.freeze()
-
-
-@contextmanager
-def importing_without_gc() -> Iterator[None]:
-    """Disable garbage collection while libraries load, and exclude their objects from it; also only once."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        _exclude_imported_objects_from_gc()
-        if was_enabled:
-            gc.enable()
-
-
-@cache
-def _exclude_imported_objects_from_gc() -> None:
-    gc.freeze()

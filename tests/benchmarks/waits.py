@@ -157,11 +157,11 @@ async def timed_looks() -> AsyncIterator[list[float]]:
     looks: list[float] = []
     plain = LanceHook.poll_tables
 
-    def timed(self: LanceHook, tables: Any) -> Any:
+    def timed(self: LanceHook, tables: Any, known: Any = None) -> Any:
         started = time.perf_counter()
-        found = plain(self, tables)
+        statuses = plain(self, tables, known)
         looks.append(round(time.perf_counter() - started, 3))
-        return found
+        return statuses
 
     LanceHook.poll_tables = timed  # type: ignore[method-assign]
     yield looks

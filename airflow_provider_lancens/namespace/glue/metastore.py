@@ -180,7 +180,13 @@ class GlueMetastore:
         """Read a catalog table."""
         return converters.to_table(table, self._raw_table(table))
 
-    def get_tables(self, namespace: NamespaceId, names: Collection[str]) -> Iterator[BatchRead]:
+    def get_tables(
+        self,
+        namespace: NamespaceId,
+        names: Collection[str],
+        *,
+        columns: bool = True,  # noqa: ARG002 - Glue can't leave them out
+    ) -> Iterator[BatchRead]:
         """Read catalog tables the cheaper way: each by a call of its own, or page by page.
 
         Glue has no call that reads many tables by name, and doesn't report how many pages a database has.

@@ -35,14 +35,24 @@ class HiveBatchReader:
         self._read_timeout = read_timeout
         self._size = _FIRST
 
-    def read(self, namespace: NamespaceId, names: Sequence[str]) -> Iterator[BatchRead]:
-        """Read tables of a database lazily, batch by batch; those that don't exist are omitted."""
+    def read(
+        self, namespace: NamespaceId, names: Sequence[str], *, columns: bool = True
+    ) -> Iterator[BatchRead]:
+        """Read tables of a database lazily, batch by batch; missing tables are omitted.
+
+        Args:
+            namespace: the database.
+            names: names of the tables.
+            columns: whether the columns are needed; if not, they aren't decoded.
+        """
         has_read = False
         start = 0
         while start < len(names):
             batch = names[start : start + self._size]
             start += len(batch)
-            result = read_each(batch, partial(self._tables, namespace), server_answers=has_read)
+            result = read_each(
+                batch, partial(self._tables, namespace, columns=columns), server_answers=has_read
+            )
             has_read = has_read or bool(result.tables)
             yield result
 
@@ -54,10 +64,10 @@ class HiveBatchReader:
             start += len(batch)
             yield from self._batch(namespace, batch)
 
-    def _tables(self, namespace: NamespaceId, names: Sequence[str]) -> list[Table]:
+    def _tables(self, namespace: NamespaceId, names: Sequence[str], *, columns: bool) -> list[Table]:
         requested = frozenset(names)
         tables = []
-        for raw in self._batch(namespace, names):
+        for raw in self._batch(namespace, names, columns=columns):
             if raw.tableName not in requested:
                 raise InternalError(
                     f"cannot read tables of {namespace}: the metastore returned {raw.tableName!r}, "
@@ -66,20 +76,21 @@ class HiveBatchReader:
             tables.append(converters.to_table(namespace.table(raw.tableName), raw))
         return tables
 
-    def _batch(self, namespace: NamespaceId, names: Sequence[str]) -> Sequence[Any]:
+    def _batch(self, namespace: NamespaceId, names: Sequence[str], *, columns: bool = True) -> Sequence[Any]:
         try:
-            return self._call(namespace, names)
+            return self._call(namespace, names, columns=columns)
         except LostReplyError as error:
             if not error.timed_out or len(names) <= _DIVISOR:
                 raise
             part = self._size = max(1, len(names) // _DIVISOR)
             parts = (names[start : start + part] for start in range(0, len(names), part))
-            return [raw for some in parts for raw in self._call(namespace, some)]
+            return [raw for some in parts for raw in self._call(namespace, some, columns=columns)]
 
-    def _call(self, namespace: NamespaceId, names: Sequence[str]) -> Sequence[Any]:
+    def _call(self, namespace: NamespaceId, names: Sequence[str], *, columns: bool) -> Sequence[Any]:
         def read(connection: Connection) -> Any:
             request = connection.dialect.tables_request(namespace, names)
-            return connection.client.get_table_objects_by_name_req(request).tables
+            client = connection.client if columns else connection.reduced_client
+            return client.get_table_objects_by_name_req(request).tables
 
         # As text: another client's table may have a name that no identifier can address.
         attempt = f"read tables of {namespace}"

@@ -13,6 +13,7 @@ from thrift.transport.TTransport import TBufferedTransport, TTransportException
 from airflow_provider_lancens.namespace.hive.converters import Hive2Dialect, Hive3Dialect
 from airflow_provider_lancens.namespace.hive.deadline import Deadline
 from airflow_provider_lancens.namespace.hive.limits import MAX_REPLY
+from airflow_provider_lancens.namespace.hive.reduced_reads import reduced_service
 from airflow_provider_lancens.namespace.hive.sasl import AUTH, NONE
 from airflow_provider_lancens.namespace.hive.settings import ClientSettings, Endpoint
 from airflow_provider_lancens.namespace.hive.tls import TLS
@@ -68,6 +69,11 @@ class Connection:
             TException, OSError: as Thrift declares them.
         """
         return self._client(self.dialect.service)
+
+    @cached_property
+    def reduced_client(self) -> Any:
+        """Client that decodes only the fields of tables that polls need; otherwise like `client`."""
+        return self._client(reduced_service(self.dialect.service))
 
     @property
     def is_stale(self) -> bool:

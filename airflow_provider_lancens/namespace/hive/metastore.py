@@ -224,9 +224,11 @@ class HiveMetastore:
         """Read a catalog table in one call."""
         return converters.to_table(table, self._raw_table(table))
 
-    def get_tables(self, namespace: NamespaceId, names: Collection[str]) -> Iterator[BatchRead]:
+    def get_tables(
+        self, namespace: NamespaceId, names: Collection[str], *, columns: bool = True
+    ) -> Iterator[BatchRead]:
         """Read catalog tables in batches; those that don't exist are omitted."""
-        return self._batch_reader.read(namespace, list(names))
+        return self._batch_reader.read(namespace, list(names), columns=columns)
 
     def hides_missing_tables(self, namespace: NamespaceId) -> bool:  # noqa: ARG002 - no server of Hive does
         """Return false: Hive says of a missing table that it doesn't exist."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from lance_namespace.errors import (
     InvalidInputError,
@@ -22,6 +23,7 @@ from airflow_provider_lancens.namespace.storage import object_store
 from airflow_provider_lancens.namespace.table_status import TableStatus
 
 StatusOrError = TableStatus | LanceNamespaceError
+NOTHING_KNOWN: Mapping[TableId, object] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +33,15 @@ class TablePolls:
     metastore: Metastore
     tables: TableOperations
 
-    def poll(self, tables: Collection[TableId]) -> dict[TableId, StatusOrError]:
+    def poll(
+        self, tables: Collection[TableId], known: Mapping[TableId, object] = NOTHING_KNOWN
+    ) -> dict[TableId, StatusOrError]:
         """Poll many catalog tables; a failing one doesn't affect the others.
 
         Args:
             tables: their identifiers, in any namespaces.
+            known: the result of an earlier poll; a status that hasn't changed is returned as the same object,
+                so that repeated polls leave hardly any work for the garbage collector.
 
         Returns:
             For each its status, or an error: the table's own, or the same for all tables that were not polled
@@ -52,7 +58,7 @@ class TablePolls:
         server_error: LanceNamespaceError | None = None
         for namespace, named in by_namespace.items():
             try:
-                statuses |= self._poll_namespace(namespace, named) if server_error is None else {}
+                statuses |= self._poll_namespace(namespace, named, known) if server_error is None else {}
             except OF_THE_SERVER as error:
                 server_error = error
             if server_error is not None:
@@ -74,12 +80,12 @@ class TablePolls:
         return replace(status, version=version or 0, needs_listing=False)
 
     def _poll_namespace(
-        self, namespace: NamespaceId, named: dict[str, TableId]
+        self, namespace: NamespaceId, named: dict[str, TableId], known: Mapping[TableId, object]
     ) -> dict[TableId, StatusOrError]:
-        statuses: dict[TableId, StatusOrError] = {table: TableStatus(table) for table in named.values()}
+        statuses: dict[TableId, StatusOrError] = {}
         hidden: bool | None = None
         try:
-            for read in self.metastore.get_tables(namespace, list(named)):
+            for read in self.metastore.get_tables(namespace, list(named), columns=False):
                 for name, error in read.failures.items():
                     is_denied = isinstance(error, PermissionDeniedError)
                     if is_denied and hidden is None:
@@ -87,12 +93,14 @@ class TablePolls:
                     may_be_missing = is_denied and hidden
                     table = named[name]
                     statuses[table] = TableStatus(table, denial=str(error)) if may_be_missing else error
-                statuses |= {
-                    named[catalog_table.id.name]: self._status(named[catalog_table.id.name], catalog_table)
-                    for catalog_table in read.tables
-                }
+                for catalog_table in read.tables:
+                    table = named[catalog_table.id.name]
+                    statuses[table] = _unless_unchanged(self._status(table, catalog_table), known.get(table))
         except NamespaceNotFoundError:
-            return statuses
+            pass  # its tables are missing, like those that it lacks
+        for table in named.values():
+            if table not in statuses:
+                statuses[table] = _unless_unchanged(TableStatus(table), known.get(table))
         return statuses
 
     def _status(self, table: TableId, catalog_table: Table) -> StatusOrError:
@@ -104,3 +112,7 @@ class TablePolls:
             return TableStatus(table, location, table_properties.managed_version(catalog_table))
         except LanceNamespaceError as error:
             return error
+
+
+def _unless_unchanged(status: StatusOrError, known: object) -> StatusOrError:
+    return known if isinstance(known, TableStatus) and known == status else status

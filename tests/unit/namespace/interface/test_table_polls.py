@@ -41,7 +41,9 @@ class Server:
         if " " in name:
             raise InvalidInputError("a name holds a space")
 
-    def get_tables(self, namespace: NamespaceId, names: Collection[str]) -> Iterator[BatchRead]:
+    def get_tables(
+        self, namespace: NamespaceId, names: Collection[str], *, columns: bool = True
+    ) -> Iterator[BatchRead]:
         yield read_each(list(names), partial(self._read, namespace))
 
     def hides_missing_tables(self, namespace: NamespaceId) -> bool:
@@ -154,3 +156,17 @@ def test_a_poll_of_many_tables_holds_one_batch_of_them(size: int) -> None:
     assert len(found) == size
     assert catalog.calls == {"read": size // BATCH}
     assert peak <= 2 * BATCH * parameter + 2000 * size
+
+
+def test_a_status_that_has_not_changed_is_the_same_object_as_before() -> None:
+    names = ("a$t", "a$u", "a$gone", "missing$t")
+    tables = [TableId.parse(name) for name in names]
+    server = Server(catalog_table("a$t"), catalog_table("a$u", managed_by="impl", version="7"))
+    first = polls(server).poll(tables)
+    changed = TableId.parse("a$u")
+    server.tables[changed] = catalog_table("a$u", managed_by="impl", version="8")
+
+    second = polls(server).poll(tables, first)
+
+    assert second[changed] == status("a$u", "/lake/t", 8)
+    assert all(second[table] is first[table] for table in tables if table != changed)

@@ -47,7 +47,9 @@ class LargeCatalog:
 
     list_lance_tables = list_tables
 
-    def get_tables(self, namespace: NamespaceId, names: Collection[str]) -> Iterator[BatchRead]:
+    def get_tables(
+        self, namespace: NamespaceId, names: Collection[str], *, columns: bool = True
+    ) -> Iterator[BatchRead]:
         wanted = list(names)
         for start in range(0, len(wanted), BATCH):
             self.calls["read"] += 1

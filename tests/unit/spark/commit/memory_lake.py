@@ -91,7 +91,9 @@ class MemoryMetastore:
     def list_lance_tables(self, namespace: NamespaceId) -> list[str]:
         return self.list_tables(namespace)
 
-    def get_tables(self, namespace: NamespaceId, names: Collection[str]) -> Iterator[BatchRead]:
+    def get_tables(
+        self, namespace: NamespaceId, names: Collection[str], *, columns: bool = True
+    ) -> Iterator[BatchRead]:
         yield BatchRead([self.tables[one] for one in map(namespace.table, names) if one in self.tables])
 
     def scan_tables(self, namespace: NamespaceId, *, lance_only: bool = False) -> Iterator[BatchRead]:
