@@ -109,7 +109,7 @@ def sanitize_uri(uri: SplitResult) -> SplitResult:
     return urlsplit(LanceTable.parse(uri).uri)
 
 
-def note_version(
+def emit_asset_event(
     context: Context,
     outlets: Sequence[Any],
     table: LanceTable,

@@ -166,7 +166,7 @@ def airflow_errors(attempt: str) -> Iterator[None]:
         raise airflow_error(attempt, error) from shareable_cause(error)
     except AirflowException:
         raise
-    except Exception as error:  # whatever a library raises, Airflow logs its text and that of its causes
+    except Exception as error:  # whatever a library raises, Airflow logs its text and its causes' texts
         if shareable_cause(error) is error:
             raise
         raise LanceRetryableError(f"{attempt}: {type(error).__name__}: {redact(str(error))}") from None

@@ -60,7 +60,7 @@ def field_name(conn_type: str, key: str) -> str:
 
     Args:
         conn_type: the connection type.
-        key: the property's key, which is that of an extra unless a standard field of the form sets it.
+        key: the property's key; an extra has the same key, unless a standard field of the form sets it.
     """
     if conn_type not in connection_types():
         return f"extra {key!r}"

@@ -26,7 +26,7 @@ _ENDPOINT_FIELDS = ("region", "catalog_id", "endpoint")
 class LanceGlueHook(LanceHook):
     """Lance tables in the AWS Glue Data Catalog: two levels, ``database$table``.
 
-    Credentials are the connection's own keys, or those of an ``aws`` connection, whose role is assumed
+    Credentials are the connection's own keys, or the keys of an ``aws`` connection, whose role is assumed
     and whose temporary credentials are renewed; otherwise the SDK's default credential chain.
 
     Args:
@@ -62,16 +62,16 @@ class LanceGlueHook(LanceHook):
         own = {key: str(extra[key]) for key in _ENDPOINT_FIELDS if extra.get(key)}
         if self.reference is None:
             return own
-        found = {
+        endpoint = {
             "region": self._session.region_name,
             "endpoint": self._aws.conn_config.get_service_endpoint_url("glue"),
         }
-        return {**{key: value for key, value in found.items() if value}, **own}
+        return {**{key: value for key, value in endpoint.items() if value}, **own}
 
     def s3_properties(self) -> dict[str, str]:
         """Region and endpoint of S3: the connection's own, then the ``aws`` connection's."""
-        found = {} if self.reference is None else self._s3_endpoint()
-        return {**found, **super().s3_properties()}
+        endpoint = {} if self.reference is None else self._s3_endpoint()
+        return {**endpoint, **super().s3_properties()}
 
     def credential_properties(self) -> dict[str, str]:
         """Return the keys that sign requests; for an ``aws`` connection the current ones, also for storage.
@@ -115,11 +115,11 @@ class LanceGlueHook(LanceHook):
         return {f"storage.{key}": value for key, value in {**keys, **self._s3_endpoint()}.items()}
 
     def _s3_endpoint(self) -> dict[str, str]:
-        found = {
+        endpoint = {
             "region": self._session.region_name,
             "endpoint": self._aws.conn_config.get_service_endpoint_url("s3"),
         }
-        return {key: str(value) for key, value in found.items() if value}
+        return {key: str(value) for key, value in endpoint.items() if value}
 
     def _log_in(self) -> Session:
         return self._session

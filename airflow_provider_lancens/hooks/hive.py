@@ -41,7 +41,7 @@ class LanceHiveHook(LanceHook):
 
     @cached_property
     def server_connection(self) -> Connection:
-        """The connection that names the servers: this one, or the one that its extra refers to.
+        """The connection that names the servers: this connection, or the connection that its extra refers to.
 
         Raises:
             AirflowFailException: both name servers.
@@ -62,9 +62,9 @@ class LanceHiveHook(LanceHook):
 
     def credential_properties(self) -> dict[str, str]:
         """Return ``client.user`` and ``client.password``, or a ``hive_metastore`` connection's Kerberos."""
-        found = {"client.user": self.connection.login, "client.password": self.connection.password}
+        credentials = {"client.user": self.connection.login, "client.password": self.connection.password}
         kerberos = kerberos_properties(self.server_connection) if self.reference else {}
-        return {**kerberos, **{key: value for key, value in found.items() if value}}
+        return {**kerberos, **{key: value for key, value in credentials.items() if value}}
 
 
 @hook_of_connection_type("lance_hive2")

@@ -127,11 +127,11 @@ class LanceHook(BaseHook, ABC):
     def s3_properties(self) -> dict[str, str]:
         """Return ``region`` and ``endpoint`` of the tables' S3 storage, if the connection specifies them."""
         extra = read_extra(self.connection)
-        found = {
+        fields = {
             name: extra.get(f"{_STORAGE_PREFIX}{name}") or extra.get(f"{_STORAGE_PREFIX}aws_{name}")
             for name in ("region", "endpoint")
         }
-        return {name: str(value) for name, value in found.items() if value}
+        return {name: str(value) for name, value in fields.items() if value}
 
     def storage_options(self) -> dict[str, str]:
         """Return Lance's storage options among the namespace's properties, including secrets.
@@ -247,14 +247,14 @@ class LanceHook(BaseHook, ABC):
         from airflow_provider_lancens.redaction import redact, shareable_cause
 
         try:
-            made = lance_namespace.connect(self.namespace_impl, properties)
+            namespace = lance_namespace.connect(self.namespace_impl, properties)
         except ValueError as error:
             # Its cause is the namespace's own error, without what lance_namespace adds.
             message = in_form_names(self.conn_type, redact(str(error.__cause__ or error)))
             raise AirflowFailException(f"connection {self.lance_conn_id!r}: {message}") from shareable_cause(
                 error
             )
-        return cast("MetastoreNamespace", made)
+        return cast("MetastoreNamespace", namespace)
 
     def _some_namespaces(self) -> str:
         from lance_namespace import ListNamespacesRequest
@@ -277,7 +277,7 @@ def read_connection(conn_id: str) -> Connection:
 
 
 def _secrets_in(key: str, value: Any) -> Iterator[str]:
-    """Yield the secrets that Airflow's masker misses: those of storage options, and passwords in URLs."""
+    """Yield the secrets that Airflow's masker misses: in storage options, and passwords in URLs."""
     from airflow_provider_lancens.redaction import is_secret
 
     if isinstance(value, str) and value:

@@ -98,8 +98,8 @@ def refusal(name: str, options: Mapping[str, str]) -> str | None:
         return None
     needed = _NEEDS_CREDENTIALS.get(key)
     if needed is None:
-        found = next((effect for effect, names in _EFFECTS.items() if names.fullmatch(key)), "is unknown")
-        return f"{found}{_suggestion(key) if found == 'is unknown' else ''}; allowed: {_consent(key)}"
+        reason = next((effect for effect, names in _EFFECTS.items() if names.fullmatch(key)), "is unknown")
+        return f"{reason}{_suggestion(key) if reason == 'is unknown' else ''}; allowed: {_consent(key)}"
     if _has_credentials(needed, options):
         return None
     return (
@@ -120,7 +120,7 @@ def endpoint_of_s3_alone(options: Mapping[str, str]) -> dict[str, str]:
 
 def _allowed() -> frozenset[str]:
     listed = conf.get(SECTION, OPTION, fallback="") or ""
-    return frozenset(one.lower().removeprefix("storage.") for one in re.split(r"[\s,]+", listed) if one)
+    return frozenset(name.lower().removeprefix("storage.") for name in re.split(r"[\s,]+", listed) if name)
 
 
 def _has_credentials(kinds: Sequence[Collection[str]], options: Mapping[str, str]) -> bool:

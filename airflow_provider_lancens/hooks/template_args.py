@@ -163,9 +163,9 @@ def parse_list(argument: str, value: Any, allowed: str) -> list[str]:
         return []
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
         raise _refusal(f"{argument}: is {_type(value)}; allowed: {allowed}", value)
-    for one in value:
-        if not isinstance(one, str):
-            raise AirflowFailException(f"{argument}: contains a value {_type(one)}; allowed: {allowed}")
+    for element in value:
+        if not isinstance(element, str):
+            raise AirflowFailException(f"{argument}: contains a value {_type(element)}; allowed: {allowed}")
     return list(value)
 
 

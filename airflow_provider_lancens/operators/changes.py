@@ -58,7 +58,7 @@ class LanceFindChangesOperator(LanceOperator):
                 expired and ``if_expired`` is ``fail``.
             LanceRetryableError: the metastore or the storage is unavailable.
         """
-        from airflow_provider_lancens.hooks.tags import check_tag
+        from airflow_provider_lancens.hooks.table_checks import check_tag
         from airflow_provider_lancens.spark import find_bookmark
 
         table, name = parse_table(self.table), check_tag(self.bookmark)

@@ -138,5 +138,5 @@ class LanceComputeColumnOperator(LanceSparkOperator):
             write = TableWrite.of(result, columns=[column], derived=derived)
             self.note_lineage(namespace, write, [TableRead(table, result.previous_version)])
         if result.committed:
-            self.note_version(context, table, result.version, result.previous_version)
+            self.emit_asset_event(context, table, result.version, result.previous_version)
         return result.as_dict()

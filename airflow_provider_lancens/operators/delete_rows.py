@@ -97,7 +97,7 @@ class LanceDeleteRowsOperator(LanceOperator):
         if result.is_outdated:
             self.emit_no_event(context, table)
         else:
-            self.note_version(context, table, result.version, result.previous_version)
+            self.emit_asset_event(context, table, result.version, result.previous_version)
         if result.skipped:
             log_result(self.lance_conn_id, result, written_again(self.task_id, in_addition=True))
         return result.as_dict()

@@ -199,7 +199,7 @@ class LanceWriteOperator(LanceSparkOperator):
         if result.is_outdated:
             self.emit_no_event(context, table)
         elif result.published:
-            self.note_version(
+            self.emit_asset_event(
                 context,
                 table,
                 result.version,

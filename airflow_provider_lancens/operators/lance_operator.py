@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.sdk import BaseOperator
 
-from airflow_provider_lancens.assets.table import LanceTable, emit_no_event, note_version
+from airflow_provider_lancens.assets.table import LanceTable, emit_asset_event, emit_no_event
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, airflow_errors
 from airflow_provider_lancens.hooks.lance_hook import DEFAULT_CONNECTION, LanceHook
 from airflow_provider_lancens.hooks.template_args import GivenArguments
@@ -86,7 +86,7 @@ class LanceOperator(GivenArguments, BaseOperator):
             ) from cause
         self.log.info("%s doesn't exist; nothing to remove", f"{what[:1].upper()}{what[1:]}")
 
-    def note_version(
+    def emit_asset_event(
         self,
         context: Context,
         table: TableId,
@@ -106,7 +106,7 @@ class LanceOperator(GivenArguments, BaseOperator):
             partitions: the partitions that the version changed, such as days; None if not known.
         """
         changed = LanceTable.of(self.lance_conn_id, table)
-        note_version(context, self.outlets, changed, version, previous_version, extra, partitions)
+        emit_asset_event(context, self.outlets, changed, version, previous_version, extra, partitions)
 
     def emit_no_event(self, context: Context, table: TableId) -> None:
         """Emit no asset event for a table: the task changed nothing, and others have changed it since."""

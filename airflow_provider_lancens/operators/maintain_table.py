@@ -142,7 +142,7 @@ class LanceMaintainTableOperator(LanceSparkOperator):
         with self.connected(attempt) as namespace, self.spark_when_needed() as spark:
             result = maintain_table(spark, namespace, table, plan)
         if result.version != result.previous_version:
-            self.note_version(context, table, result.version, result.previous_version)
+            self.emit_asset_event(context, table, result.version, result.previous_version)
         return result.as_dict()
 
     def _plan(self) -> MaintenancePlan:

@@ -96,7 +96,7 @@ class LanceCompactTableOperator(LanceSparkOperator):
         with self.connected(attempt) as namespace, self.spark_when_needed() as spark:
             result = compact_table(spark, namespace, table, options=self._compaction, thresholds=thresholds)
         if result.committed:
-            self.note_version(context, table, result.version, result.previous_version)
+            self.emit_asset_event(context, table, result.version, result.previous_version)
         return result.as_dict()
 
 
@@ -199,5 +199,5 @@ class LanceCreateIndexOperator(LanceSparkOperator):
                 thresholds=thresholds,
             )
         if result.created:
-            self.note_version(context, table, result.version, result.previous_version)
+            self.emit_asset_event(context, table, result.version, result.previous_version)
         return result.as_dict()

@@ -76,7 +76,7 @@ class LancePublishOperator(LanceOperator):
         if result.is_outdated:
             self.emit_no_event(context, staged.table)
         else:
-            self.note_version(
+            self.emit_asset_event(
                 context,
                 staged.table,
                 result.version,

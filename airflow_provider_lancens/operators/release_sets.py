@@ -98,7 +98,7 @@ class LanceReleaseSetOperator(LanceOperator):
             self.emit_no_event(context, release_set)
         else:
             version, previous = result.version, result.previous_version
-            self.note_version(context, release_set, version, previous, {"tables": tables})
+            self.emit_asset_event(context, release_set, version, previous, {"tables": tables})
         return {
             "table": result.table,
             "version": result.version,

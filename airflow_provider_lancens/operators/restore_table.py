@@ -174,7 +174,7 @@ class LanceRestoreTableOperator(LanceOperator):
             self.emit_no_event(context, table)
         else:
             extra = {"restored_version": result.restored_version}
-            self.note_version(context, table, result.version, previous, extra)
+            self.emit_asset_event(context, table, result.version, previous, extra)
         return {**result.as_dict(), "previous_version": previous}
 
 

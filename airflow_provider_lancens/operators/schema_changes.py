@@ -49,7 +49,7 @@ class _LanceSchemaOperator(LanceOperator):
             )
             self.note_lineage(namespace, write)
         if result.committed:
-            self.note_version(context, table, result.version, result.previous_version)
+            self.emit_asset_event(context, table, result.version, result.previous_version)
         return result.as_dict()
 
     @abstractmethod

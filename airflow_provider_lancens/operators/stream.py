@@ -141,7 +141,7 @@ class LanceStreamOperator(LanceSparkOperator):
                 TableWrite.of(result, columns=self._request.upsert and self._request.upsert.update_columns),
             )
         if result.rows and result.version is not None:
-            self.note_version(context, table, result.version, result.previous_version)
+            self.emit_asset_event(context, table, result.version, result.previous_version)
         log_result(self.lance_conn_id, result)
         return result.as_dict()
 

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_lancens.assets.table import WRITES_XCOM, LanceTable, emit_no_event, note_version
+from airflow_provider_lancens.assets.table import WRITES_XCOM, LanceTable, emit_asset_event, emit_no_event
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, airflow_errors
 from airflow_provider_lancens.hooks.lance_hook import DEFAULT_CONNECTION, LanceHook
 from airflow_provider_lancens.hooks.template_args import not_empty, parse_mapping, parse_table
@@ -251,7 +251,7 @@ class SparkLake:
             emit_no_event(self._context, self._context["task"], written)
         elif result.published:
             version, previous = result.version, result.previous_version
-            note_version(self._context, outlets, written, version, previous, result.changes)
+            emit_asset_event(self._context, outlets, written, version, previous, result.changes)
         again = written_again(self._context["task"].task_id, in_addition=mode == "upsert")
         log_result(self._hook.lance_conn_id, result, again)
         answer = result.as_dict()

@@ -54,7 +54,7 @@ class LanceAdvanceTableVersionOperator(LanceOperator):
         with self.connected(f"advancing table {str(table)!r} from version {expected} to {new}") as metastore:
             advanced = metastore.advance_table_version(table.parts, expected=expected, new=new)
         self.log.info("Table %s is at version %d (changed by this task: %s)", table, new, advanced)
-        self.note_version(context, table, new, expected)
+        self.emit_asset_event(context, table, new, expected)
         return {"table": str(table), "version": new, "previous_version": expected, "advanced": advanced}
 
 
@@ -104,7 +104,7 @@ class LanceTagVersionOperator(LanceOperator):
             AirflowFailException: there is no such table or version, or the tag's name is invalid.
             LanceRetryableError: the metastore or the storage is unavailable.
         """
-        from airflow_provider_lancens.hooks.tags import check_tag
+        from airflow_provider_lancens.hooks.table_checks import check_tag
         from airflow_provider_lancens.spark import move_bookmark
 
         table, version = parse_table(self.table), needed_version("version", self.version)
@@ -146,7 +146,7 @@ class LanceDeleteTagOperator(LanceOperator):
             AirflowFailException: there is no such tag and ``if_missing`` is ``fail``.
             LanceRetryableError: the metastore or the storage is unavailable.
         """
-        from airflow_provider_lancens.hooks.tags import check_tag
+        from airflow_provider_lancens.hooks.table_checks import check_tag
         from airflow_provider_lancens.spark import delete_bookmark
 
         table, tag = parse_table(self.table), check_tag(self.tag)

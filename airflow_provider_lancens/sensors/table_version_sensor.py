@@ -21,7 +21,7 @@ from airflow_provider_lancens.hooks.airflow_errors import (
     LanceRetryableError,
 )
 from airflow_provider_lancens.hooks.lance_hook import DEFAULT_CONNECTION, LanceHook
-from airflow_provider_lancens.hooks.tags import data_changed, index_covers, pin, tag_name
+from airflow_provider_lancens.hooks.table_checks import data_changed, index_covers, pin, tag_name
 from airflow_provider_lancens.hooks.template_args import GivenArguments, check_choice, parse_text
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink, LanceS3Link
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 _ALL, _ANY = "all", "any"
-Answer = TypeVar("Answer")
+T = TypeVar("T")
 Statuses = Mapping[TableId, TableStatus]
 """Result of a poll."""
 _TRIGGERER_GRACE = timedelta(minutes=2)
@@ -54,10 +54,10 @@ _TRIGGERER_GRACE = timedelta(minutes=2)
 class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
     """Wait until one or several tables reach a version.
 
-    With neither `after_version` nor `min_version`, wait for a version other than the one that the same task
-    returned in the previous run, by logical date; in the first run, for any version. A version that a task
-    upstream of the sensor has committed in the same run ends the wait in any case, also if runs execute in
-    another order than that of their dates.
+    With neither `after_version` nor `min_version`, wait for a version other than the version that the same
+    task returned in the previous run, by logical date; in the first run, for any version. A version that a
+    task upstream of the sensor has committed in the same run ends the wait in any case, also if runs execute
+    in another order than by their dates.
 
     Poke, reschedule and deferrable mode have the same outcomes. The sensor waits while a table doesn't exist
     or has no dataset yet, and while the metastore is unavailable; `timeout` limits the wait, and
@@ -76,11 +76,11 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
         table: table identifier, ``database$table``, or a list of these. Templated.
         after_version: the version must be greater than this one. For a list of tables, it can also be a
             dictionary by table. Templated, so that another task's XCom can be used; an empty value fails the
-            task, since the task that it is taken from, such as one that was marked as success, has returned
-            no version. 0 is any version, such as for a first run: ``{{ … or 0 }}``.
+            task, since the task that it is taken from has returned no version, for instance because it was
+            marked as success. 0 is any version, such as for a first run: ``{{ … or 0 }}``.
         min_version: the version must be this one or greater. Templated in the same way.
         wait_for: for a list, whether to wait for ``all`` tables or for ``any``. With ``any``, a table that
-            can never be polled, such as one that isn't a Lance table, is logged as a warning, and the wait
+            can never be polled, such as a table of another format, is logged as a warning, and the wait
             goes on for the others; the task fails if none is left.
         data_only: ignore versions that compaction, indexing or configuration created, so that maintenance
             ends no wait. With `min_version` alone, and for a version that an upstream task has committed, any
@@ -233,8 +233,9 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
     ) -> float:
         """Return the seconds to the next poke: rescheduled, not before Airflow knows that this one has ended.
 
-        Otherwise the scheduler takes the end of this process for that of the next one, and fails the task.
-        The last poke is that at the end of `execution_timeout`, which Airflow applies to each poke alone.
+        Otherwise the scheduler takes the end of this process for the end of the next process, and fails the
+        task. The last poke is that at the end of `execution_timeout`, which Airflow applies to each poke
+        alone.
         """
         interval: float = super()._get_next_poke_interval(started_at, run_duration, poke_count)
         if not self.reschedule:
@@ -268,8 +269,8 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
                 result = self._retryable(self._result, wanted, statuses, context)
                 if result is not None:
                     return result
-        for one in waiting:
-            self._tell(one, statuses[one.table], began)
+        for awaited in waiting:
+            self._tell(awaited, statuses[awaited.table], began)
         if self.deferrable:
             self._defer(self._waits(waiting or wanted, statuses), deadline, limit)
         return None
@@ -300,15 +301,15 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
         self._unanswered = set()
         waiting: list[AwaitedVersion] = []
         errors: dict[str, None] = {}
-        for one in wanted:
+        for awaited in wanted:
             try:
-                status = self._retryable(self.hook.table_status, one.table) or TableStatus(one.table)
+                status = self._retryable(self.hook.table_status, awaited.table) or TableStatus(awaited.table)
                 if status.location is None and self._failure:
-                    self._unanswered.add(one.table)
-                    self._last[one.table] = f"{self._failure}; waiting for {one.condition}"
-                if not self._is_fulfilled(one, status):
-                    waiting.append(one)
-                statuses[one.table] = status
+                    self._unanswered.add(awaited.table)
+                    self._last[awaited.table] = f"{self._failure}; waiting for {awaited.condition}"
+                if not self._is_fulfilled(awaited, status):
+                    waiting.append(awaited)
+                statuses[awaited.table] = status
             except AirflowFailException as error:
                 if self.wait_for == _ALL:
                     raise
@@ -358,16 +359,16 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
         self, wanted: Sequence[AwaitedVersion], statuses: Statuses, context: Context
     ) -> dict[str, Any]:
         results: dict[str, Any] = {}
-        for one in wanted:
-            if statuses[one.table].version:
-                result = results[str(one.table)] = one.result(statuses[one.table])
+        for awaited in wanted:
+            if statuses[awaited.table].version:
+                result = results[str(awaited.table)] = awaited.result(statuses[awaited.table])
                 if self.pin:
                     result["tag"] = _tag(context)
-                    pin(self.hook, one.table, result["version"], result["tag"])
-                self.log.info("Table %s is at version %d", one.table, result["version"])
+                    pin(self.hook, awaited.table, result["version"], result["tag"])
+                self.log.info("Table %s is at version %d", awaited.table, result["version"])
         return results[str(wanted[0].table)] if isinstance(self.table, str) else results
 
-    def _retryable(self, call: Callable[..., Answer], *arguments: Any) -> Answer | None:
+    def _retryable(self, call: Callable[..., T], *arguments: Any) -> T | None:
         """Return what a call returns; None after an error that may pass, which is logged."""
         self._failure = ""
         try:

@@ -117,17 +117,17 @@ def versions_made(xcoms: Any) -> dict[TableId, int]:
 
     XComs of other operators that have the same keys and name no table are left out.
     """
-    made: dict[TableId, int] = {}
+    versions: dict[TableId, int] = {}
     pending = [xcoms]
     while pending:
-        one = pending.pop()
-        if isinstance(one, Mapping):
-            table, version = _table_in(one), one.get("version")
-            if table is not None and isinstance(version, int) and _has_written(one):
-                made[table] = max(made.get(table, 0), version)
-        elif isinstance(one, Iterable) and not isinstance(one, str | bytes):
-            pending.extend(one)
-    return made
+        xcom = pending.pop()
+        if isinstance(xcom, Mapping):
+            table, version = _table_in(xcom), xcom.get("version")
+            if table is not None and isinstance(version, int) and _has_written(xcom):
+                versions[table] = max(versions.get(table, 0), version)
+        elif isinstance(xcom, Iterable) and not isinstance(xcom, str | bytes):
+            pending.extend(xcom)
+    return versions
 
 
 def _has_written(xcom: Mapping[str, Any]) -> bool:
@@ -152,9 +152,9 @@ def read_seen(xcom: Any) -> dict[TableId, int]:
         return {}
     results = [xcom] if "table" in xcom else list(xcom.values())
     return {
-        parse_result_table(one["table"]): one["version"]
-        for one in results
-        if isinstance(one, Mapping) and "table" in one and "version" in one
+        parse_result_table(result["table"]): result["version"]
+        for result in results
+        if isinstance(result, Mapping) and "table" in result and "version" in result
     }
 
 

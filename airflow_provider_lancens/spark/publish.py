@@ -53,7 +53,7 @@ from airflow_provider_lancens.spark.keys import (
 )
 from airflow_provider_lancens.spark.options import WriteIdentity
 from airflow_provider_lancens.spark.results import WriteResult
-from airflow_provider_lancens.spark.table.described_columns import describe_columns
+from airflow_provider_lancens.spark.table.described_columns import update_catalog_columns
 from airflow_provider_lancens.spark.table.history import added_fragments, read_transaction, transactions
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 
@@ -283,7 +283,7 @@ def stage(
         raise _gone(target, spec.base)
     # A detached version concerns no version authority: it is committed by path.
     try:
-        base = replace(target.dataset, decider=None).open(spec.base)
+        base = replace(target.dataset, version_authority=None).open(spec.base)
     except ValueError as error:
         if target.dataset.manifests.find(spec.base) is not None:
             raise
@@ -439,7 +439,7 @@ def _publish(lookup: KeyLookup, staged: StagedVersion, lease: WriteLease) -> Com
     committer = Committer(target, staged.write, staged.commit.counts, lease=lease)
     outcome = committer.commit(StagedChange.of(target, staged), lookup.version)
     if staged.spec.replaces_all:
-        describe_columns(target, staged.schema)
+        update_catalog_columns(target, staged.schema)
     return outcome
 
 

@@ -19,7 +19,7 @@ from airflow_provider_lancens.conditions import parse_expression
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.commit.schema_commits import SchemaCommits, SchemaStep
 from airflow_provider_lancens.spark.results import SchemaResult
-from airflow_provider_lancens.spark.table.described_columns import describe_columns
+from airflow_provider_lancens.spark.table.described_columns import update_catalog_columns
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.type_names import parse_type
 from airflow_provider_lancens.spark.write.row_schema import (
@@ -70,7 +70,7 @@ def change_columns(
         changed = commits.run(lambda newest: _first(change.plan(str(target.id), newest).steps), latest)
         committed = bool(commits.made)
         if committed:
-            describe_columns(target, changed.schema)
+            update_catalog_columns(target, changed.schema)
         result = SchemaResult(
             table=str(target.id),
             version=changed.version,

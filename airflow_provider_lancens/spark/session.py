@@ -231,8 +231,8 @@ def before_sigalrm(abort: Callable[[], None]) -> Iterator[None]:
     Args:
         abort: stops the jobs.
     """
-    rings = signal.getsignal(signal.SIGALRM)
-    if not callable(rings) or threading.current_thread() is not threading.main_thread():
+    previous_handler = signal.getsignal(signal.SIGALRM)
+    if not callable(previous_handler) or threading.current_thread() is not threading.main_thread():
         yield  # no alarm is set, or another thread handles it
         return
     raised: BaseException | None = None
@@ -241,7 +241,7 @@ def before_sigalrm(abort: Callable[[], None]) -> Iterator[None]:
         nonlocal raised
         abort()
         try:
-            rings(number, frame)
+            previous_handler(number, frame)
         except BaseException as error:
             raised = error
             raise
@@ -254,7 +254,7 @@ def before_sigalrm(abort: Callable[[], None]) -> Iterator[None]:
             raise raised from error
         raise
     finally:
-        signal.signal(signal.SIGALRM, rings)
+        signal.signal(signal.SIGALRM, previous_handler)
 
 
 _CANCEL_TIMEOUT = 30.0

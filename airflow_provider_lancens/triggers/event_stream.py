@@ -17,7 +17,7 @@ from typing import Any
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowException
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
-from airflow_provider_lancens.hooks.tags import data_changed
+from airflow_provider_lancens.hooks.table_checks import data_changed
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.table_status import TableStatus
 from airflow_provider_lancens.triggers.poller import subscribe
@@ -143,7 +143,7 @@ async def wait_for_data_change(lance_conn_id: str, table: TableId, since: int, v
         lance_conn_id: the Airflow connection, read again for each check.
         table: table identifier.
         since: the last known version.
-        version: the last version to look at: the one that was polled.
+        version: the last version to look at, which was polled.
 
     Returns:
         False if only compaction, indexing and configuration followed; True also if a clean-up removed the

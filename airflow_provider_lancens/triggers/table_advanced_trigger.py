@@ -33,8 +33,8 @@ class LanceTableAdvancedTrigger(BaseEventTrigger):
     Args:
         table: table identifier, ``database$table``.
         lance_conn_id: the Airflow connection; only its id is stored with the trigger, no secrets.
-        cursor: any text that distinguishes this trigger from that of another asset on the same table. Airflow
-            merges triggers with equal arguments into one, which then can't store a version.
+        cursor: any text that distinguishes this trigger from the trigger of another asset on the same table.
+            Airflow merges triggers with equal arguments into one, which then can't store a version.
         after_version: if no version is stored, ignore versions up to this one.
         poll_interval: seconds between two polls.
         data_only: ignore versions that compaction, indexing or configuration created. They cause no event, so

@@ -38,7 +38,7 @@ class LanceTableVersionTrigger(BaseTrigger):
 
     It doesn't fire before Airflow knows that the worker that deferred the task has ended, which takes up to
     `[workers] min_heartbeat_interval` (5 seconds). A task that runs again before that is failed by Airflow's
-    scheduler, which takes the end of the first worker for that of the second (apache/airflow#72716).
+    scheduler, which takes the end of the first worker for the end of the second (apache/airflow#72716).
 
     Its event is ``{"status": "success", "table", "version", "location"}``, or
     ``{"status": "error", "message"}`` if the wait can never succeed, or ``{"status": "timeout", "message"}``,

@@ -10,7 +10,7 @@ from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.core_api.security import get_user
 from fastapi import Depends, HTTPException
 
-from airflow_provider_lancens.hooks.tags import tag_starts
+from airflow_provider_lancens.hooks.table_checks import tag_starts
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def describe(hook: LanceHook, table: str) -> dict[str, Any]:
         version = target.latest_version()
         return {
             "location": redact(target.dataset.location),
-            "managed": target.dataset.decider is not None,
+            "managed": target.dataset.version_authority is not None,
             "version": version or 0,
             "fields": [] if version is None else _fields(target.open(version).schema),
             "sample": sample_is_allowed(),

@@ -61,9 +61,9 @@ class _VersionPages:
     @cached_property
     def _stored(self) -> LanceDataset:
         """Where older versions are opened: they have their final names, so no metastore is asked for each."""
-        if self._target.dataset.decider is None:
+        if self._target.dataset.version_authority is None:
             return self._newest
-        return replace(self._target.dataset, decider=None).open(None)
+        return replace(self._target.dataset, version_authority=None).open(None)
 
     def expired_bookmarks(self) -> list[dict[str, Any]]:
         """Return the bookmarks that have expired."""

@@ -42,7 +42,7 @@ def test_described_columns_follow_the_data_set(
     assert described(namespace, table) == {}
     before = namespace.describe_table({"id": table})
 
-    assert namespace.describe_columns(table)  # type: ignore[attr-defined]
+    assert namespace.update_catalog_columns(table)  # type: ignore[attr-defined]
 
     assert described(namespace, table) == {
         "id": "int",
@@ -52,7 +52,7 @@ def test_described_columns_follow_the_data_set(
         "price": "decimal(7,2)",
         "data": "binary",
     }
-    assert not namespace.describe_columns(table)  # type: ignore[attr-defined]
+    assert not namespace.update_catalog_columns(table)  # type: ignore[attr-defined]
     after = namespace.describe_table({"id": table})
     assert (after.location, after.version) == (before.location, before.version)
     assert _lasting(after.properties) == _lasting(before.properties)
@@ -69,7 +69,7 @@ def test_columns_that_were_dropped_added_and_retyped_are_described(
 ) -> None:
     table = [*db, "t"]
     namespace.create_table({"id": table, "properties": {"managed_by": managed_by}}, stream(FIRST))
-    namespace.describe_columns(table)  # type: ignore[attr-defined]
+    namespace.update_catalog_columns(table)  # type: ignore[attr-defined]
 
     namespace.alter_table_drop_columns({"id": table, "columns": ["v", "s", "at", "price"]})
     retyped = [{"path": "Id", "data_type": {"type": "int64"}, "rename": "key"}]
@@ -77,7 +77,7 @@ def test_columns_that_were_dropped_added_and_retyped_are_described(
     new = [{"name": "label", "expression": "'a'"}]
     namespace.alter_table_add_columns({"id": table, "new_columns": new})
 
-    assert namespace.describe_columns(table)  # type: ignore[attr-defined]
+    assert namespace.update_catalog_columns(table)  # type: ignore[attr-defined]
     assert described(namespace, table) == {"key": "bigint", "data": "binary", "label": "string"}
 
 
@@ -89,5 +89,5 @@ def test_names_that_differ_only_in_case_are_refused(
     namespace.create_table({"id": table, "properties": {"managed_by": managed_by}}, stream(rows))
 
     with refused_with(ErrorCode.INVALID_INPUT, "differ only in case"):
-        namespace.describe_columns(table)  # type: ignore[attr-defined]
+        namespace.update_catalog_columns(table)  # type: ignore[attr-defined]
     assert described(namespace, table) == {}

@@ -34,7 +34,7 @@ from airflow_provider_lancens.namespace.interface.open_dataset import (
     opened_to_commit,
     with_system_columns,
 )
-from airflow_provider_lancens.namespace.operations.catalog_columns import describe_columns
+from airflow_provider_lancens.namespace.operations.catalog_columns import update_catalog_columns
 from airflow_provider_lancens.namespace.paging import page_of
 from airflow_provider_lancens.namespace.requests import as_model, choice, refuse, table_id
 from airflow_provider_lancens.namespace.storage.table_links import check_links
@@ -594,7 +594,7 @@ class DataRequests(NamespaceCore):
             dataset.restore()  # type: ignore[no-untyped-call]
             return models.RestoreTableResponse(transaction_id=last_transaction(dataset))
 
-    def describe_columns(
+    def update_catalog_columns(
         self, table: Sequence[str], schema: pa.Schema | None = None, location: str | None = None
     ) -> bool:
         """Describe a dataset's columns in its catalog table, where DESCRIBE of other clients shows them.
@@ -618,7 +618,7 @@ class DataRequests(NamespaceCore):
         data = TableData.of(self, table)
         with data.specified_errors():
             columns = data.open().schema if schema is None else schema
-        return describe_columns(self._metastore, data.id, columns, location)
+        return update_catalog_columns(self._metastore, data.id, columns, location)
 
 
 @dataclass

@@ -45,7 +45,7 @@ _BLOB = "lance.blob.v2"
 _BYTES = "binary"
 
 
-def describe_columns(
+def update_catalog_columns(
     metastore: Metastore, table: TableId, schema: pa.Schema, location: str | None = None
 ) -> bool:
     """Describe the columns of a dataset in its catalog table.

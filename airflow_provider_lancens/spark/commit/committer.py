@@ -127,7 +127,7 @@ class Committer:
     def _check_retry(self, failure: Exception | None, newest: int, *, is_unchanged: bool) -> None:
         if self.lease is not None:
             # A clean-up may be the cause of the failure.
-            self.lease.check(by_storage=self.target.dataset.decider is None)
+            self.lease.check(by_storage=self.target.dataset.version_authority is None)
         if failure is not None:
             raise failure
         if is_unchanged:

@@ -99,7 +99,7 @@ class SchemaCommits:
         from airflow_provider_lancens.spark.commit.single_version_commit import SingleVersionCommit
 
         fence = SingleVersionCommit(self.target.versions, lease, self.target, base)
-        fenced = replace(self.target.dataset, decider=VersionAuthority(fence, self.target.id.parts))
+        fenced = replace(self.target.dataset, version_authority=VersionAuthority(fence, self.target.id.parts))
         try:
             with panics_as_errors():
                 step.apply(fenced.open(base))

@@ -50,7 +50,7 @@ from airflow_provider_lancens.spark.maintenance.parallel_tasks import (
 )
 from airflow_provider_lancens.spark.maintenance.table_state import COMPUTED
 from airflow_provider_lancens.spark.read import parse_filter
-from airflow_provider_lancens.spark.table.described_columns import describe_columns
+from airflow_provider_lancens.spark.table.described_columns import update_catalog_columns
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.type_names import parse_type
 from airflow_provider_lancens.spark.write.row_schema import check_columns
@@ -145,7 +145,7 @@ def add_null_column(target: ResolvedTable, latest: LanceDataset, column: pa.Fiel
     added = SchemaCommits(target).run(
         lambda newest: None if column.name in newest.schema.names else step, latest
     )
-    describe_columns(target, added.schema)
+    update_catalog_columns(target, added.schema)
     return added
 
 

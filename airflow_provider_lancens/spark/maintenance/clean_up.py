@@ -242,7 +242,7 @@ def held_by_tags(
 
 def _files(target: ResolvedTable, versions: Iterable[int]) -> set[str]:
     found: set[str] = set()
-    by_path = replace(target.dataset, decider=None)
+    by_path = replace(target.dataset, version_authority=None)
     for version in versions:
         dataset = by_path.open(version)
         folders = index_folders(dataset)

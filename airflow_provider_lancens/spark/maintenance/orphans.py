@@ -195,7 +195,7 @@ class _Search:
         # Called first: it gives the newest version of a managed table its final name.
         newest = self.target.latest_version()
         manifests = self.target.dataset.manifests
-        by_path = replace(self.target.dataset, decider=None)
+        by_path = replace(self.target.dataset, version_authority=None)
         versions = [*manifests.all(), *(one.version for one in staged)]
         kept: set[str] = set()
         for version in versions:

@@ -31,7 +31,7 @@ from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     UndoneCommit,
 )
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteIdentity
-from airflow_provider_lancens.spark.table.described_columns import describe_columns
+from airflow_provider_lancens.spark.table.described_columns import update_catalog_columns
 from airflow_provider_lancens.spark.table.history import read_transaction, restored_version
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.table.version_lookup import WantedVersion
@@ -170,7 +170,7 @@ def _restored(lookup: KeyLookup, wanted: WantedVersion) -> RestoreResult:
         made = _commit(lookup, latest, version)
     if made.made_here:
         restored = target.open(made.commit.version)
-        describe_columns(target, restored.schema)
+        update_catalog_columns(target, restored.schema)
     seconds = round(time.monotonic() - lookup.started, 3)
     return RestoreResult(str(target.id), made.commit.version, version, undone, seconds, made.made_here)
 

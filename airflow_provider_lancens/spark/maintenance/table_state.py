@@ -240,7 +240,7 @@ def maintained(namespace: NamespaceSpec | LanceNamespace, table: TableId | str) 
             commits = LeasedCommits(target.versions, lease)
             # Also for a storage-managed table: by itself Lance would rebase the commit of a driver that was
             # suspended, regardless of what a clean-up has removed meanwhile.
-            dataset = replace(target.dataset, decider=VersionAuthority(commits, target.id.parts))
+            dataset = replace(target.dataset, version_authority=VersionAuthority(commits, target.id.parts))
             yield MaintainedTable(target, _opened(target, dataset, version), version, lease, commits)
 
 

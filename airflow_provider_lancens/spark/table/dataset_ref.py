@@ -39,7 +39,7 @@ class DatasetRef:
 
     location: str
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    decider: VersionAuthority | None = field(default=None, repr=False)
+    version_authority: VersionAuthority | None = field(default=None, repr=False)
     """The version authority of a managed table: a manifest in its folder need not be committed."""
     allowed: AllowedLocations = field(default_factory=AllowedLocations, repr=False)
     """Where what its versions refer to may be."""
@@ -85,7 +85,7 @@ class DatasetRef:
         import lance
 
         options = snapshot(self.storage_options)
-        if self.decider is None or (version is not None and is_detached(version)):
+        if self.version_authority is None or (version is not None and is_detached(version)):
             renewal = vendor_arguments(self.location, self.storage_options)
             return lance.LanceDataset(
                 self.location, version, storage_options=options, serialized_manifest=manifest, **renewal
@@ -96,8 +96,8 @@ class DatasetRef:
             version,
             storage_options=options,
             serialized_manifest=manifest,
-            namespace_client=self.decider.namespace,
-            table_id=list(self.decider.table_id),
+            namespace_client=self.version_authority.namespace,
+            table_id=list(self.version_authority.table_id),
             namespace_client_managed_versioning=True,
         )
 

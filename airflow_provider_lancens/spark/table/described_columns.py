@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def describe_columns(target: ResolvedTable, schema: pa.Schema) -> None:
+def update_catalog_columns(target: ResolvedTable, schema: pa.Schema) -> None:
     """Describe the columns of a version that was just committed, which a failure doesn't undo.
 
     Args:
@@ -28,7 +28,7 @@ def describe_columns(target: ResolvedTable, schema: pa.Schema) -> None:
     """
     from airflow_provider_lancens.namespace.stale_table import StaleTableError
 
-    describe = getattr(target.namespace, "describe_columns", None)
+    describe = getattr(target.namespace, "update_catalog_columns", None)
     if describe is None:
         return
     try:

@@ -126,14 +126,14 @@ class ResolvedTable:
             return self._gone()
         if not now.location or Location.of(now.location) != self.dataset.location:
             return self._stale(f"it was at {self.dataset.location}, and a table of its name is elsewhere now")
-        if (now.managed_versioning is True) != (self.dataset.decider is not None):
+        if (now.managed_versioning is True) != (self.dataset.version_authority is not None):
             return self._stale("another authority decides its versions now")
         return None
 
     def is_settled(self) -> bool:
         """End a conversion that died; return whether the storage decides the versions."""
         settle = getattr(self.namespace, "settle_conversion", None)
-        return settle is not None and self.dataset.decider is None and bool(settle(self.parts))
+        return settle is not None and self.dataset.version_authority is None and bool(settle(self.parts))
 
     def _gone(self) -> StaleTableError:
         return self._stale("it was dropped, renamed, or is being registered again")
@@ -154,7 +154,7 @@ class ResolvedTable:
         Raises:
             InvalidTableStateError: (19) one has, or another client set the version back.
         """
-        if self.dataset.decider is None:
+        if self.dataset.version_authority is None:
             return
         manifests = self.dataset.manifests
         stored = manifests.newest() or 0
@@ -173,7 +173,7 @@ class ResolvedTable:
             opened: the dataset as opened before; a storage-managed one is moved to the newest version and
                 returned, and its manifest only read if that is another one.
         """
-        if self.dataset.decider is None:
+        if self.dataset.version_authority is None:
             # Lance finds and opens it with one request less.
             with contextlib.suppress(ValueError):  # there is none, or it was made this moment
                 if opened is None:
@@ -233,7 +233,7 @@ def resolved_table(
         dataset = DatasetRef(answer.location, options, allowed=allowed)
         versions: LanceNamespace = StorageVersions(dataset)
         if answer.managed_versioning is True:
-            dataset = replace(dataset, decider=VersionAuthority(namespace, identifier.parts))
+            dataset = replace(dataset, version_authority=VersionAuthority(namespace, identifier.parts))
             versions = namespace
         opened.enter_context(storage_failures(dataset.location, dataset.storage_options))
         yield ResolvedTable(identifier, dataset, versions, namespace)

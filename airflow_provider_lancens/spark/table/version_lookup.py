@@ -123,7 +123,9 @@ def _tagged(target: ResolvedTable, tag: str) -> int:
 def _at_time(target: ResolvedTable, as_of: datetime) -> int:
     stored = target.dataset.manifests.all()
     # The listing has the newest version, unless the metastore decides.
-    newest = target.latest_version() if target.dataset.decider is not None else max(stored, default=None)
+    newest = (
+        target.latest_version() if target.dataset.version_authority is not None else max(stored, default=None)
+    )
     if newest is None:
         raise spec_errors.TableVersionNotFoundError(
             f"table {target.id} is declared, but nothing has been written to it yet"

@@ -55,7 +55,7 @@ from airflow_provider_lancens.spark.publish import ChangeSpec, find_staged, stag
 from airflow_provider_lancens.spark.read import parse_filter
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.dataset_ref import small_manifest
-from airflow_provider_lancens.spark.table.described_columns import describe_columns
+from airflow_provider_lancens.spark.table.described_columns import update_catalog_columns
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 from airflow_provider_lancens.spark.write.batch_sizing import BATCH_BYTES
 from airflow_provider_lancens.spark.write.compared_rows import (
@@ -202,7 +202,7 @@ class WritePlan:
         if isinstance(change, OverwriteCommit) and outcome.made_here:
             report_overwrite(target, outcome.commit.version)
         if outcome.made_here and (self.base is None or self.request.change.schema_mode != "strict"):
-            describe_columns(target, self.task.schema)
+            update_catalog_columns(target, self.task.schema)
         return outcome
 
     def _change_spec(self, change: TableChange) -> ChangeSpec:

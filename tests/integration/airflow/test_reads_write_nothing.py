@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_lancens.doctor.checks import check_table
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
-from airflow_provider_lancens.hooks.tags import data_changed, index_covers
+from airflow_provider_lancens.hooks.table_checks import data_changed, index_covers
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.managed.publication import Publication
 from airflow_provider_lancens.ui import catalog, table_details

@@ -8,7 +8,7 @@ import lance
 import pytest
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowSensorTimeout
-from airflow_provider_lancens.hooks.tags import data_changed
+from airflow_provider_lancens.hooks.table_checks import data_changed
 from airflow_provider_lancens.sensors import table_version_sensor
 from tests.integration.airflow.lifecycle import PATIENCE
 from tests.integration.airflow.tables import Table

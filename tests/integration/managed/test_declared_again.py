@@ -45,10 +45,10 @@ def test_a_late_description_of_columns_changes_no_other_table(hive: Lake, databa
         READ.interrupted_by(lambda: declared_again(hive, table, "storage")),
         refused_with(ErrorCode.CONCURRENT_MODIFICATION),
     ):
-        table.namespace.describe_columns(table.parts, schema, before)
+        table.namespace.update_catalog_columns(table.parts, schema, before)
     assert table.location != before
     with pytest.raises(StaleTableError, match="declared again"):
-        table.namespace.describe_columns(table.parts, schema, before)
+        table.namespace.update_catalog_columns(table.parts, schema, before)
 
 
 def test_a_registration_again_keeps_the_name_and_what_was_committed(lake: Lake, table: ManagedTable) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from airflow.sdk import Asset, AssetAlias
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
-from airflow_provider_lancens.assets.table import LanceTable, lance_table, note_version
+from airflow_provider_lancens.assets.table import LanceTable, emit_asset_event, lance_table
 
 TABLE = LanceTable.of("lake", "sales$orders")
 NOTE = {"table": "sales$orders", "previous_version": 6, "version": 7}
@@ -13,7 +13,7 @@ NOTE = {"table": "sales$orders", "previous_version": 6, "version": 7}
 
 def noted(*outlets: Any) -> OutletEventAccessors:
     events = OutletEventAccessors()
-    note_version({"outlet_events": events}, outlets, TABLE, 7, 6)  # type: ignore[typeddict-item]
+    emit_asset_event({"outlet_events": events}, outlets, TABLE, 7, 6)  # type: ignore[typeddict-item]
     return events
 
 

@@ -24,7 +24,7 @@ from lance_namespace.errors import LanceNamespaceError
 
 from airflow_provider_lancens.doctor.checks import check_state
 from airflow_provider_lancens.hooks.airflow_errors import AirflowException
-from airflow_provider_lancens.hooks.tags import data_changed, pin
+from airflow_provider_lancens.hooks.table_checks import data_changed, pin
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.config import Properties, StorageConfig
 from airflow_provider_lancens.namespace.storage import purge

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_lancens.hooks.tags import check_tag, tag_name, tag_starts
+from airflow_provider_lancens.hooks.table_checks import check_tag, tag_name, tag_starts
 from airflow_provider_lancens.ui.access import Access
 
 HIDDEN, SHOWN = "payroll of the board", "sales"

@@ -94,7 +94,7 @@ def data_changed(hook: LanceHook, table: TableId, since: int, version: int) -> b
         hook: hook to the table's namespace.
         table: table identifier.
         since: the last known version; 0 for none.
-        version: the last version to look at: the one that was polled.
+        version: the last version to look at, which was polled.
 
     Returns:
         True also if a clean-up removed the transactions to check: a change must not be missed.

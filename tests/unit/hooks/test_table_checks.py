@@ -3,7 +3,7 @@
 import pytest
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.hooks.tags import check_tag, tag_name
+from airflow_provider_lancens.hooks.table_checks import check_tag, tag_name
 
 
 def test_a_tag_name_encodes_ids_with_characters_not_allowed_in_tags() -> None:
