@@ -60,7 +60,7 @@ def name_of_table(hook: LanceHook, table: TableId) -> DatasetName | None:
 
     Returns:
         None if the connection doesn't specify the Glue catalog or region: then the dataset can't be
-        identified with that of other tools.
+        identified with the names that other tools give.
     """
     endpoint = hook.endpoint_properties()
     if hook.conn_type == _GLUE:
@@ -71,7 +71,7 @@ def name_of_table(hook: LanceHook, table: TableId) -> DatasetName | None:
 
 
 def name_of_files(path: str) -> DatasetName | None:
-    """Return the name of a file or a folder; that of a pattern is the folder above its first wildcard.
+    """Return the name of a file or a folder; for a pattern, of the folder above its first wildcard.
 
     Args:
         path: an absolute path or a URL, as in the ``paths`` of a `FileSource`.

@@ -130,8 +130,8 @@ def any_of(conditions: Sequence[Condition]) -> Condition:
 
 
 def _join(word: str, conditions: Sequence[Condition]) -> Condition:
-    text = f" {word} ".join(f"({one.text})" for one in conditions)
-    return Condition(text, joined(word, [one.tree for one in conditions]))
+    text = f" {word} ".join(f"({condition.text})" for condition in conditions)
+    return Condition(text, joined(word, [condition.tree for condition in conditions]))
 
 
 def _depth(node: Node) -> int:
@@ -192,13 +192,13 @@ class Names:
         return bool(types.is_struct(arrow))
 
     def _field(self, node: SqlNode, fields: list[pa.Field], name: str, parent: str) -> pa.Field:
-        if found := [field for field in fields if field.name == name]:
-            return found[0]
-        found = [field for field in fields if field.name.casefold() == name.casefold()]
-        if len(found) == 1:
-            return found[0]
-        names = ", ".join(field.name for field in found or fields)
-        if found:
+        if same_name := [field for field in fields if field.name == name]:
+            return same_name[0]
+        same_name = [field for field in fields if field.name.casefold() == name.casefold()]
+        if len(same_name) == 1:
+            return same_name[0]
+        names = ", ".join(field.name for field in same_name or fields)
+        if same_name:
             raise self._source.at(node, f"column {name!r} could be each of {names}; write it as it is stored")
         where = f"{parent} has no field" if parent else "no column"
         hint = ""

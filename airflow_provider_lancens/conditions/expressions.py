@@ -146,9 +146,11 @@ class _Writer:
         from sqlglot import exp
 
         kind = node.to.this.name if node.to else ""
-        digits = [one.this for one in node.to.expressions] if node.to else []
+        digits = [parameter.this for parameter in node.to.expressions] if node.to else []
         name = _TYPES.get(kind)
-        sized = [int(str(one.this)) for one in digits if isinstance(one, exp.Literal) and not one.is_string]
+        sized = [
+            int(str(digit.this)) for digit in digits if isinstance(digit, exp.Literal) and not digit.is_string
+        ]
         if name is None or len(sized) < len(digits) or (digits and name != "decimal"):
             raise self._source.at(node, f"CAST: expected one of {', '.join(sorted(set(_TYPES.values())))}")
         if name in ("date", "timestamp") and isinstance(node.this, exp.Literal) and node.this.is_string:

@@ -122,7 +122,7 @@ def _plain(kind: str | None, literal: Literal, sign: str) -> Value:
 
 
 def _on_grid(sign: str, left: Operand, exact: Fraction, limits: tuple[int, int]) -> Node:
-    """Compare with a value between those of the type, or beyond them, by the values that it has."""
+    """Compare with a value that the type doesn't have, by the values that it has."""
     whole = math.floor(exact)
     if not limits[0] <= whole <= limits[1]:
         below = whole < limits[0]

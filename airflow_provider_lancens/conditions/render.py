@@ -170,9 +170,9 @@ class _Sql(_Renderer[str]):
 
     def is_in(self, node: IsIn) -> str:
         sign, word = ("!=", "AND") if node.negated else ("=", "OR")
-        special = [one for one in node.values if is_special(one) or isinstance(one, bool)]
-        tests = [self.leaf(Compare(sign, node.left, one)) for one in special]
-        if texts := [self.value(one, node.left.type) for one in node.values if one not in special]:
+        special = [value for value in node.values if is_special(value) or isinstance(value, bool)]
+        tests = [self.leaf(Compare(sign, node.left, value)) for value in special]
+        if texts := [self.value(value, node.left.type) for value in node.values if value not in special]:
             tests.append(f"{self.operand(node.left)} {'NOT ' if node.negated else ''}IN ({', '.join(texts)})")
         return tests[0] if len(tests) == 1 else f"({f' {word} '.join(tests)})"
 
@@ -222,7 +222,7 @@ class _LanceSql(_Sql):
     def _float(self, node: Compare, value: float) -> str:
         """Compare as in the order in which NaNs with a sign are below all else, and -0.0 is below 0.0."""
         operand, sign = self.operand(node.left), node.sign
-        lowest, highest = (self.value(one, node.left.type) for one in (-math.inf, math.inf))
+        lowest, highest = (self.value(limit, node.left.type) for limit in (-math.inf, math.inf))
         if math.isnan(value):
             if sign in ("=", ">="):
                 return f"({operand} > {highest} OR {operand} < {lowest})"
@@ -243,7 +243,7 @@ class _LanceSql(_Sql):
 
     def columns(self, node: CompareColumns) -> str:
         common = common_type(node.left.type, node.right.type)
-        left, right = (self._cast(one, common) for one in (node.left, node.right))
+        left, right = (self._cast(operand, common) for operand in (node.left, node.right))
         if kind_of(common) != FLOAT:
             return f"{left} {node.sign} {right}"
         if node.sign in (">", ">="):
@@ -461,19 +461,19 @@ class _ArrowTests(_Renderer[Any]):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        special = [one for one in node.values if is_special(one)]
-        tests = [self.compare(Compare("=", node.left, one)) for one in special]
-        if others := [one for one in node.values if one not in special]:
+        special = [value for value in node.values if is_special(value)]
+        tests = [self.compare(Compare("=", node.left, value)) for value in special]
+        if others := [value for value in node.values if value not in special]:
             arrow = self._type(node.left)
             values = (
-                pa.array([_scalar(one, arrow).as_py() for one in others], arrow)
+                pa.array([_scalar(value, arrow).as_py() for value in others], arrow)
                 if _is_simple(arrow)
                 else None
             )
             if values is None:
-                values = pa.concat_arrays([pa.repeat(_scalar(one, arrow), 1) for one in others])
-            found = pc.is_in(self._operand(node.left), value_set=values)
-            tests.append(self._for_values(node.left, found))
+                values = pa.concat_arrays([pa.repeat(_scalar(value, arrow), 1) for value in others])
+            listed = pc.is_in(self._operand(node.left), value_set=values)
+            tests.append(self._for_values(node.left, listed))
         tested = functools.reduce(pc.or_kleene, tests)
         return pc.invert(tested) if node.negated else tested
 
@@ -494,7 +494,7 @@ class _ArrowTests(_Renderer[Any]):
         import pyarrow.compute as pc
 
         common = common_type(node.left.type, node.right.type)
-        left, right = (self._operand(one).cast(common) for one in (node.left, node.right))
+        left, right = (self._operand(operand).cast(common) for operand in (node.left, node.right))
         if kind_of(common) != FLOAT:
             return _signs()[node.sign](left, right)
         if node.sign in (">", ">="):

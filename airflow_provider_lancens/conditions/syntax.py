@@ -118,15 +118,15 @@ class Source:
             raise self.error("a character that isn't Unicode text", error.start, error.end) from None
         spoken = dialect()
         try:
-            found = spoken.tokenize(self.text)
+            words = spoken.tokenize(self.text)
         except TokenError:
             start = self._open_quote()
             raise self.error("a quote or a comment isn't closed", start, len(self.text)) from None
-        self._check(found, allowed)
+        self._check(words, allowed)
         try:
-            (parsed,) = spoken.parser().parse_into(exp.Condition, found, self.text)
+            (parsed,) = spoken.parser().parse_into(exp.Condition, words, self.text)
         except ParseError as error:
-            raise self._translated(error, found) from None
+            raise self._translated(error, words) from None
         except RecursionError:
             raise self.error(f"the {self.what} is nested too deeply") from None
         if parsed is None:
@@ -165,7 +165,7 @@ class Source:
         """Return where the quote or comment begins that nothing closes."""
         closed = r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`|/\*.*?\*/"
         rest = re.sub(closed, lambda match: " " * len(match[0]), self.text, flags=re.DOTALL)
-        return min((rest.find(one) for one in ("'", '"', "`", "/*") if one in rest), default=0)
+        return min((rest.find(opening) for opening in ("'", '"', "`", "/*") if opening in rest), default=0)
 
     def _check(self, found: list[Token], allowed: Collection[str]) -> None:
         if not found:

@@ -131,7 +131,7 @@ Node = Leaf | Joined
 
 
 def joined(word: str, parts: Sequence[Node]) -> Node:
-    """Join conditions, those of the same word into one node."""
+    """Join conditions; conditions joined by the same word become one node."""
     flat: list[Node] = []
     for part in parts:
         flat.extend(part.parts if isinstance(part, Joined) and part.word == word else [part])

@@ -54,9 +54,11 @@ _JAVA = 17
 
 def check_packages() -> Iterator[Finding]:
     """Check the installed versions, as far as they matter for ingestion."""
-    found = {name: _version_of(name) for name in (*_SHOWN, "pyspark-client")}
-    yield Finding("ok", "packages", ", ".join(f"{name} {found[name]}" for name in _SHOWN if found[name]))
-    pyspark, pandas = found["pyspark"], found["pandas"]
+    versions = {name: _version_of(name) for name in (*_SHOWN, "pyspark-client")}
+    yield Finding(
+        "ok", "packages", ", ".join(f"{name} {versions[name]}" for name in _SHOWN if versions[name])
+    )
+    pyspark, pandas = versions["pyspark"], versions["pandas"]
     if pyspark is None:
         yield Finding(
             "warning",
@@ -65,11 +67,11 @@ def check_packages() -> Iterator[Finding]:
             "Install the extra where such tasks run: pip install 'airflow-provider-lancens[spark]'.",
         )
         return
-    if found["pyspark-client"]:
+    if versions["pyspark-client"]:
         yield Finding(
             "problem",
             "PySpark",
-            f"pyspark {pyspark} and pyspark-client {found['pyspark-client']} overwrite each other's files",
+            f"pyspark {pyspark} and pyspark-client {versions['pyspark-client']} overwrite each other's files",
             "Uninstall both, and install pyspark again.",
         )
     if _parts(pyspark) < _OLDEST_PYSPARK:
@@ -203,7 +205,7 @@ _FOLDER = "_lancens"
 _STORAGE, _CLOCK = "storage", "clock"
 _SKEW_SECONDS = 60
 _LISTED = 8
-"""Files whose order in a listing is looked at: by chance it is that of their names once in 40,000 times."""
+"""Files whose order in a listing is checked: by chance it is the order of their names once in 40,000 times."""
 
 
 def check_storage(location: str, storage_options: Mapping[str, str]) -> Iterator[Finding]:
@@ -364,10 +366,10 @@ def _tables_of(hook: LanceHook, name: str) -> list[TableId]:
     written = TableId.written(name)
     request = ListTablesRequest(id=list(written.parts))
     try:
-        found = hook.get_reader().list_tables(request).tables
+        names = hook.get_reader().list_tables(request).tables
     except (NamespaceNotFoundError, InvalidInputError):  # then it is the name of a table
         return [written]
-    return [TableId.of((*written.parts, table)) for table in sorted(found)]
+    return [TableId.of((*written.parts, table)) for table in sorted(names)]
 
 
 def _check_fragments(subject: str, state: TableState) -> Iterator[Finding]:

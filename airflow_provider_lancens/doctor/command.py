@@ -39,16 +39,16 @@ def main(arguments: Namespace) -> int:
     """Print what is found; return 1 if there is a problem."""
     # Like Airflow's own command line.
     os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", _SERVER)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for finding in diagnose(arguments.connection, arguments.tables, read_only=arguments.read_only):
-        found.append(finding)
+        findings.append(finding)
         if not arguments.json:
             sys.stdout.write(f"{finding}\n")
             sys.stdout.flush()
     if arguments.json:
-        content = {"level": worst(found), "findings": [finding.as_dict() for finding in found]}
+        content = {"level": worst(findings), "findings": [finding.as_dict() for finding in findings]}
         sys.stdout.write(json.dumps(content, indent=2) + "\n")
-    return int(worst(found) == "problem")
+    return int(worst(findings) == "problem")
 
 
 def diagnose(conn_id: str, tables: Sequence[str] = (), *, read_only: bool = False) -> Iterator[Finding]:
@@ -70,7 +70,7 @@ def diagnose(conn_id: str, tables: Sequence[str] = (), *, read_only: bool = Fals
         yield from run(subject, getattr(checks, f"check_{subject.lower()}"))
     try:
         hook = LanceHook.for_connection(conn_id)
-    except Exception as error:  # noqa: BLE001 - reported like those of the checks
+    except Exception as error:  # noqa: BLE001 - reported like the errors of the checks
         yield Finding("problem", "connection", str(error))
     else:
         with closing(hook):

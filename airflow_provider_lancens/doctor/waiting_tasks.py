@@ -71,8 +71,8 @@ def valid_tables(fields: Mapping[str, Any]) -> list[TableId]:
         fields: rendered template fields by name.
     """
     named = fields.get("table")
-    found = (_parsed(one) for one in (named if isinstance(named, list) else [named]))
-    return [table for table in found if table is not None]
+    tables = (_parsed(name) for name in (named if isinstance(named, list) else [named]))
+    return [table for table in tables if table is not None]
 
 
 def _deferred(session: Session, conn_id: str) -> Iterator[WaitingTask]:
@@ -95,7 +95,7 @@ def _polling(session: Session, conn_id: str) -> Iterator[WaitingTask]:
         *(getattr(rendered, key) == getattr(TaskInstance, key) for key in ("dag_id", "task_id", "run_id")),
         rendered.map_index == TaskInstance.map_index,
     )
-    # The start date of a task instance is that of its last poke.
+    # The start date of a task instance is the start of its last poke.
     first_poke = (
         select(TaskReschedule.ti_id, func.min(TaskReschedule.start_date).label("start_date"))
         .group_by(TaskReschedule.ti_id)

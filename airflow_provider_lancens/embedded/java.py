@@ -83,10 +83,10 @@ def _locate() -> tuple[Path, str]:
         if not java.is_file():
             raise JavaUnsuitableError(f"JAVA_HOME is {home!r}, but {java} does not exist")
         return java, "from JAVA_HOME"
-    found = shutil.which("java")
-    if not found:
+    in_path = shutil.which("java")
+    if not in_path:
         raise JavaUnsuitableError("Java not found: JAVA_HOME is not set, and PATH contains no java")
-    return Path(found), "from PATH"
+    return Path(in_path), "from PATH"
 
 
 def _major_version(java: Path, origin: str) -> int:

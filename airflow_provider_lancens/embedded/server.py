@@ -189,7 +189,8 @@ def root_cause(error: BaseException | None) -> str | None:
     """Return the root cause of an exception in Java in one line; None if Java raised none."""
     from py4j.protocol import Py4JJavaError
 
-    # Where Spark runs in this process, PySpark replaces Py4J's exceptions, and fails for those of other JVMs.
+    # Where Spark runs in this process, PySpark replaces Py4J's exceptions, and fails for exceptions of other
+    # JVMs.
     while error is not None and not isinstance(error, Py4JJavaError):
         error = error.__context__
     if error is None:
@@ -218,9 +219,9 @@ def _connection_events(jvm: Any) -> Any:
     classes = jvm.java.lang.Class
     wanted = classes.forName("org.apache.thrift.server.TServerEventHandler")
     for number in range(1, _UNNAMED_CLASSES):
-        found = classes.forName(f"org.apache.hadoop.hive.metastore.HiveMetaStore${number}")
-        if wanted.isAssignableFrom(found):
-            constructor = found.getDeclaredConstructors()[0]
+        handler = classes.forName(f"org.apache.hadoop.hive.metastore.HiveMetaStore${number}")
+        if wanted.isAssignableFrom(handler):
+            constructor = handler.getDeclaredConstructors()[0]
             constructor.setAccessible(True)
             return constructor.newInstance(jvm.java.util.ArrayList().toArray())
     raise LookupError("HiveMetaStore has no connection handler")
@@ -342,7 +343,7 @@ class MetastoreServer:
         """
         if self.running:
             raise MetastoreStartError(f"The metastore in {self.folder} is already serving {self.uri}.")
-        self.stop()  # what is left of one that ended by itself
+        self.stop()  # what is left of a server that ended by itself
         java = find_java(self._distribution.java)
         with self._writing():
             self.warehouse.mkdir(parents=True, exist_ok=True)
@@ -417,7 +418,7 @@ class MetastoreServer:
         with jvm.gateway() as view:
             try:
                 return serve(view, self._distribution, settings, self._port)
-            except Exception as error:  # of any type: PySpark may have replaced that of Java
+            except Exception as error:  # of any type: PySpark may have replaced Java's exception
                 # Read while the gateway is open: the exception is in the JVM.
                 cause = root_cause(error)
                 if cause is None:

@@ -44,7 +44,7 @@ class LanceCommitDatasetFacet(DatasetFacet):
     previousVersion: str | None = attrs.field(default=None)  # noqa: N815
     """The version before; none if this run created the data."""
     sourceVersion: str | None = attrs.field(default=None)  # noqa: N815
-    """The version of the same table whose rows it has: one that was restored or published."""
+    """The restored or published version of the same table, whose rows it has."""
     columns: list[str] | None = attrs.field(default=None)
     """The columns that were changed, if not all."""
     deletedRows: int | None = attrs.field(default=None)  # noqa: N815
@@ -84,7 +84,7 @@ def operator_facets(
         outlets: the task's outlets, likewise.
 
     Returns:
-        No datasets if nothing is known; the provider then reports those of the inlets and outlets.
+        No datasets if nothing is known; the provider then reports the datasets of the inlets and outlets.
     """
     if lineage is None:
         return OperatorFacets()
@@ -98,11 +98,11 @@ def operator_facets(
 
 def _inputs(lineage: TaskLineage) -> list[InputDataset]:
     tables = [
-        _input_table(lineage, one)
-        for one in lineage.reads
-        if isinstance(one, TableRead) and one.table in lineage.names
+        _input_table(lineage, read)
+        for read in lineage.reads
+        if isinstance(read, TableRead) and read.table in lineage.names
     ]
-    files = (name_of_files(one.path) for one in lineage.reads if isinstance(one, FileRead))
+    files = (name_of_files(read.path) for read in lineage.reads if isinstance(read, FileRead))
     return [*tables, *(InputDataset(*name) for name in dict.fromkeys(files) if name is not None)]
 
 
@@ -139,8 +139,8 @@ def _version_facets(lineage: TaskLineage, table: TableId, version: int | None) -
 
 def _fields(columns: Sequence[LineageColumn]) -> list[schema.SchemaDatasetFacetFields]:
     return [
-        schema.SchemaDatasetFacetFields(name=one.name, type=one.type, fields=_fields(one.fields))
-        for one in columns
+        schema.SchemaDatasetFacetFields(name=column.name, type=column.type, fields=_fields(column.fields))
+        for column in columns
     ]
 
 
@@ -166,7 +166,7 @@ def _statistics(write: TableWrite) -> dict[str, OutputDatasetFacet]:
 
 
 def _sources(lineage: TaskLineage) -> list[DatasetName]:
-    return [DatasetName(one.namespace, one.name) for one in _inputs(lineage)]
+    return [DatasetName(dataset.namespace, dataset.name) for dataset in _inputs(lineage)]
 
 
 def _derived(column: DerivedColumn, sources: Sequence[DatasetName]) -> column_lineage.Fields:
@@ -183,14 +183,18 @@ def _derived(column: DerivedColumn, sources: Sequence[DatasetName]) -> column_li
 def _others(assets: Sequence[Any], lineage: TaskLineage, known: Sequence[Dataset]) -> list[Dataset]:
     from airflow.sdk import Asset
 
-    others = [one for one in assets if isinstance(one, Asset) and one.uri not in lineage.assets]
+    others = [asset for asset in assets if isinstance(asset, Asset) and asset.uri not in lineage.assets]
     if not others:
         return []
     from airflow.providers.openlineage.utils.utils import translate_airflow_asset
 
-    names = {(one.namespace, one.name) for one in known}
-    converted = [translate_airflow_asset(one, None) for one in others]
-    return [one for one in converted if one is not None and (one.namespace, one.name) not in names]
+    names = {(dataset.namespace, dataset.name) for dataset in known}
+    converted = [translate_airflow_asset(asset, None) for asset in others]
+    return [
+        dataset
+        for dataset in converted
+        if dataset is not None and (dataset.namespace, dataset.name) not in names
+    ]
 
 
 def _text(version: int | None) -> str | None:

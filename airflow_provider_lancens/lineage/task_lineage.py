@@ -71,9 +71,9 @@ class TableWrite:
     columns: Sequence[str] | None = None
     """The columns that it changed; None if not only some."""
     source_version: int | None = None
-    """The version of the same table whose rows the new one has: one that was restored or published."""
+    """The restored or published version of the same table, whose rows the new version has."""
     derived: Mapping[str, DerivedColumn] = field(default_factory=dict)
-    """By column; without those of which it isn't known."""
+    """By column, as far as it is known."""
 
     @classmethod
     def of(cls, result: WriteResult | StreamResult | ComputeResult, **details: Any) -> Self:
@@ -145,7 +145,7 @@ class LineageColumn:
         if isinstance(column.type, pa.BaseExtensionType):
             return cls(column.name, column.type.extension_name)
         if pa.types.is_struct(column.type):
-            return cls(column.name, "struct", tuple(cls.of(one) for one in column.type))
+            return cls(column.name, "struct", tuple(cls.of(field) for field in column.type))
         return cls(column.name, str(column.type))
 
 
@@ -156,7 +156,7 @@ class TaskLineage:
     write: TableWrite
     reads: Sequence[TableRead | FileRead]
     names: Mapping[TableId, DatasetName]
-    """Without those of tables that can't be identified with those of other tools."""
+    """Without tables that can't be identified with tables of other tools."""
     columns: Mapping[tuple[TableId, int], Sequence[LineageColumn]]
     """By table and version; without those that couldn't be read."""
     assets: frozenset[str]
@@ -195,10 +195,13 @@ class TaskLineage:
         write: TableWrite,
         reads: Sequence[TableRead | FileRead],
     ) -> Self:
-        tables: list[TableRead | TableWrite] = [write, *(one for one in reads if isinstance(one, TableRead))]
-        names = {one.table: name_of_table(hook, one.table) for one in tables}
+        tables: list[TableRead | TableWrite] = [
+            write,
+            *(read for read in reads if isinstance(read, TableRead)),
+        ]
+        names = {used.table: name_of_table(hook, used.table) for used in tables}
         known = {table: name for table, name in names.items() if name is not None}
-        wanted = {(one.table, one.version) for one in tables if one.table in known and one.version}
+        wanted = {(used.table, used.version) for used in tables if used.table in known and used.version}
         found = {(table, version): _columns(namespace, table, version) for table, version in wanted}
         columns = {key: one for key, one in found.items() if one is not None}
         assets = frozenset(LanceTable.of(hook.lance_conn_id, table).uri for table in names)

@@ -45,10 +45,10 @@ def producing_tasks(uri: str, first: datetime, last: datetime, access: Access) -
     )
     with create_session() as session:
         events = list(session.scalars(statement))
-        found = {_version_of(event): _task(event) for event in events}
+        tasks = {_version_of(event): _task(event) for event in events}
     return {
         version: task
-        for version, task in found.items()
+        for version, task in tasks.items()
         if version is not None and task["dag_id"] in access.dag_ids
     }
 

@@ -27,7 +27,7 @@ _THREADS = 8
 def list_connections() -> list[dict[str, str]]:
     """Return the Lance connections that are known here: their ids and types, nothing else.
 
-    These are the ones in Airflow's database and in the environment, and those of the tables that are assets:
+    These are the connections in Airflow's database and in the environment, and those named by assets:
     other secrets backends can't be listed.
     """
     types = connection_types()
@@ -35,13 +35,13 @@ def list_connections() -> list[dict[str, str]]:
         rows = session.execute(
             select(Connection.conn_id, Connection.conn_type).where(Connection.conn_type.in_(types))
         )
-        found = {str(conn_id): str(conn_type) for conn_id, conn_type in rows}
+        connections = {str(conn_id): str(conn_type) for conn_id, conn_type in rows}
         uris = list(session.scalars(select(AssetModel.uri).where(AssetModel.uri.startswith(f"{SCHEME}://"))))
-    for conn_id in {*_in_environment(), *(urlsplit(uri).netloc for uri in uris)} - found.keys():
+    for conn_id in {*_in_environment(), *(urlsplit(uri).netloc for uri in uris)} - connections.keys():
         conn_type = _type_of(conn_id)
         if conn_type in types:
-            found[conn_id] = conn_type
-    return [{"id": key, "type": types[found[key]]["hook-name"]} for key in sorted(found)]
+            connections[conn_id] = conn_type
+    return [{"id": key, "type": types[connections[key]]["hook-name"]} for key in sorted(connections)]
 
 
 def list_namespaces(hook: LanceHook, namespace: str, token: str | None, limit: int) -> dict[str, Any]:
@@ -61,9 +61,9 @@ def list_tables(hook: LanceHook, namespace: str, token: str | None, limit: int) 
     request = ListTablesRequest(id=_parts(namespace), page_token=token, limit=limit, include_declared=True)
     response = hook.get_reader().list_tables(request)
     tables = [TableId((*_parts(namespace), name)) for name in sorted(response.tables)]
-    found = hook.poll_tables(tables)
+    statuses = hook.poll_tables(tables)
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="lance-page-versions") as pool:
-        entries = list(pool.map(lambda table: _entry(hook, table, found[table]), tables))
+        entries = list(pool.map(lambda table: _entry(hook, table, statuses[table]), tables))
     return {"tables": entries, "next": response.page_token}
 
 

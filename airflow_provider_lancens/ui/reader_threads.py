@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-Answer = TypeVar("Answer")
+T = TypeVar("T")
 
 THREADS = 8
 SLOW_THREADS = 24
@@ -43,7 +43,7 @@ class ReaderThreads:
     """Runs blocking calls, apart from the threads in which the API server runs its own.
 
     A call that misses its deadline goes on in its thread, since a thread can't be stopped, but its result is
-    ignored; one that hasn't begun never does. After some seconds a call counts as slow, and makes room for
+    ignored; a call that hasn't begun never does. After some seconds a call counts as slow, and makes room for
     another one. Slow tables of one tenant leave threads to other tables, and slow connections to others.
 
     Args:
@@ -70,7 +70,7 @@ class ReaderThreads:
         self._running: set[_PageRead] = set()
         self._under_way: Counter[str] = Counter()
 
-    async def run(self, call: Callable[[], Answer], conn: str = "", table: str = "") -> Answer:
+    async def run(self, call: Callable[[], T], conn: str = "", table: str = "") -> T:
         """Return what a call returns, or raise what it raises.
 
         Args:
@@ -96,9 +96,9 @@ class ReaderThreads:
             if not answer.done():
                 raise TimeoutError
         finally:
-            answer.cancel()  # one that hasn't begun never does
-        found: Answer = answer.result()
-        return found
+            answer.cancel()  # a call that hasn't begun never does
+        result: T = answer.result()
+        return result
 
     def _enqueue(self, read: _PageRead) -> None:
         with self._lock:

@@ -25,7 +25,7 @@ from airflow_provider_lancens.ui.reader_threads import ReaderThreads
 ENTRIES_OF_A_PAGE = 50
 Limit = Annotated[int, Query(ge=1, le=100)]
 Text = Annotated[str, Query(max_length=1000)]
-Answer = dict[str, Any]
+Content = dict[str, Any]
 
 
 def create_router(hooks: OpenHooks, threads: ReaderThreads) -> APIRouter:
@@ -44,7 +44,7 @@ def create_router(hooks: OpenHooks, threads: ReaderThreads) -> APIRouter:
 
 def _add_catalog(router: APIRouter, hooks: OpenHooks, threads: ReaderThreads) -> None:
     @router.get("/connections")
-    async def connections() -> Answer:
+    async def connections() -> Content:
         return await _read(threads, lambda: {"connections": catalog.list_connections()})
 
     @router.get("/namespaces")
@@ -53,21 +53,21 @@ def _add_catalog(router: APIRouter, hooks: OpenHooks, threads: ReaderThreads) ->
         namespace: Text = "",
         token: Text = "",
         limit: Limit = ENTRIES_OF_A_PAGE,
-    ) -> Answer:
+    ) -> Content:
         read = _of(hooks, conn, catalog.list_namespaces, namespace, token or None, limit)
         return await _read(threads, read, conn)
 
     @router.get("/tables")
     async def tables(
         access: AccessDep, conn: Text, namespace: Text, token: Text = "", limit: Limit = ENTRIES_OF_A_PAGE
-    ) -> Answer:
+    ) -> Content:
         read = _of(hooks, conn, _list_tables, namespace, token or None, limit, access)
         return await _read(threads, read, conn)
 
 
 def _add_table(router: APIRouter, hooks: OpenHooks, threads: ReaderThreads) -> None:
     @router.get("/table")
-    async def table(conn: Text, table: Text) -> Answer:
+    async def table(conn: Text, table: Text) -> Content:
         return await _read(threads, _of(hooks, conn, table_details.describe, table), conn, table)
 
     @router.get("/versions")
@@ -77,32 +77,32 @@ def _add_table(router: APIRouter, hooks: OpenHooks, threads: ReaderThreads) -> N
         table: Text,
         before: int | None = None,
         limit: Limit = ENTRIES_OF_A_PAGE,
-    ) -> Answer:
+    ) -> Content:
         return await _read(
             threads, _of(hooks, conn, _list_versions, table, before, limit, access), conn, table
         )
 
     @router.get("/waits")
-    async def waiting(access: AccessDep, conn: Text, table: Text) -> Answer:
+    async def waiting(access: AccessDep, conn: Text, table: Text) -> Content:
         return await _read(threads, _of(hooks, conn, _list_waits, table, access), conn, table)
 
     @router.get("/missing")
-    async def missing(access: AccessDep, conn: Text) -> Answer:
+    async def missing(access: AccessDep, conn: Text) -> Content:
         return await _read(threads, _of(hooks, conn, waits.list_missing, access), conn)
 
     @router.get("/check")
-    async def check(conn: Text, table: Text) -> Answer:
+    async def check(conn: Text, table: Text) -> Content:
         return await _read(threads, _of(hooks, conn, table_details.check, table), conn, table)
 
     @router.get("/sample")
-    async def sample(conn: Text, table: Text) -> Answer:
+    async def sample(conn: Text, table: Text) -> Content:
         return await _read(threads, _of(hooks, conn, table_details.sample, table), conn, table)
 
 
 def _add_tasks(router: APIRouter, threads: ReaderThreads) -> None:
     @router.get("/run")
-    async def run(access: AccessDep, dag_id: Text, run_id: Text, task_id: Text = "") -> Answer:
-        def tables() -> Answer:
+    async def run(access: AccessDep, dag_id: Text, run_id: Text, task_id: Text = "") -> Content:
+        def tables() -> Content:
             if dag_id not in access.dag_ids:
                 raise HTTPException(403, "You may not read this DAG, or it does not exist.")
             return {"tables": task_tables.tables_of(dag_id, run_id, task_id or None)}
@@ -110,32 +110,32 @@ def _add_tasks(router: APIRouter, threads: ReaderThreads) -> None:
         return await _read(threads, tables)
 
 
-def _of(hooks: OpenHooks, conn: str, call: Callable[..., Answer], *arguments: Any) -> Callable[[], Answer]:
+def _of(hooks: OpenHooks, conn: str, call: Callable[..., Content], *arguments: Any) -> Callable[[], Content]:
     return lambda: call(hooks.get(conn), *arguments)
 
 
 async def _read(
-    threads: ReaderThreads, call: Callable[[], Answer], conn: str = "", table: str = ""
-) -> Answer:
+    threads: ReaderThreads, call: Callable[[], Content], conn: str = "", table: str = ""
+) -> Content:
     with http_errors():
         return await threads.run(call, conn, table)
 
 
-def _list_tables(hook: LanceHook, namespace: str, token: str | None, limit: int, access: Access) -> Answer:
-    found = catalog.list_tables(hook, namespace, token, limit)
-    uris = {entry["table"]: catalog.uri_of(hook, entry["table"]) for entry in found["tables"]}
+def _list_tables(hook: LanceHook, namespace: str, token: str | None, limit: int, access: Access) -> Content:
+    page = catalog.list_tables(hook, namespace, token, limit)
+    uris = {entry["table"]: catalog.uri_of(hook, entry["table"]) for entry in page["tables"]}
     events = asset_events.newest_events(uris.values(), access)
-    for entry in found["tables"]:
+    for entry in page["tables"]:
         entry["event"] = events.get(uris[entry["table"]])
-    return found
+    return page
 
 
-def _list_versions(hook: LanceHook, table: str, before: int | None, limit: int, access: Access) -> Answer:
-    found = version_history.list_versions(hook, table, before, limit)
-    entries = found["versions"]
-    found["expired"] = [one for one in found["expired"] if access.may_see_name(one["name"])]
+def _list_versions(hook: LanceHook, table: str, before: int | None, limit: int, access: Access) -> Content:
+    page = version_history.list_versions(hook, table, before, limit)
+    entries = page["versions"]
+    page["expired"] = [bookmark for bookmark in page["expired"] if access.may_see_name(bookmark["name"])]
     if not entries:
-        return found
+        return page
     first, last = (datetime.fromisoformat(entry["created"]) for entry in (entries[-1], entries[0]))
     tasks = asset_events.producing_tasks(catalog.uri_of(hook, table), first, last, access)
     for entry in entries:
@@ -145,9 +145,9 @@ def _list_versions(hook: LanceHook, table: str, before: int | None, limit: int, 
         entry["bookmarks"] = {
             tag: entry["bookmarks"][tag] for tag in entry["tags"] if tag in entry["bookmarks"]
         }
-    return found
+    return page
 
 
-def _list_waits(hook: LanceHook, table: str, access: Access) -> Answer:
-    found = waits.list_waits(hook.lance_conn_id, table, access)
-    return {**found, "dags": asset_events.consumers(catalog.uri_of(hook, table), access)}
+def _list_waits(hook: LanceHook, table: str, access: Access) -> Content:
+    page = waits.list_waits(hook.lance_conn_id, table, access)
+    return {**page, "dags": asset_events.consumers(catalog.uri_of(hook, table), access)}

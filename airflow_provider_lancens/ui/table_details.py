@@ -45,7 +45,7 @@ def check(hook: LanceHook, table: str) -> dict[str, Any]:
     """Return the doctor's findings of a table, and its indices with what they cover."""
     identifier = TableId.parse(table)
     findings = run(f"table {identifier}", lambda: check_table(hook, identifier))
-    return {"findings": [one.as_dict() for one in findings], "indices": _indices(hook, table)}
+    return {"findings": [finding.as_dict() for finding in findings], "indices": _indices(hook, table)}
 
 
 def sample_is_allowed() -> bool:

@@ -36,15 +36,15 @@ def tables_of(dag_id: str, run_id: str, task_id: str | None) -> list[dict[str, A
     with create_session() as session:
         used = list(_named(session, dag_id, run_id, task_id))
         returned = _returned(session, dag_id, run_id, task_id)
-        made = list(_made(session, dag_id, run_id, task_id))
-    found = {(one["conn"], one["table"], one["task_id"]): one for one in used}
-    for one in made:
-        found[one["conn"], one["table"], one["task_id"]] = one
+        written = list(_made(session, dag_id, run_id, task_id))
+    entries = {(entry["conn"], entry["table"], entry["task_id"]): entry for entry in used}
+    for entry in written:
+        entries[entry["conn"], entry["table"], entry["task_id"]] = entry
     for (task, table), (version, what) in returned.items():
-        for key, one in found.items():
-            if key[1:] == (table, task) and (what == "skipped" or one["what"] != "made"):
-                one |= {"version": version, "what": what}
-    return sorted(found.values(), key=lambda one: (one["task_id"], one["table"]))
+        for key, entry in entries.items():
+            if key[1:] == (table, task) and (what == "skipped" or entry["what"] != "made"):
+                entry |= {"version": version, "what": what}
+    return sorted(entries.values(), key=lambda entry: (entry["task_id"], entry["table"]))
 
 
 def _of_run(model: Any, dag_id: str, run_id: str, task_id: str | None, prefix: str = "") -> list[Any]:
@@ -99,9 +99,9 @@ def _results(value: Any) -> Iterator[Mapping[str, Any]]:
             return
     if not isinstance(value, dict):
         return
-    for one in (value, *value.values()):
-        if isinstance(one, dict) and isinstance(one.get("version"), int) and "table" in one:
-            yield one
+    for candidate in (value, *value.values()):
+        if isinstance(candidate, dict) and isinstance(candidate.get("version"), int) and "table" in candidate:
+            yield candidate
 
 
 def _entry(conn_id: str, table: str, task_id: str) -> dict[str, Any]:

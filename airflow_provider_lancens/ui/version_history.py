@@ -68,19 +68,19 @@ class _VersionPages:
     def expired_bookmarks(self) -> list[dict[str, Any]]:
         """Return the bookmarks that have expired."""
         return [
-            {"name": one.name, "version": one.version, "expired": one.expired_at.isoformat()}
-            for one in self._bookmarks
-            if one.expired_at is not None
+            {"name": bookmark.name, "version": bookmark.version, "expired": bookmark.expired_at.isoformat()}
+            for bookmark in self._bookmarks
+            if bookmark.expired_at is not None
         ]
 
     def page(self, end: int, limit: int) -> list[dict[str, Any]]:
         """Return the entries of the versions below `end` that are kept, at most `limit`."""
         wanted = range(end - 1, max(end - 1 - limit, 0), -1)
-        found = list(self._read(wanted))
-        if len(found) == len(wanted):
-            return found
+        entries = list(self._read(wanted))
+        if len(entries) == len(wanted):
+            return entries
         kept = sorted((v for v in self._target.dataset.manifests.all() if v < end), reverse=True)
-        have = {entry["version"]: entry for entry in found}
+        have = {entry["version"]: entry for entry in entries}
         have.update(
             (entry["version"], entry) for entry in self._read([v for v in kept[:limit] if v not in have])
         )
@@ -115,9 +115,9 @@ class _VersionPages:
     def _expiries(self, version: int) -> dict[str, str | None]:
         """Return the bookmarks of a version, each with the time at which it expires, or None."""
         return {
-            one.name: None if one.expires_at is None else one.expires_at.isoformat()
-            for one in self._bookmarks
-            if one.version == version and not one.is_expired
+            bookmark.name: None if bookmark.expires_at is None else bookmark.expires_at.isoformat()
+            for bookmark in self._bookmarks
+            if bookmark.version == version and not bookmark.is_expired
         }
 
 

@@ -27,9 +27,9 @@ def list_waits(conn_id: str, table: str, access: Access) -> dict[str, Any]:
     """
     awaited = TableId.parse(table)
     with create_session() as session:
-        found = [_entry(wait) for wait in waiting_tasks(session, conn_id) if wait.table == awaited]
-    seen = [wait for wait in found if wait["dag_id"] in access.dag_ids]
-    return {"waits": sorted(seen, key=lambda wait: wait["since"] or ""), "hidden": len(found) - len(seen)}
+        entries = [_entry(wait) for wait in waiting_tasks(session, conn_id) if wait.table == awaited]
+    seen = [wait for wait in entries if wait["dag_id"] in access.dag_ids]
+    return {"waits": sorted(seen, key=lambda wait: wait["since"] or ""), "hidden": len(entries) - len(seen)}
 
 
 def list_missing(hook: LanceHook, access: Access) -> dict[str, Any]:
@@ -48,14 +48,14 @@ def list_missing(hook: LanceHook, access: Access) -> dict[str, Any]:
             entry = _entry(wait)
             if entry["dag_id"] in access.dag_ids:
                 known = longest.setdefault(wait.table, entry)
-                longest[wait.table] = min(known, entry, key=lambda one: one["since"] or "")
-    found = hook.poll_tables(list(longest)) if longest else {}
+                longest[wait.table] = min(known, entry, key=lambda wait: wait["since"] or "")
+    statuses = hook.poll_tables(list(longest)) if longest else {}
     missing = [
         {"table": str(table), "wait": longest[table]}
-        for table, status in found.items()
+        for table, status in statuses.items()
         if isinstance(status, TableStatus) and status.location is None
     ]
-    return {"tables": sorted(missing, key=lambda one: one["table"])}
+    return {"tables": sorted(missing, key=lambda wait: wait["table"])}
 
 
 def _entry(wait: WaitingTask) -> dict[str, Any]:
