@@ -25,7 +25,7 @@ INSERT = "insert"
 
 @dataclass(frozen=True, slots=True)
 class VersionRows:
-    """Rows of one version: those of the fragments with these data files."""
+    """Rows of one version, in the fragments with these data files."""
 
     version: int
     paths: frozenset[str]

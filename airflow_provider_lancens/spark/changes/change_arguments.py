@@ -28,7 +28,7 @@ def check_range(target: ResolvedTable, after_version: int, version: int) -> None
     if not is_whole_number(after_version, at_least=0):
         problem = "isn't a version; expected a whole number of at least 0, or None"
     elif is_detached(after_version) and after_version != version:
-        problem = "is a staged version, which no version follows; pass the one that it was published as"
+        problem = "is a staged version, which no version follows; pass the version that it was published as"
     elif after_version > version:
         problem = f"is newer than version={version}"
     else:
@@ -60,8 +60,8 @@ def check_labels(target: ResolvedTable, schema: pa.Schema) -> None:
     """
     if reserved := sorted({label.name for label in LABELS} & set(schema.names)):
         raise spec_errors.InvalidInputError(
-            f"table {target.id}: columns: {reserved} are names of columns that changes have besides those of "
-            "the table; leave them out with columns=[...] of read_changes"
+            f"table {target.id}: columns: {reserved} are names of columns that changes have in addition to "
+            "the table's; leave them out with columns=[...] of read_changes"
         )
 
 

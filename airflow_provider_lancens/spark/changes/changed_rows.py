@@ -240,7 +240,7 @@ def _by_path(fields: _Fields) -> dict[_Path, int]:
 
 
 def _values(fragment: FragmentMetadata, fields: _Fields) -> dict[_Path, object]:
-    """Return where the values of each field are; those of fields without a file are null."""
+    """Return where the values of each field are; fields without a file are null."""
     overlays = str(fragment.overlays or "")
     return {
         fields[number]: (number, file.path, overlays)
@@ -370,7 +370,7 @@ def _labeled(rows: pa.Table, is_after: bool, compare_values: bool) -> Iterator[p
 LISTED_ROWS = 4_000_000
 """Rows that a task lists, by their metadata alone."""
 COMPARED_ROWS = 4_000_000
-"""Rows of both versions that a task compares, in about 300 MB of memory: those of a compacted fragment."""
+"""Rows of both versions that a task compares, in about 300 MB of memory: the rows of a compacted fragment."""
 IMAGE_BYTES = 64 * 1024 * 1024
 """Bytes of changed rows that a task reads: starting one costs more than a few small fragments."""
 _MOST_FRAGMENTS = 256

@@ -260,7 +260,7 @@ class FragmentValues:
         return sum(map(len, self.offsets))
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Yield the values in the order of the rows, those of deleted rows as nulls."""
+        """Yield the values in the order of the rows, and nulls for deleted rows."""
         pieces = self._computed() if self.condition is None else merged(self._kept(), self._computed())
         rows = self.fragment.physical_rows
         for values in padded(self._counted(pieces), self.column.type, rows, self.batch_rows):
@@ -315,7 +315,7 @@ def merged(kept: Iterator[Piece], computed: Iterator[Piece]) -> Iterator[Piece]:
 
     Args:
         kept: the values of all rows.
-        computed: those of some of these rows.
+        computed: the values of some of these rows.
     """
     waiting: Piece | None = next(computed, None)
     for offsets, values in kept:
@@ -503,7 +503,7 @@ def write_column(
     Args:
         dataset: the dataset.
         layout: the column.
-        batches: its values in the order of the rows; those of deleted rows are null.
+        batches: its values in the order of the rows; null for deleted rows.
         info: returns the metadata to store in the file, once all batches were taken.
     """
     from lance.file import LanceFileWriter

@@ -88,7 +88,7 @@ class ColumnUpdate(TableChange):
         if latest is None:
             raise self._conflict("its dataset was removed")
         column = self.layout.field
-        # The type too, since a column that is added gets the id of one that was dropped.
+        # The type too, since an added column gets the id of a dropped column.
         if field_ids(latest, column.name) != self.layout.ids or latest.schema.field(column.name) != column:
             raise self._conflict(f"version {latest.version} changed column {column.name!r}")
         present = {fragment.fragment_id: fragment.metadata for fragment in latest.get_fragments()}

@@ -45,7 +45,7 @@ class ComputeResult:
     bytes: int
     """Their size."""
     commits: int
-    """The number of versions that it made, with the one that added the column."""
+    """The number of versions that it made, including the version that added the column."""
     seconds: float
     """Wall-clock time of the call."""
     committed: bool

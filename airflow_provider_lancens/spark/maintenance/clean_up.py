@@ -61,7 +61,7 @@ _BATCH = 1000
 _ALL = 2**31
 _MANIFEST = "manifest"
 _CLOCKS = timedelta(minutes=10)
-"""Allowed difference between the clocks of writers, whose times Lance compares, and that of the storage."""
+"""Allowed difference between the clocks of writers, whose times Lance compares, and the storage's clock."""
 
 
 @dataclass(frozen=True, slots=True)

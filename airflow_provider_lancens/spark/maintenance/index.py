@@ -295,7 +295,7 @@ class Extension:
     """New segments of an index."""
 
     fragments: Sequence[LanceFragment]
-    """What they cover: fragments without a segment, and those of small segments, which they replace."""
+    """What they cover: fragments without a segment, and fragments of small segments, which they replace."""
     shared: Mapping[str, Any] = field(repr=False)
     """Arguments that they share with the other segments."""
 

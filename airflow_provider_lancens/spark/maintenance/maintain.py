@@ -60,8 +60,8 @@ def maintain_table(
         plan: the steps, and when they pay.
 
     Raises:
-        LanceNamespaceError: that of the first step that failed, with its name; see `compact_table`,
-            `build_index`, `clean_up_versions` and `remove_orphans`.
+        LanceNamespaceError: the error of the first step that failed, with the step's name; see
+            `compact_table`, `build_index`, `clean_up_versions` and `remove_orphans`.
     """
     return _Maintenance(spark, namespace, table, plan or MaintenancePlan()).run()
 
@@ -187,7 +187,7 @@ class _Maintenance:
             return None
 
     def _raise_first(self) -> None:
-        """Raise the first error, if there is one, with its step; that of another library unchanged."""
+        """Raise the first error, if any, with its step; an error of another library unchanged."""
         if not self.failed:
             return
         name, error = self.failed[0]

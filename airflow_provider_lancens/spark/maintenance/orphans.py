@@ -1,9 +1,9 @@
 """Remove the files left by failed writes, but no file of a running write.
 
 A file is removed if it is older than `older_than`, was written before the oldest running write began, and no
-version refers to it. The order makes that safe: first the files are listed, then the leases, those of dead
-writes are revoked (`lease_revocation`), and then the versions are read. A write that commits meanwhile is
-seen in the leases or in the versions.
+version refers to it. The order makes that safe: first the files are listed, then the leases, the leases of
+dead writes are revoked (`lease_revocation`), and then the versions are read. A write that commits meanwhile
+is seen in the leases or in the versions.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def remove_orphans(
     older_than: timedelta = A_WEEK,
     dry_run: bool = False,
 ) -> Orphans:
-    """Remove the files of failed writes: data, deletions, and those of interrupted commits.
+    """Remove the files of failed writes: data, deletions, and files of interrupted commits.
 
     Writes of this package hold a lease for as long as they run, so their files are kept. If a write is
     considered dead, its lease is revoked, and a version that changes nothing is committed, so that it can't
@@ -231,7 +231,7 @@ class _Search:
 
 
 def _is_final(path: str) -> bool:
-    """Return whether a manifest is that of a version, also of a staged one."""
+    """Return whether a manifest belongs to a version, staged or not."""
     return version_of(path) is not None or detached_version_of(path) is not None
 
 

@@ -349,7 +349,7 @@ def _rewrites(transaction: Transaction | None, ids: frozenset[int]) -> bool:
 
 
 def _is_in_own_files(dataset: LanceDataset, ids: frozenset[int]) -> bool:
-    """Return whether a fragment has the column in another file than the one that it was made with."""
+    """Return whether a fragment has the column in another file than the file that it was made with."""
     return any(
         not ids.isdisjoint(file.fields)
         for fragment in dataset.get_fragments()
@@ -462,7 +462,7 @@ class TableState:
 
 
 def referenced_versions(dataset: LanceDataset, but: Collection[str] = ()) -> set[int]:
-    """Return the versions that tags, except those of these names, and branches keep."""
+    """Return the versions that branches keep, and tags with other names than these."""
     tags = list_tags(dataset).items()
     branches = list_branches(dataset).values()
     tagged = {int(tag["version"]) for name, tag in tags if name not in but}
@@ -475,8 +475,8 @@ def plan_compaction(dataset: LanceDataset, options: CompactionOptions) -> Compac
     from lance.optimize import CompactionOptions as LanceOptions
 
     settings: dict[str, Any] = options.as_lance()
-    # A Lance that can write other formats takes the one that the table's configuration names, and others
-    # may read this table with an older Lance. One that doesn't know the option keeps the format.
+    # A Lance that can write other formats takes the format that the table's configuration names, and others
+    # may read this table with an older Lance. A Lance that doesn't know the option keeps the format.
     if "data_storage_version" in LanceOptions.__annotations__:
         settings["data_storage_version"] = dataset.data_storage_version
     return Compaction.plan(dataset, cast("Any", settings))

@@ -23,7 +23,7 @@ class StreamOffset:
     """Position in the history of a table. Spark keeps it in the checkpoint of a query, as JSON."""
 
     version: int
-    """The version up to which everything was read; with `snapshot`, the one that is being read."""
+    """The version up to which everything was read; with `snapshot`, the version that is being read."""
     fragments: int = 0
     """How many fragments of the next version were read too; with `snapshot`, of `version` itself."""
     snapshot: bool = False
@@ -239,7 +239,7 @@ class AppendedStream:
         return _Step(version, False, fragments, transaction.uuid or None, transaction)
 
     def _verify(self, start: StreamOffset, dataset: LanceDataset) -> None:
-        """Check that the table is still the one that was read, once for the micro-batch that starts there."""
+        """Check, once for the micro-batch that starts there, that the table hasn't been replaced."""
         if start.transaction is None or start.as_dict() == self._verified:
             return
         self._check_same(start, _uuid(dataset, start.last_version))
@@ -247,7 +247,7 @@ class AppendedStream:
 
     def _check_same(self, start: StreamOffset, found: str | None) -> None:
         if found not in (None, start.transaction):
-            raise self._replaced(f"its version {start.last_version} isn't the one that was read")
+            raise self._replaced(f"its version {start.last_version} isn't the version that was read")
 
     def _replaced(self, difference: str) -> spec_errors.InvalidTableStateError:
         return spec_errors.InvalidTableStateError(

@@ -35,7 +35,7 @@ class StreamResult:
     previous_version: int | None
     """The version before the first of these epochs; the same as `version` if there were no rows."""
     epochs: int
-    """How many micro-batches this run processed, with one that an interrupted run had committed already."""
+    """Number of micro-batches that this run processed, also if an interrupted run had committed them."""
     rows: int
     files: int
     bytes: int
@@ -105,7 +105,7 @@ def write_available(
 
 @contextmanager
 def _stopped_if_interrupted(query: StreamingQuery) -> Iterator[StreamingQuery]:
-    """Stop the query if the block is left by an exception, such as that of a signal handler."""
+    """Stop the query if the block is left by an exception, such as a signal handler's."""
     try:
         yield query
     except BaseException:
@@ -133,7 +133,7 @@ def _result(
     results: list[WriteResult],
     seconds: float,
 ) -> StreamResult:
-    # An epoch that was found is one that the try before had committed when it stopped.
+    # An epoch that was found was committed by the try before when it stopped.
     written = [one for one in results if one.committed or one.rows]
     with resolved_table(namespace, table) as target:
         name, newest = str(target.id), target.latest_version()

@@ -49,7 +49,7 @@ def _described(fields: Iterable[Any], path: tuple[str, ...]) -> Iterator[tuple[i
 
 
 Commits = Iterable[tuple[int, "Transaction | None"]]
-"""Versions with their transactions, newest first; None for one that was cleaned up."""
+"""Versions with their transactions, newest first; None for a version that was cleaned up."""
 
 _SCHEMA_CHANGES = frozenset({"Project", "Merge", "Overwrite", "Restore"})
 
@@ -233,7 +233,7 @@ _KINDS: tuple[Callable[[pa.DataType], bool], ...] = (
     pa.types.is_timestamp,
     pa.types.is_nested,
 )
-"""Kinds of types within which values are converted; one that does not fit is an error with the column."""
+"""Kinds of types within which values are converted; a value that does not fit is an error with the column."""
 
 
 def _kept_columns(before: VersionSchema, change: SchemaChange) -> dict[str, str]:
@@ -249,7 +249,7 @@ def _kept_columns(before: VersionSchema, change: SchemaChange) -> dict[str, str]
 
 
 def _converted_columns(before: VersionSchema, after: VersionSchema) -> dict[str, str]:
-    """Return the former name of each column that has another id: in place of one that is gone."""
+    """Return the former name of each column whose id is new, since it replaces a column that is gone."""
     gone = before.ids.keys() - {before.by_id.get(number) for number in after.ids.values()}
     pairs = zip(after.ids.items(), before.ids, strict=False)
     return {name: old for (name, number), old in pairs if old in gone and number not in before.by_id}

@@ -58,7 +58,7 @@ class DatasetRef:
         return Manifests(self.location, self.storage_options)
 
     def open(self, version: int | None, manifest: bytes | None = None) -> LanceDataset:
-        """Open it at exactly this version; None is the newest one that is stored.
+        """Open it at exactly this version; None is the newest stored version.
 
         Args:
             version: the version.

@@ -106,7 +106,7 @@ def restored_version(transaction: Transaction) -> int | None:
 def transactions(
     dataset: LanceDataset, after: int, newest: int | None = None
 ) -> Iterator[tuple[int, Transaction | None]]:
-    """Yield the transactions of all versions above `after`, newest first; None for one that isn't kept.
+    """Yield the transactions of all versions above `after`, newest first; None for a version that isn't kept.
 
     Args:
         dataset: the dataset, opened at its latest version.

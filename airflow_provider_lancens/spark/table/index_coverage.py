@@ -1,4 +1,4 @@
-"""Which rows an index covers: whether those of an earlier version are all in it, and whether it has them."""
+"""Which rows an index covers: all rows of an earlier version that are still there, or some."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def covers(dataset: LanceDataset, index: str, version: int) -> bool:
         dataset: the dataset, opened at the version of the index.
         index: name of the index; False if there is none of that name.
         version: the version of the rows. If it isn't kept, all rows must be covered. A compaction that also
-            rewrote fragments of this version counts as one that mixed all the rows it rewrote.
+            rewrote fragments of this version counts as if it had mixed all the rows it rewrote.
     """
     found = next((one for one in dataset.describe_indices() if one.name == index), None)
     if found is None:

@@ -43,7 +43,7 @@ class RowDifference:
 
         Args:
             written: some of `written`.
-            deleted: those of `deleted` that they may equal.
+            deleted: the rows of `deleted` that they may equal.
         """
         if not written.num_rows or not deleted.num_rows:
             return written.num_rows, deleted.num_rows

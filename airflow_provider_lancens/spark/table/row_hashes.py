@@ -65,7 +65,7 @@ def _hashes(array: pa.Array) -> Hashes:
 
 
 def _list_hashes(array: Any) -> Hashes:
-    """Return the hash of each list: that of its values, with their positions."""
+    """Return the hash of each list, of its values with their positions."""
     lengths = np.diff(_numpy(array.offsets)).astype(np.int64)
     lengths[_numpy(array.is_null())] = 0  # `flatten` leaves their values out
     ends = np.cumsum(lengths)

@@ -30,8 +30,8 @@ def find_version(
 ) -> int:
     """Return the version that was the newest at a time, or that a tag names.
 
-    The time of a version is that at which the storage got its manifest, by the storage's clock: those of the
-    writers may differ, and then a later commit could become part of the past. It is the same for all clients,
+    The time of a version is when the storage got its manifest, by the storage's clock: the writers' clocks
+    may differ, and then a later commit could become part of the past. It is the same for all clients,
     and can't change, unless the table is copied. Looking it up costs a listing.
 
     Args:
