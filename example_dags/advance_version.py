@@ -48,7 +48,7 @@ with DAG(
     )
     # [END howto_create_namespace]
     # [START howto_declare_managed]
-    declare = LanceDeclareTableOperator(task_id="declare", table=TABLE, properties={"managed_by": "impl"})
+    declare = LanceDeclareTableOperator(task_id="declare", table=TABLE, version_authority="catalog")
     # [END howto_declare_managed]
     written = write_by_path(declare.output["location"])
     # [START howto_advance]

@@ -32,6 +32,10 @@ T = TypeVar("T")
 _Id = TypeVar("_Id", NamespaceId, TableId)
 
 _NOTHING = (None, "", "None")
+_TABLES = "database$table, or a list of these"
+_MANAGED_BY = {"storage": "storage", "catalog": "impl"}
+AUTHORITIES = tuple(_MANAGED_BY)
+"""Values of arguments `version_authority`."""
 _FIRST_STAGED = 2**63
 """Lance numbers versions apart from a table's history from here."""
 _TEMPLATE_HINT = (
@@ -65,6 +69,40 @@ def parse_result_table(text: str) -> TableId:
         AirflowFailException: it is invalid; the message names the argument.
     """
     return _parse_identifier("table", text, TableId.of_result, "database$table")
+
+
+def parse_tables(table: str | Iterable[str]) -> list[TableId]:
+    """Parse a table's identifier, or a list of them, without duplicates.
+
+    Raises:
+        AirflowFailException: it is empty or contains an invalid identifier.
+    """
+    named = [table] if isinstance(table, str) else parse_list("table", table, _TABLES)
+    if not named:
+        raise AirflowFailException(f"table={table!r}: is not a table; allowed: {_TABLES}")
+    return list(dict.fromkeys(parse_table(one) for one in named))
+
+
+def parse_version_authority(value: Any) -> str:
+    """Parse who decides a table's versions.
+
+    Args:
+        value: ``catalog`` or ``storage``.
+
+    Returns:
+        What the specification calls it, in the table's property ``managed_by``: ``impl`` or ``storage``.
+
+    Raises:
+        AirflowFailException: it is anything else.
+    """
+    if value not in _MANAGED_BY:
+        raise AirflowFailException(f"version_authority={value!r}; allowed: {', '.join(_MANAGED_BY)}")
+    return _MANAGED_BY[value]
+
+
+def version_authority_of(managed_by: str) -> str:
+    """Return the word of arguments and results for a value of the property ``managed_by``."""
+    return next((word for word, value in _MANAGED_BY.items() if value == managed_by), managed_by)
 
 
 def parse_version(argument: str, value: Any, *, may_be_staged: bool = False) -> int | None:

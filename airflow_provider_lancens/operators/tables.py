@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.hooks.template_args import check_choice, parse_settings, parse_table
+from airflow_provider_lancens.hooks.template_args import (
+    AUTHORITIES,
+    check_choice,
+    is_template,
+    parse_settings,
+    parse_table,
+    parse_tables,
+    parse_version_authority,
+    version_authority_of,
+)
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink, LanceS3Link
 from airflow_provider_lancens.operators.lance_operator import (
     SKIP,
@@ -22,65 +31,91 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.identifiers import TableId
     from airflow_provider_lancens.namespace.base import MetastoreNamespace
 
-_REPLACE = "replace"
+_REPLACE, _MANAGED_BY = "replace", "managed_by"
 
 
 class LanceDeclareTableOperator(LanceOperator):
-    """Declare a table: create its catalog table in the metastore without writing any data.
+    """Declare one or several tables: create their catalog tables in the metastore without writing any data.
 
-    Its XCom is ``{"table": str, "location": str, "created": bool}``. If the table already exists,
-    ``created`` is false and ``location`` is that of the existing table.
+    Its XCom is ``{"table": str, "location": str, "created": bool}``, for a list a dictionary of these by
+    table. If the table already exists, ``created`` is false and ``location`` is that of the existing table.
 
     Args:
-        table: table identifier, ``database$table``. Templated.
+        table: table identifier, ``database$table``, or a list of these. Templated.
         location: root of its dataset, an absolute path or a URL; by default a new folder beside the
-            namespace's location, never below it. Templated.
+            namespace's location, never below it. Only for a single table. Templated.
+        version_authority: who decides the table's versions, see docs/managed-tables.md: ``storage``, or
+            ``catalog`` for the metastore, which must support compare-and-set. By default that of the
+            connection's field. The catalog table has it as ``managed_by``, ``storage`` or ``impl``.
+            Templated.
         properties: stored as parameters of the catalog table. Templated.
-        if_exists: ``skip`` leaves an existing Lance table unchanged, ``fail`` fails the task without
-            retries. An existing table that isn't Lance always fails it.
+        if_exists: ``skip`` leaves an existing Lance table unchanged if it has the `location` and the
+            `version_authority` that are given, and otherwise fails the task without retries; ``fail`` fails
+            it in any case. An existing table that isn't Lance always fails it.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
-    template_fields: Sequence[str] = ("table", "location", "properties", "lance_conn_id")
+    template_fields: Sequence[str] = (
+        "table",
+        "location",
+        "version_authority",
+        "properties",
+        "lance_conn_id",
+    )
     template_fields_renderers = {"properties": "json"}
     operator_extra_links = (LancePageLink(), LanceGlueTableLink(), LanceS3Link())
 
     def __init__(
         self,
         *,
-        table: str,
+        table: str | Sequence[str],
         location: str | None = None,
+        version_authority: str | None = None,
         properties: Mapping[str, str] | None = None,
         if_exists: IfExists = "skip",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        if location is not None and isinstance(table, list | tuple):
+            raise ValueError("location: allowed with a single table only, since each has its own")
+        _check_authority(version_authority, properties)
         self.table = table
         self.location = location
+        self.version_authority = version_authority
         self.properties = properties
         self.if_exists = check_choice("if_exists", if_exists, SKIP_OR_FAIL)
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Declare the table.
+        """Declare the table, or each of the tables.
 
         Raises:
-            AirflowFailException: the table exists and ``if_exists`` is ``fail``, or it can't be declared.
+            AirflowFailException: the table exists at another location or with another version authority, or
+                exists and ``if_exists`` is ``fail``, or it can't be declared.
             LanceRetryableError: the metastore is unavailable.
         """
-        from lance_namespace import DeclareTableRequest, DescribeTableRequest
+        tables = parse_tables(self.table)
+        if self.location and len(tables) > 1:
+            raise AirflowFailException(f"location={self.location!r}: allowed with a single table only")
+        properties = parse_settings("properties", self.properties)
+        if self.version_authority is not None:
+            properties[_MANAGED_BY] = parse_version_authority(self.version_authority)
+        declared = {str(table): self._declare(table, properties) for table in tables}
+        return declared[str(tables[0])] if isinstance(self.table, str) else declared
+
+    def _declare(self, table: TableId, properties: dict[str, str]) -> dict[str, Any]:
+        from lance_namespace import DeclareTableRequest
         from lance_namespace.errors import TableAlreadyExistsError
 
-        table = parse_table(self.table)
-        parts = list(table.parts)
-        properties = parse_settings("properties", self.properties)
-        request = DeclareTableRequest(id=parts, location=self.location or None, properties=properties)
+        request = DeclareTableRequest(
+            id=list(table.parts), location=self.location or None, properties=properties
+        )
         with self.connected(f"declaring table {str(table)!r}") as metastore:
             try:
                 location = metastore.declare_table(request).location
             except TableAlreadyExistsError:
                 if self.if_exists != SKIP:
                     raise
-                location = metastore.describe_table(DescribeTableRequest(id=parts)).location
+                location = _existing(metastore, table, self.location, properties.get(_MANAGED_BY))
                 self.log.info("Table %s already exists at %s; not changed", table, location)
                 return {"table": str(table), "location": location, "created": False}
         self.log.info("Declared table %s at %s", table, location)
@@ -96,15 +131,23 @@ class LanceRegisterTableOperator(LanceOperator):
     Args:
         table: table identifier, ``database$table``. Templated.
         location: root of its dataset, an absolute path or a URL. Templated.
+        version_authority: as for `LanceDeclareTableOperator`. Templated.
         properties: stored as parameters of the catalog table. Templated.
-        if_exists: ``skip`` leaves an existing Lance table unchanged if it has the same location, and
-            otherwise fails the task without retries; ``replace`` replaces the catalog table and deletes no
-            data; ``fail`` fails the task without retries. An existing table that isn't Lance always fails
-            it, except that ``replace`` repairs a Lance table whose ``table_type`` another client dropped.
+        if_exists: ``skip`` leaves an existing Lance table unchanged if it has the same location and the
+            `version_authority` that is given, and otherwise fails the task without retries; ``replace``
+            replaces the catalog table and deletes no data; ``fail`` fails the task without retries. An
+            existing table that isn't Lance always fails it, except that ``replace`` repairs a Lance table
+            whose ``table_type`` another client dropped.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
-    template_fields: Sequence[str] = ("table", "location", "properties", "lance_conn_id")
+    template_fields: Sequence[str] = (
+        "table",
+        "location",
+        "version_authority",
+        "properties",
+        "lance_conn_id",
+    )
     template_fields_renderers = {"properties": "json"}
     operator_extra_links = (LancePageLink(), LanceGlueTableLink(), LanceS3Link())
 
@@ -113,13 +156,16 @@ class LanceRegisterTableOperator(LanceOperator):
         *,
         table: str,
         location: str,
+        version_authority: str | None = None,
         properties: Mapping[str, str] | None = None,
         if_exists: Literal["skip", "replace", "fail"] = "skip",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        _check_authority(version_authority, properties)
         self.table = table
         self.location = location
+        self.version_authority = version_authority
         self.properties = properties
         self.if_exists = check_choice("if_exists", if_exists, (*SKIP_OR_FAIL, _REPLACE))
 
@@ -127,18 +173,21 @@ class LanceRegisterTableOperator(LanceOperator):
         """Register the table.
 
         Raises:
-            AirflowFailException: the table exists at another location, or exists and ``if_exists`` is
-                ``fail``, or can't be registered.
+            AirflowFailException: the table exists at another location or with another version authority, or
+                exists and ``if_exists`` is ``fail``, or can't be registered.
             LanceRetryableError: the metastore is unavailable.
         """
         from lance_namespace import RegisterTableRequest
         from lance_namespace.errors import TableAlreadyExistsError
 
         table = parse_table(self.table)
+        properties = parse_settings("properties", self.properties)
+        if self.version_authority is not None:
+            properties[_MANAGED_BY] = parse_version_authority(self.version_authority)
         request = RegisterTableRequest(
             id=list(table.parts),
             location=self.location,
-            properties=parse_settings("properties", self.properties),
+            properties=properties,
             mode="overwrite" if self.if_exists == _REPLACE else "create",
         )
         with self.connected(f"registering table {str(table)!r} at {self.location!r}") as metastore:
@@ -147,24 +196,11 @@ class LanceRegisterTableOperator(LanceOperator):
             except TableAlreadyExistsError:
                 if self.if_exists != SKIP:
                     raise
-                location = self._existing(metastore, table)
+                location = _existing(metastore, table, self.location, properties.get(_MANAGED_BY))
+                self.log.info("Table %s is already registered at %s; not changed", table, location)
                 return {"table": str(table), "location": location, "created": False}
         self.log.info("Registered table %s at %s", table, location)
         return {"table": str(table), "location": location, "created": True}
-
-    def _existing(self, metastore: MetastoreNamespace, table: TableId) -> str:
-        from lance_namespace import DescribeTableRequest
-
-        from airflow_provider_lancens.namespace.locations import normalize
-
-        location = str(metastore.describe_table(DescribeTableRequest(id=list(table.parts))).location)
-        if normalize(location) != normalize(self.location):
-            raise AirflowFailException(
-                f"registering table {str(table)!r}: it already exists at {location!r}, not at "
-                f"{self.location!r}; pass that location, or if_exists='replace'"
-            )
-        self.log.info("Table %s is already registered at %s; not changed", table, location)
-        return location
 
 
 class LanceDeregisterTableOperator(LanceOperator):
@@ -254,3 +290,49 @@ class LanceDropTableOperator(LanceOperator):
                 return {"table": str(table), "location": None, "dropped": False}
         self.log.info("Dropped table %s and its data at %s", table, location)
         return {"table": str(table), "location": location, "dropped": True}
+
+
+def _check_authority(version_authority: str | None, properties: Any) -> None:
+    """Refuse an invalid version authority, or two of them, while the DAG is parsed."""
+    if version_authority is None:
+        return
+    if not is_template(version_authority):
+        check_choice("version_authority", version_authority, AUTHORITIES)
+    if isinstance(properties, Mapping) and _MANAGED_BY in properties:
+        raise ValueError(
+            f"version_authority: not allowed with properties[{_MANAGED_BY!r}], which is the same"
+        )
+
+
+def _existing(
+    metastore: MetastoreNamespace, table: TableId, location: str | None, managed_by: str | None
+) -> str:
+    """Return the location of a table that exists, if it is the one that is asked for.
+
+    Args:
+        metastore: the namespace.
+        table: the table.
+        location: the location that was given; None or empty for any.
+        managed_by: the version authority that was given, in the specification's words; None for any.
+
+    Raises:
+        AirflowFailException: it differs; the message has both.
+    """
+    from lance_namespace import DescribeTableRequest
+
+    from airflow_provider_lancens.namespace.locations import normalize
+
+    described = metastore.describe_table(DescribeTableRequest(id=list(table.parts)))
+    found, authority = str(described.location), "impl" if described.managed_versioning else "storage"
+    if location and normalize(found).rstrip("/") != normalize(location).rstrip("/"):
+        raise AirflowFailException(
+            f"table {str(table)!r} already exists at {found!r}, not at {location!r}; pass that location, or "
+            "replace the catalog table with LanceRegisterTableOperator and if_exists='replace'"
+        )
+    if managed_by is not None and managed_by.strip().lower() != authority:
+        has, asked = version_authority_of(authority), version_authority_of(managed_by)
+        raise AirflowFailException(
+            f"table {str(table)!r} already exists with version_authority={has!r}, not {asked!r}; pass that "
+            "one, or convert the table with LanceConvertTableOperator"
+        )
+    return found

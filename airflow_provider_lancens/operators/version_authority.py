@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.hooks.template_args import check_choice, parse_table
+from airflow_provider_lancens.hooks.template_args import (
+    AUTHORITIES,
+    check_choice,
+    is_template,
+    parse_table,
+    parse_version_authority,
+)
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
 
@@ -18,24 +24,27 @@ _REPORT, _ADOPT, _FAIL = "report", "adopt", "fail"
 
 
 class LanceConvertTableOperator(LanceOperator):
-    """Make the metastore, or the storage, a table's version authority.
+    """Make the catalog, that is the metastore, or the storage a table's version authority.
 
-    Its XCom is ``{"table": str, "managed_by": str, "converted": bool}``; ``converted`` is false if nothing
-    had to change.
+    Its XCom is ``{"table": str, "version_authority": str, "converted": bool}``; ``converted`` is false if
+    nothing had to change.
 
     Args:
         table: table identifier, ``database$table``. Templated.
-        managed_by: ``impl`` for the metastore, which must support compare-and-set, or ``storage``. Templated.
+        version_authority: ``catalog`` for the metastore, which must support compare-and-set, or ``storage``:
+            the table's property ``managed_by`` becomes ``impl`` or ``storage``. Templated.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
-    template_fields: Sequence[str] = ("table", "managed_by", "lance_conn_id")
+    template_fields: Sequence[str] = ("table", "version_authority", "lance_conn_id")
     operator_extra_links = (LancePageLink(), LanceGlueTableLink())
 
-    def __init__(self, *, table: str, managed_by: str, **kwargs: Any) -> None:
+    def __init__(self, *, table: str, version_authority: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        if not is_template(version_authority):
+            check_choice("version_authority", version_authority, AUTHORITIES)
         self.table = table
-        self.managed_by = managed_by
+        self.version_authority = version_authority
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Convert the table.
@@ -44,14 +53,15 @@ class LanceConvertTableOperator(LanceOperator):
             AirflowFailException: the metastore has no compare-and-set, or disagrees with the storage.
             LanceRetryableError: concurrent writers won every attempt, or the metastore is unavailable.
         """
-        table = parse_table(self.table)
-        attempt = f"converting table {str(table)!r} to managed_by={self.managed_by!r}"
+        table, authority = parse_table(self.table), self.version_authority
+        managed_by = parse_version_authority(authority)
+        attempt = f"converting table {str(table)!r} to version_authority={authority!r}"
         with self.connected(attempt) as metastore:
-            converted = metastore.convert_table(table.parts, managed_by=self.managed_by)
+            converted = metastore.convert_table(table.parts, managed_by=managed_by)
         self.log.info(
-            "Table %s is managed by %s (changed by this task: %s)", table, self.managed_by, converted
+            "The %s decides the versions of table %s (changed by this task: %s)", authority, table, converted
         )
-        return {"table": str(table), "managed_by": self.managed_by, "converted": converted}
+        return {"table": str(table), "version_authority": authority, "converted": converted}
 
 
 class LanceCheckTableOperator(LanceOperator):

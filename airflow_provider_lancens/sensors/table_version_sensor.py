@@ -22,7 +22,12 @@ from airflow_provider_lancens.hooks.airflow_errors import (
 )
 from airflow_provider_lancens.hooks.lance_hook import DEFAULT_CONNECTION, LanceHook
 from airflow_provider_lancens.hooks.table_checks import data_changed, index_covers, pin, tag_name
-from airflow_provider_lancens.hooks.template_args import GivenArguments, check_choice, parse_text
+from airflow_provider_lancens.hooks.template_args import (
+    GivenArguments,
+    check_choice,
+    parse_tables,
+    parse_text,
+)
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink, LanceS3Link
 from airflow_provider_lancens.namespace.table_status import (
@@ -35,7 +40,6 @@ from airflow_provider_lancens.sensors.version_bounds import (
     AwaitedVersion,
     Bound,
     read_seen,
-    read_tables,
     read_wanted,
     versions_made,
 )
@@ -255,7 +259,7 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
         self, context: Context, deadline: datetime, limit: datetime | None, began: datetime | None = None
     ) -> dict[str, Any] | None:
         wanted = read_wanted(
-            read_tables(self.table),
+            parse_tables(self.table),
             self.after_version,
             self.min_version,
             lambda: self._seen_before(context),

@@ -8,9 +8,7 @@ from typing import Any
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.template_args import (
-    parse_list,
     parse_result_table,
-    parse_table,
     parse_version,
 )
 from airflow_provider_lancens.identifiers import TableId
@@ -20,8 +18,6 @@ Versions = Mapping[TableId, int]
 """Versions by table."""
 Bound = int | str | Mapping[str, Any] | None
 """A version for all tables, or one by table, possibly rendered from a template."""
-
-_TABLES = "database$table, or a list of these"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +56,6 @@ class AwaitedVersion:
     def after(self, status: TableStatus) -> VersionCondition:
         """Return the condition to wait for after this status was polled and didn't end the wait."""
         return replace(self.condition, other_than=status.version) if status.version else self.condition
-
-
-def read_tables(table: str | Sequence[str]) -> list[TableId]:
-    """Return the identifiers in the argument, without duplicates.
-
-    Raises:
-        AirflowFailException: it is empty or contains an invalid identifier.
-    """
-    named = [table] if isinstance(table, str) else parse_list("table", table, _TABLES)
-    if not named:
-        raise AirflowFailException(f"table={table!r}: is not a table; allowed: {_TABLES}")
-    return list(dict.fromkeys(parse_table(one) for one in named))
 
 
 def read_wanted(

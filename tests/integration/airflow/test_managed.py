@@ -13,7 +13,7 @@ from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, LanceRetryableError
 from airflow_provider_lancens.namespace import Hive2Namespace
 from airflow_provider_lancens.operators.namespaces import LanceCreateNamespaceOperator
-from airflow_provider_lancens.operators.tables import LanceDeclareTableOperator
+from airflow_provider_lancens.operators.tables import LanceDeclareTableOperator, LanceRegisterTableOperator
 from airflow_provider_lancens.operators.version_authority import (
     LanceCheckTableOperator,
     LanceConvertTableOperator,
@@ -34,7 +34,7 @@ def managed(run: Run, table: Table) -> str:
     """The location of a managed table at version 1."""
     location = table.declare()
     table.advance()
-    run(LanceConvertTableOperator, table=str(table), managed_by="impl")
+    run(LanceConvertTableOperator, table=str(table), version_authority="catalog")
     return location
 
 
@@ -74,8 +74,8 @@ def test_a_tag_is_retried_if_the_metastore_fails_while_lance_opens_the_table(
 
 def test_a_table_is_converted_to_managed_and_back_once(run: Run, table: Table) -> None:
     table.declare()
-    for managed_by in ("impl", "storage"):
-        converted = {"table": str(table), "managed_by": managed_by}
+    for authority in ("catalog", "storage"):
+        converted = {"table": str(table), "version_authority": authority}
         arguments = {"operator": LanceConvertTableOperator, **converted}
         assert run(**arguments) == {**converted, "converted": True}
         assert run(**arguments) == {**converted, "converted": False}
@@ -91,10 +91,23 @@ def test_the_connection_sets_the_version_authority_of_new_tables(
     assert (compared["verdict"], compared["metastore_version"]) == ("consistent", 0)
 
 
-def test_an_unknown_version_authority_is_refused(run: Run, table: Table) -> None:
-    table.declare()
-    with pytest.raises(AirflowFailException, match="expected 'impl' or 'storage', got 'hms'"):
-        run(LanceConvertTableOperator, table=str(table), managed_by="hms")
+@pytest.mark.parametrize(("authority", "other"), [("catalog", "storage"), ("storage", "catalog")])
+def test_a_table_is_declared_with_its_version_authority_and_another_one_is_refused(
+    run: Run, table: Table, authority: str, other: str
+) -> None:
+    run(LanceCreateNamespaceOperator, namespace=table.database)
+    given = {"table": str(table), "version_authority": authority}
+    assert run(LanceDeclareTableOperator, **given)["created"] is True
+    assert run(LanceDeclareTableOperator, **given)["created"] is False
+    assert run(LanceDeclareTableOperator, table=str(table))["created"] is False
+
+    differs = rf"exists with version_authority='{authority}', not '{other}'; .* LanceConvertTableOperator"
+    location = run(LanceDeclareTableOperator, table=str(table))["location"]
+    with pytest.raises(AirflowFailException, match=differs):
+        run(LanceDeclareTableOperator, table=str(table), version_authority=other)
+    with pytest.raises(AirflowFailException, match=differs):
+        run(LanceRegisterTableOperator, table=str(table), location=location, version_authority=other)
+    assert run(LanceConvertTableOperator, **given)["converted"] is False
 
 
 def test_a_version_is_advanced_once(run: Run, table: Table, managed: str) -> None:

@@ -104,6 +104,28 @@ def test_a_table_is_declared_once_at_the_given_location(run: Run, database: str,
     assert run(LanceDeclareTableOperator, **arguments) == {**declared, "created": False}
 
 
+def test_a_table_declared_at_another_location_fails_without_retry(
+    run: Run, table: Table, tmp_path: Path
+) -> None:
+    location = table.declare()
+    assert run(LanceDeclareTableOperator, table=str(table), location=f"{location}/")["created"] is False
+    with pytest.raises(AirflowFailException, match=f"exists at '{location}', not at '{tmp_path}/new'; pass"):
+        run(LanceDeclareTableOperator, table=str(table), location=str(tmp_path / "new"))
+
+
+def test_several_tables_are_declared_by_one_task(run: Run, database: str) -> None:
+    run(LanceCreateNamespaceOperator, namespace=database)
+    run(LanceDeclareTableOperator, table=f"{database}$orders")
+    names = [f"{database}$orders", f"{database}$items"]
+
+    declared = run(LanceDeclareTableOperator, table=names)
+
+    assert {name: result["created"] for name, result in declared.items()} == dict(
+        zip(names, (False, True), strict=True)
+    )
+    assert run(LanceDeclareTableOperator, table=names[1])["location"] == declared[names[1]]["location"]
+
+
 def test_an_existing_table_fails_without_retry_if_configured(run: Run, table: Table) -> None:
     table.declare()
     with pytest.raises(AirflowFailException, match="TABLE_ALREADY_EXISTS"):
@@ -168,7 +190,7 @@ def test_a_table_is_dropped_once_with_its_data(run: Run, table: Table) -> None:
             LanceAdvanceTableVersionOperator,
             {"table": "sales$orders", "expected_version": "1", "new_version": "2"},
         ),
-        (LanceConvertTableOperator, {"table": "sales$orders", "managed_by": "impl"}),
+        (LanceConvertTableOperator, {"table": "sales$orders", "version_authority": "catalog"}),
         (LanceCheckTableOperator, {"table": "sales$orders"}),
         (LanceTagVersionOperator, {"table": "sales$orders", "version": "1", "tag": "run"}),
         (LanceDeleteTagOperator, {"table": "sales$orders", "tag": "run"}),

@@ -29,7 +29,6 @@ REQUIRED: dict[str, Any] = {
     "function": lambda: None,
     "index_type": "BTREE",
     "location": "/data/t",
-    "managed_by": "impl",
     "namespace": "db",
     "on": ["id"],
     "new_version": 2,
@@ -40,6 +39,7 @@ REQUIRED: dict[str, Any] = {
     "tables": {"db$t": 1},
     "tag": "gold",
     "version": 1,
+    "version_authority": "catalog",
     "where": "n = 1",
 }
 MAY_BE_EMPTY = {

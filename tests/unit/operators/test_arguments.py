@@ -41,6 +41,14 @@ from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVers
         (LanceDropNamespaceOperator, {"namespace": "a", "if_missing": "x"}, "if_missing='x'"),
         (LanceDropNamespaceOperator, {"namespace": "a", "behavior": "CASCADE"}, "restrict, cascade"),
         (LanceDeclareTableOperator, {"table": "a$b", "if_exists": "replace"}, "allowed: skip, fail"),
+        (LanceDeclareTableOperator, {"table": "a$b", "version_authority": "impl"}, "storage, catalog"),
+        (LanceConvertTableOperator, {"table": "a$b", "version_authority": "hms"}, "storage, catalog"),
+        (LanceDeclareTableOperator, {"table": ["a$b", "a$c"], "location": "/a"}, "single table only"),
+        (
+            LanceDeclareTableOperator,
+            {"table": "a$b", "version_authority": "storage", "properties": {"managed_by": "impl"}},
+            "not allowed with properties",
+        ),
         (LanceDeregisterTableOperator, {"table": "a$b", "if_missing": ""}, "allowed: skip, fail"),
         (
             LanceRegisterTableOperator,
@@ -58,7 +66,7 @@ from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVers
     ],
 )
 def test_an_invalid_choice_is_refused_with_the_allowed_ones(
-    operator: type[Any], arguments: dict[str, str], message: str
+    operator: type[Any], arguments: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
         operator(task_id="task", **arguments)

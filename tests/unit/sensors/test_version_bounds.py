@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
+from airflow_provider_lancens.hooks.template_args import parse_tables
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.table_status import TableStatus, VersionCondition
 from airflow_provider_lancens.sensors.version_bounds import (
     AwaitedVersion,
     read_seen,
-    read_tables,
     read_wanted,
     versions_made,
 )
@@ -26,13 +26,13 @@ def wanted(after: Any = None, least: Any = None, **seen: int) -> list[tuple[Vers
 
 
 def test_tables_are_read_once_each() -> None:
-    assert read_tables("Sales$orders") == TABLES[:1]
-    assert read_tables(["sales$orders", "sales$ITEMS", "sales$orders"]) == TABLES
+    assert parse_tables("Sales$orders") == TABLES[:1]
+    assert parse_tables(["sales$orders", "sales$ITEMS", "sales$orders"]) == TABLES
 
 
 def test_an_empty_list_of_tables_is_refused() -> None:
     with pytest.raises(AirflowFailException, match="is not a table"):
-        read_tables([])
+        parse_tables([])
 
 
 def test_without_a_bound_the_wait_is_for_another_version_than_the_last_run_saw() -> None:

@@ -257,6 +257,7 @@ def test_the_first_version_of_a_table_cannot_be_staged(stored: Maintained) -> No
 
 @on("hive")
 def test_a_staged_version_is_not_restored(table: Maintained) -> None:
+    table.write(rows(table.spark, 0, 3))
     staged = stage(table, 3, 5)
     with pytest.raises(InvalidInputError, match="is staged, so it was never a version of the table; publish"):
         restore_version(table.spec, table.id, staged.version)
