@@ -13,8 +13,6 @@ from airflow_provider_lancens.operators._spark.write_arguments import write_requ
 from airflow_provider_lancens.spark.options import SchemaMode, WhenMatched
 
 if TYPE_CHECKING:
-    from typing import Literal
-
     from airflow.sdk import Context
 
     from airflow_provider_lancens.hooks.lance_hook import LanceHook
@@ -41,8 +39,7 @@ class LanceStreamOperator(LanceSparkOperator):
         checkpoint: the folder, on a file system that Spark can write to, where Spark keeps the query's
             progress. It belongs to this task alone. Templated.
         op_kwargs: further arguments of `source`. Templated.
-        mode: ``append``, or ``upsert``, which replaces rows by key.
-        on: the key columns of an ``upsert``.
+        on: the key columns of an upsert, which replaces rows by key; None appends.
         schema_mode: what to do if the rows have other columns than the table: ``strict`` refuses them,
             ``merge`` adds and widens columns of the table.
         when_matched: what an ``upsert`` does with a row of the table that has the key of a new one:
@@ -79,7 +76,6 @@ class LanceStreamOperator(LanceSparkOperator):
         source: Callable[..., Any],
         checkpoint: str,
         op_kwargs: Mapping[str, Any] | None = None,
-        mode: Literal["append", "upsert"] = "append",
         on: Sequence[str] | None = None,
         schema_mode: SchemaMode = "strict",
         when_matched: WhenMatched = "update",
@@ -93,15 +89,13 @@ class LanceStreamOperator(LanceSparkOperator):
         super().__init__(**kwargs)
         if not callable(source):
             raise TypeError(f"source: is of type {type(source).__name__}; allowed: a function")
-        if mode not in ("append", "upsert"):
-            raise ValueError(f"mode: expected append or upsert, got {mode!r}")
         self.table = table
         self.source = source
         self.checkpoint = checkpoint
         self.op_kwargs = op_kwargs or {}
         self._request = write_request(
             check_mapping("options", options),
-            mode=mode,
+            "append" if on is None else "upsert",
             on=on,
             schema_mode=schema_mode,
             when_matched=when_matched,

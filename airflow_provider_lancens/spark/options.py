@@ -159,13 +159,18 @@ class Change:
         """Whether an overwrite may replace the columns too."""
         return self.schema_mode == "overwrite"
 
+    @classmethod
+    def described(cls) -> str:
+        """Return its name with an article, for messages."""
+        return f"{cls._article} {cls.MODE}"
+
     def _check(self) -> None:
         """Check the fields of the subclass."""
 
     def _check_columns_replaced(self) -> None:
         """Refuse ``schema_mode="overwrite"`` unless all rows are replaced."""
         _refuse(
-            f"schema_mode: expected strict or merge for {self._article} {self.MODE}; only an overwrite can "
+            f"schema_mode: expected strict or merge for {self.described()}; only an overwrite can "
             "replace columns"
         )
 
@@ -305,9 +310,10 @@ def change_of(mode: Mode, **arguments: Any) -> Change:
         _refuse(f"mode: expected one of {', '.join(MODES)}, got {mode!r}")
     given = {name: value for name, value in arguments.items() if value != _NOT_GIVEN.get(name)}
     for name, value in given.items():
-        modes = [one for one, other in CHANGES.items() if name in _fields_of(other)]
-        if mode not in modes:
-            _refuse(f"{name}: not allowed for mode {mode!r}, only for {' and '.join(modes)}; got {value!r}")
+        kinds = [one for one in CHANGES.values() if name in _fields_of(one)]
+        if kind not in kinds:
+            allowed = " and ".join(one.described() for one in kinds)
+            _refuse(f"{name}: not allowed for {kind.described()}, only for {allowed}; got {value!r}")
     if kind is Upsert:
         given.setdefault("on", None)
     return kind(**given)

@@ -113,7 +113,7 @@ def test_a_table_is_streamed_through_the_connection(task: Task, spark: SparkSess
 def test_corrections_are_upserted(task: Task, spark: SparkSession) -> None:
     task.add((1, 1.0), (2, 2.0))
     task.add((2, 2.5))
-    task.run(mode="upsert", on=["id"])
+    task.run(on=["id"])
     assert values(spark, task, task.table) == [1, 2]
 
 
@@ -124,9 +124,9 @@ def test_errors_that_a_retry_cannot_mend_fail_the_task_at_once(task: Task) -> No
     with pytest.raises(AirflowFailException, match="checkpoint: expected the path of a folder"):
         task.run(checkpoint=" ")
     with pytest.raises(AirflowFailException, match="missing"):
-        task.run(mode="upsert", on=["missing"])
-    with pytest.raises(ValueError, match="mode: expected append or upsert"):
-        task.run(mode="overwrite")
+        task.run(on=["missing"])
+    with pytest.raises(ValueError, match="sequence_by: not allowed for an append, only for an upsert"):
+        task.run(sequence_by="at")
 
 
 def test_an_older_checkpoint_fails_the_task_rather_than_losing_rows(task: Task) -> None:

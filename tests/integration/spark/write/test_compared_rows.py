@@ -228,9 +228,9 @@ def test_only_rows_of_the_same_key_written_meanwhile_conflict(
     [
         (
             {"mode": "append", "sequence_by": "at"},
-            "sequence_by: not allowed for mode 'append', only for upsert; got 'at'",
+            "sequence_by: not allowed for an append, only for an upsert; got 'at'",
         ),
-        ({"mode": "append", "delete_when": "true"}, "delete_when: not allowed for mode 'append'"),
+        ({"mode": "append", "delete_when": "true"}, "delete_when: not allowed for an append"),
         ({"delete_when": " "}, "delete_when: expected a condition, or None; got ' '"),
         ({"delete_when": "op = 'D'"}, "delete_when: no column 'op'; there are .*price"),
         ({"delete_when": "id ="}, "delete_when: incomplete after '='"),

@@ -115,7 +115,7 @@ def test_rows_that_do_not_match_are_refused(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"mode": "append", "where": FIRST}, "not allowed for mode 'append', only for overwrite"),
+        ({"mode": "append", "where": FIRST}, "not allowed for an append, only for an overwrite"),
         ({"mode": "overwrite", "where": " "}, "expected a condition"),
         ({"mode": "overwrite", "where": FIRST, "schema_mode": "overwrite"}, "expected strict"),
         ({"mode": "overwrite", "where": "month = 1"}, "month"),
