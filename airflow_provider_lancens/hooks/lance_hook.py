@@ -6,6 +6,7 @@ import contextlib
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, cast
 from urllib.parse import urlsplit
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.identifiers import TableId
     from airflow_provider_lancens.namespace.base import MetastoreNamespace
     from airflow_provider_lancens.namespace.table_status import TableStatus
+    from airflow_provider_lancens.spark.lance_catalog import LanceCatalog, TableRef
+    from airflow_provider_lancens.spark.lance_table import Table
 
 DEFAULT_CONNECTION = "lance_default"
 """The connection of operators, sensors and hooks of every type that are given none."""
@@ -44,6 +47,8 @@ _NAMES_IN_A_MESSAGE = 5
 
 class LanceHook(BaseHook, ABC):
     """A Lance namespace from an Airflow connection, which is read and opened when first needed.
+
+    ``LanceHook("lake")`` is the hook of the connection's type, for which the connection is read at once.
 
     Args:
         lance_conn_id: the connection.
@@ -57,6 +62,15 @@ class LanceHook(BaseHook, ABC):
     """The namespace's dotted path for `lance_namespace.connect`, here and on a Spark executor."""
     reference_field: str
     """The extra field that names another connection, which provides servers or credentials."""
+
+    def __new__(cls, lance_conn_id: str = DEFAULT_CONNECTION, **kwargs: Any) -> Self:  # noqa: ARG004 as __init__
+        """Create a hook; of this class itself, the hook of the connection's type.
+
+        Raises:
+            AirflowFailException: the class is this one, and the connection's type isn't this provider's.
+        """
+        kind = _hook_class(read_connection(lance_conn_id)) if cls is LanceHook else cls
+        return cast("Self", object.__new__(kind))
 
     def __init__(self, lance_conn_id: str = DEFAULT_CONNECTION, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -156,6 +170,31 @@ class LanceHook(BaseHook, ABC):
         if self._namespace is None:
             self._namespace = self._new_namespace(self.namespace_properties())
         return self._namespace
+
+    def catalog(self) -> LanceCatalog:
+        """Return the catalog of the connection, whose tables are read and maintained without Spark.
+
+        Its methods raise Airflow's errors. Those that need Spark use the session that is active. Nothing is
+        requested.
+        """
+        from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
+
+        def attempt(doing: str) -> AbstractContextManager[None]:
+            return airflow_errors(f"{doing} through connection {self.lance_conn_id!r}")
+
+        return LanceCatalog(self.get_conn, attempt=attempt)
+
+    def table(self, ref: TableRef) -> Table:
+        """Return a table of the connection: see `LanceCatalog.table`.
+
+        Args:
+            ref: its identifier, ``database.table``: the newest version. Or the XCom of a sensor or of a
+                write: exactly its version, only to be read.
+
+        Raises:
+            AirflowFailException: the identifier is invalid, or the XCom has no table or no version.
+        """
+        return self.catalog().table(ref)
 
     def get_reader(self) -> MetastoreNamespace:
         """Return the same namespace, such that no read of it writes anything: see `for_reading`."""
@@ -288,6 +327,10 @@ def _secrets_in(key: str, value: Any) -> Iterator[str]:
 
 
 def _hook_for(connection: Connection) -> LanceHook:
+    return _hook_class(connection).of(connection)
+
+
+def _hook_class(connection: Connection) -> type[LanceHook]:
     types = connection_types()
     if connection.conn_type not in types:
         raise AirflowFailException(
@@ -296,4 +339,4 @@ def _hook_for(connection: Connection) -> LanceHook:
         )
     module, _, name = types[connection.conn_type]["hook-class-name"].rpartition(".")
     hook_class: type[LanceHook] = getattr(importlib.import_module(module), name)
-    return hook_class.of(connection)
+    return hook_class

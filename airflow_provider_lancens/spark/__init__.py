@@ -24,16 +24,19 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.compute.compute_options import ComputeResult
     from airflow_provider_lancens.spark.datasource import LanceDataSource, lance_data_source
     from airflow_provider_lancens.spark.file_source import FileSource
+    from airflow_provider_lancens.spark.lance_catalog import LanceCatalog, connect
+    from airflow_provider_lancens.spark.lance_table import Changes, Table
     from airflow_provider_lancens.spark.maintenance.orphans import Orphans, remove_orphans
-    from airflow_provider_lancens.spark.options import WriteOptions
+    from airflow_provider_lancens.spark.options import WriteIdentity, WriteOptions
     from airflow_provider_lancens.spark.publish import discard_version, publish_version
     from airflow_provider_lancens.spark.read import read_table
-    from airflow_provider_lancens.spark.release_sets import find_release_set, move_release_set
+    from airflow_provider_lancens.spark.release_sets import ReleaseSet, find_release_set, move_release_set
     from airflow_provider_lancens.spark.results import SchemaResult, WriteResult
     from airflow_provider_lancens.spark.schema import add_columns, alter_columns, drop_columns
     from airflow_provider_lancens.spark.streaming.foreach_batch import foreach_batch
     from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
     from airflow_provider_lancens.spark.table.version_lookup import find_version
+    from airflow_provider_lancens.spark.table_info import IndexInfo, TableStats, Tag, VersionInfo
     from airflow_provider_lancens.spark.write.files.file_plan import fingerprint_files
     from airflow_provider_lancens.spark.write.files.file_writer import write_files
     from airflow_provider_lancens.spark.write.pipeline import (
@@ -45,13 +48,22 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Bookmark",
+    "Changes",
     "ColumnFunctionError",
     "ComputeResult",
     "FileSource",
+    "IndexInfo",
+    "LanceCatalog",
     "LanceDataSource",
     "NamespaceSpec",
     "Orphans",
+    "ReleaseSet",
     "SchemaResult",
+    "Table",
+    "TableStats",
+    "Tag",
+    "VersionInfo",
+    "WriteIdentity",
     "WriteOptions",
     "WriteResult",
     "accept_lost_keys",
@@ -59,6 +71,7 @@ __all__ = [
     "alter_columns",
     "compute_column",
     "confirm_write",
+    "connect",
     "delete_bookmark",
     "delete_rows",
     "discard_version",
@@ -85,6 +98,16 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "Bookmark": "bookmarks",
+        "WriteIdentity": "options",
+        "VersionInfo": "table_info",
+        "Tag": "table_info",
+        "TableStats": "table_info",
+        "IndexInfo": "table_info",
+        "ReleaseSet": "release_sets",
+        "connect": "lance_catalog",
+        "LanceCatalog": "lance_catalog",
+        "Table": "lance_table",
+        "Changes": "lance_table",
         "ColumnFunctionError": "compute.column_task",
         "ComputeResult": "compute.compute_options",
         "FileSource": "file_source",

@@ -264,6 +264,7 @@ def move_bookmark(
     version: int,
     *,
     expires_after: timedelta | None = None,
+    allow_older: bool = True,
 ) -> None:
     """Move the bookmark of a consumer to a version, which it keeps from clean-ups; create it if it is new.
 
@@ -276,11 +277,13 @@ def move_bookmark(
         version: an existing version, up to which the consumer has read the table.
         expires_after: how long the version is kept, if the bookmark isn't moved again, after this move or,
             if later, after the commit of the next version. None never expires.
+        allow_older: whether it may move to an older version than it names.
 
     Raises:
         TableNotFoundError: (4) the table isn't declared.
         TableVersionNotFoundError: (11) there is no such version.
-        InvalidInputError: (13) an argument is invalid, or the version is staged.
+        InvalidInputError: (13) an argument is invalid, or the version is staged or, unless `allow_older`,
+            older than that of the bookmark.
         ConcurrentModificationError: (14) a clean-up may be removing the version, or others kept changing the
             tag meanwhile; the bookmark wasn't moved.
         ServiceUnavailableError: (17) the storage or the metastore failed.
@@ -296,7 +299,53 @@ def move_bookmark(
         )
     with resolved_table(namespace, table) as target:
         target.check_version(version)
-        _move(target.open(version), target.dataset.manifests, name, version, expires_after)
+        opened = target.open(version)
+        if not allow_older and (present := list_tags(opened).get(name)) and present["version"] > version:
+            raise spec_errors.InvalidInputError(
+                f"table {target.id}: bookmark {name!r} is at version {present['version']}, and "
+                f"version={version} "
+                "is older; its consumer would read the versions in between again. Pass allow_older=True "
+                "for that"
+            )
+        _move(opened, target.dataset.manifests, name, version, expires_after)
+
+
+def advance_bookmark(
+    namespace: NamespaceSpec | LanceNamespace,
+    table: TableId | str,
+    name: str,
+    *,
+    expected: int | None,
+    version: int,
+) -> None:
+    """Move a bookmark after its consumer has read, unless others moved it meanwhile; it keeps its expiry.
+
+    Args:
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier, such as ``db$table``.
+        name: the bookmark's name; it is created if it is new.
+        expected: the version that it had when the consumer began; None if it was new or expired.
+        version: the version up to which the consumer has read.
+
+    Raises:
+        TableNotFoundError: (4) the table isn't declared.
+        TableVersionNotFoundError: (11) there is no such version.
+        ConcurrentModificationError: (14) it isn't at the expected version; it wasn't moved.
+    """
+    with resolved_table(namespace, table) as target:
+        target.check_version(version)
+        opened = target.open(version)
+        tag = list_tags(opened).get(name)
+        found = None if tag is None else int(tag["version"])
+        if found != expected:
+            raise spec_errors.ConcurrentModificationError(
+                f"table {target.id}: bookmark {name!r} was moved from version {expected} to {found} while "
+                f"its "
+                f"consumer read up to version {version}; it was not moved. Run one consumer of a bookmark "
+                f"at a time"
+            )
+        expiry = None if tag is None else expires_after(tag["metadata"])
+        _move(opened, target.dataset.manifests, name, version, expiry)
 
 
 def delete_bookmark(namespace: NamespaceSpec | LanceNamespace, table: TableId | str, name: str) -> bool:

@@ -112,6 +112,19 @@ class WriteIdentity:
             choices = ", ".join(ON_EXISTING_KEY)
             _refuse(f"on_existing_key: expected one of {choices}, got {self.on_existing_key!r}")
 
+    @classmethod
+    def of(cls, key: str | Self | None) -> Self:
+        """Return what identifies a write, given in full or by its key alone.
+
+        Raises:
+            InvalidInputError: (13) it is neither, or the key is blank.
+        """
+        if isinstance(key, cls):
+            return key
+        if key is not None and not isinstance(key, str):
+            _refuse(f"key: expected text that identifies this write, a WriteIdentity or None, got {key!r}")
+        return cls(key)
+
 
 NEW_WRITE = WriteIdentity()
 

@@ -9,9 +9,14 @@ import pyarrow as pa
 from pyspark.sql.types import LongType, StructField, StructType
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.conditions import Condition, parse_condition
+from airflow_provider_lancens.conditions import Condition
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.blobs import BlobRange, BlobReads
+from airflow_provider_lancens.spark.table.opened_version import (
+    open_version,
+    parse_filter,
+    projected_columns,
+)
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.table.version_lookup import WantedVersion
 from airflow_provider_lancens.spark.types import arrow_schema, spark_schema
@@ -147,30 +152,6 @@ def plan_read(
         return _plan(target, open_version(target, wanted.find(target)), columns, condition, blobs)
 
 
-def parse_filter(
-    target: ResolvedTable, dataset: LanceDataset, text: str, argument: str = "filter"
-) -> Condition:
-    """Parse a condition on the rows of a table, and check that Lance takes it.
-
-    Args:
-        target: the table.
-        dataset: the table, opened at a version.
-        text: the condition, see docs/conditions.md.
-        argument: what the caller calls it.
-
-    Raises:
-        InvalidInputError: (13) it is invalid; the message marks the place.
-    """
-    condition = parse_condition(text, dataset.schema, f"table {target.id}: {argument}")
-    try:
-        dataset.scanner(filter=condition.lance_sql).explain_plan()
-    except (OSError, ValueError) as error:  # such as of a column with a backtick in its name
-        raise spec_errors.InvalidInputError(
-            f"table {target.id}: {argument}: Lance can't evaluate {text!r}: {error}"
-        ) from error
-    return condition
-
-
 def _plan(
     target: ResolvedTable,
     dataset: LanceDataset,
@@ -200,50 +181,6 @@ def _plan(
         blobs=reads,
     )
     return schema, task
-
-
-def open_version(target: ResolvedTable, version: int | None) -> LanceDataset:
-    """Open a table to read it.
-
-    Args:
-        target: the table.
-        version: the version; None opens the newest.
-
-    Raises:
-        TableVersionNotFoundError: (11) it has no such version, or none at all yet.
-    """
-    if version is None:
-        latest = target.open_latest()
-        if latest is None:
-            raise spec_errors.TableVersionNotFoundError(
-                f"table {target.id} is declared, but nothing has been written to it yet"
-            )
-        return latest
-    target.check_version(version)
-    return target.open(version)
-
-
-def projected_columns(target: ResolvedTable, schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
-    """Return the columns with these names, or all.
-
-    Raises:
-        TableColumnNotFoundError: (12) there is no such column, or the list is empty.
-        InvalidInputError: (13) a column is listed twice, or it isn't a list.
-    """
-    if columns is None:
-        return schema
-    if isinstance(columns, str) or len(set(columns)) < len(columns):
-        raise spec_errors.InvalidInputError(
-            f"table {target.id}: columns: expected a list of names, each once, got {columns!r}"
-        )
-    present = frozenset(schema.names)
-    missing = [name for name in columns if name not in present]
-    if missing or not columns:
-        raise spec_errors.TableColumnNotFoundError(
-            f"table {target.id}: columns: expected names among {schema.names}, "
-            f"got {missing or 'an empty list'}"
-        )
-    return pa.schema([schema.field(name) for name in columns])
 
 
 def _groups(dataset: LanceDataset, *, together: bool) -> list[list[int]]:

@@ -23,8 +23,8 @@ from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.namespace.storage.version_tags import delete_tag, list_tags, set_tag
 from airflow_provider_lancens.spark.keys import KeyedCommit, KeyLookup
 from airflow_provider_lancens.spark.options import Overwrite, WriteIdentity, WriteRequest, is_whole_number
-from airflow_provider_lancens.spark.read import open_version
 from airflow_provider_lancens.spark.results import WriteResult
+from airflow_provider_lancens.spark.table.opened_version import open_version
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.write.pipeline import write_rows
 from airflow_provider_lancens.spark.write.write_context import WriteContext
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from lance import LanceDataset
     from lance_namespace import LanceNamespace
 
+    from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
+    from airflow_provider_lancens.spark.lance_table import Table
     from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
     from airflow_provider_lancens.spark.write.row_sources import Written
 
@@ -366,3 +368,71 @@ def _is_older(
         f"tables: version {now} of table {table} is older than {before}, which release {release} of "
         f"{target.id} has; nothing was released. Pass allow_older=True to go back"
     )
+
+
+class ReleaseSet:
+    """Versions of several tables of a catalog that belong together; made by `LanceCatalog.release_set`."""
+
+    def __init__(self, lake: LanceCatalog, table: TableId) -> None:
+        self._lake = lake
+        self.table = table
+
+    @property
+    def name(self) -> str:
+        """The identifier of its table, as it is printed."""
+        return str(self.table)
+
+    def __repr__(self) -> str:
+        return f"ReleaseSet({self.name!r})"
+
+    def release(
+        self,
+        tables: Mapping[str, int],
+        *,
+        expected_version: int | None = None,
+        allow_older: bool = False,
+        keep_releases: int = DEFAULT_KEEP,
+        key: str | WriteIdentity | None = None,
+    ) -> WriteResult:
+        """Release versions of tables together; see `move_release_set`.
+
+        Args:
+            tables: the version of each table, by identifier.
+            expected_version: the version that the release set must have; 0 if it must be new. None allows
+                any.
+            allow_older: whether a table may go back to an older version than that of the last release.
+            keep_releases: how many releases keep their versions from clean-ups.
+            key: identifies this release; None makes each call a new one.
+
+        Raises:
+            LanceNamespaceError: as `move_release_set`.
+        """
+        with self._lake.attempt(f"releasing {self.name!r}"):
+            identity = WriteIdentity.of(key)
+            return move_release_set(
+                self._lake.source,
+                self.table,
+                tables,
+                expected_version=expected_version,
+                allow_older=allow_older,
+                keep=keep_releases,
+                idempotency_key=identity.key,
+                execution_id=identity.execution_id,
+            )
+
+    def tables(self, version: int | None = None) -> dict[str, Table]:
+        """Return the tables of a release, each opened at its version, by identifier.
+
+        Args:
+            version: the version of the release set; None is the newest.
+
+        Raises:
+            TableNotFoundError: (4) it isn't declared.
+            TableVersionNotFoundError: (11) it has no such version, or none at all yet.
+            InvalidTableStateError: (19) the table isn't a release set.
+        """
+        with self._lake.attempt(f"reading release set {self.name!r}"):
+            _, members = find_release_set(self._lake.source, self.table, version)
+        return {
+            name: self._lake.table({"table": name, "version": member}) for name, member in members.items()
+        }

@@ -25,7 +25,7 @@ def check_partition_column(
         TableVersionNotFoundError: (11) there is no such version.
         TableColumnNotFoundError: (12) there is no such column.
     """
-    from airflow_provider_lancens.spark.read import open_version, projected_columns
+    from airflow_provider_lancens.spark.table.opened_version import open_version, projected_columns
     from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 
     if column := parse_text(partition_by):

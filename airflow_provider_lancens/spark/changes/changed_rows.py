@@ -22,7 +22,6 @@ from airflow_provider_lancens.namespace.system_columns import (
 )
 from airflow_provider_lancens.spark.blobs import is_blob
 from airflow_provider_lancens.spark.executor_failures import storage_failures
-from airflow_provider_lancens.spark.read import projected_columns
 from airflow_provider_lancens.spark.table.column_history import Commits, MatchedColumns, described_fields
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.history import (
@@ -32,6 +31,7 @@ from airflow_provider_lancens.spark.table.history import (
     restored_version,
     transactions_of,
 )
+from airflow_provider_lancens.spark.table.opened_version import projected_columns
 from airflow_provider_lancens.spark.types import arrow_schema, spark_schema
 from airflow_provider_lancens.spark.write.record_batches import conform
 

@@ -17,9 +17,9 @@ from airflow_provider_lancens.spark.changes.changed_rows import (
     Compared,
     changed_fragments,
 )
-from airflow_provider_lancens.spark.read import projected_columns
 from airflow_provider_lancens.spark.table.column_history import match_columns
 from airflow_provider_lancens.spark.table.history import transactions_of
+from airflow_provider_lancens.spark.table.opened_version import projected_columns
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 
 if TYPE_CHECKING:

@@ -43,9 +43,10 @@ from airflow_provider_lancens.spark.changes.changed_rows import (
     parts_of,
     readable_columns,
 )
-from airflow_provider_lancens.spark.read import parse_filter, read_opened
+from airflow_provider_lancens.spark.read import read_opened
 from airflow_provider_lancens.spark.table.column_history import match_columns
 from airflow_provider_lancens.spark.table.history import transactions_of
+from airflow_provider_lancens.spark.table.opened_version import parse_filter
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.types import spark_schema
 

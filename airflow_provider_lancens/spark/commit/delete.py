@@ -13,8 +13,8 @@ from airflow_provider_lancens.spark.commit.table_changes import CommitStep, RowD
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import DELETION, Counts, KeyAttempts, KeyLookup, look_up
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteIdentity
-from airflow_provider_lancens.spark.read import parse_filter
 from airflow_provider_lancens.spark.results import WriteResult
+from airflow_provider_lancens.spark.table.opened_version import parse_filter
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 
 if TYPE_CHECKING:

@@ -49,8 +49,8 @@ from airflow_provider_lancens.spark.maintenance.parallel_tasks import (
     tasks_at_once,
 )
 from airflow_provider_lancens.spark.maintenance.table_state import COMPUTED
-from airflow_provider_lancens.spark.read import parse_filter
 from airflow_provider_lancens.spark.table.described_columns import update_catalog_columns
+from airflow_provider_lancens.spark.table.opened_version import parse_filter
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.type_names import parse_type
 from airflow_provider_lancens.spark.write.row_schema import check_columns

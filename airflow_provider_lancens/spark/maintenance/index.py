@@ -423,6 +423,32 @@ def build_index(
     return result
 
 
+def drop_index(namespace: NamespaceSpec | LanceNamespace, table: TableId | str, name: str) -> bool:
+    """Drop an index of a table; its files go with a clean-up of the versions that have it.
+
+    Args:
+        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
+        table: its identifier, such as ``db$table``.
+        name: the name of the index.
+
+    Returns:
+        False if there was none.
+
+    Raises:
+        TableNotFoundError: (4) the table isn't declared.
+        TableVersionNotFoundError: (11) nothing was written to it yet.
+        ConcurrentModificationError: (14) others committed meanwhile.
+        ServiceUnavailableError: (17) the storage or the metastore failed.
+    """
+    with maintained(namespace, table) as opened:
+        if described_index(opened.dataset, name) is None:
+            return False
+        with opened.committing():
+            opened.dataset.drop_index(name)
+    _log.info("table %s: dropped index %r", opened.target.id, name)
+    return True
+
+
 def not_indexed(state: TableState, coverage: Coverage, reason: str) -> IndexResult:
     """Return the result where building or extending an index isn't due."""
     spec = coverage.spec

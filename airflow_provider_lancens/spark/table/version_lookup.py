@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
@@ -15,6 +17,9 @@ from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, R
 
 if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
+
+VersionLike: TypeAlias = int | str | datetime
+"""A version as a person chooses it, see `WantedVersion.of`."""
 
 _SECOND, _TICK = timedelta(seconds=1), timedelta(milliseconds=10)
 """Precision of the times that object stores and local file systems give to files."""
@@ -66,6 +71,39 @@ class WantedVersion:
     version: int | None = None
     as_of: datetime | None = None
     tag: str | None = None
+    is_text: bool = False
+    """Whether `version` was given as text, which may be the name of a tag too."""
+
+    @classmethod
+    def of(cls, value: VersionLike | None, argument: str = "version") -> Self:
+        """Return the version that a value means; None is the newest one.
+
+        Args:
+            value: a number; a time with a time zone, which means the version that was the newest then; or
+                text,
+                such as a template renders: the digits of a number, a time in ISO 8601, or the name of a tag.
+            argument: what the caller calls it.
+
+        Raises:
+            InvalidInputError: (13) it is none of these, or the time has no time zone or is in the future.
+        """
+        if value is None:
+            return cls()
+        if isinstance(value, datetime):
+            return cls(as_of=value)
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            return cls(version=value)
+        if not isinstance(value, str) or not value.strip():
+            raise spec_errors.InvalidInputError(_unknown_version(argument, value))
+        text = value.strip()
+        if text.isascii() and text.isdecimal():
+            return cls(version=int(text), is_text=True)
+        if ":" not in text:  # the name of no tag contains one
+            return cls(tag=text)
+        try:
+            return cls(as_of=datetime.fromisoformat(text))
+        except ValueError as error:
+            raise spec_errors.InvalidInputError(_unknown_version(argument, value)) from error
 
     def __post_init__(self) -> None:
         given = {name: value for name, value in self._fields().items() if value is not None}
@@ -90,9 +128,16 @@ class WantedVersion:
         Raises:
             TableTagNotFoundError: (8) the table has no such tag.
             TableVersionNotFoundError: (11) it has no version of that time.
+            InvalidInputError: (13) the version was given as text, and a tag has this name.
         """
         if self.as_of is not None:
             return _at_time(target, self.as_of)
+        if self.is_text and str(self.version) in _tags(target):
+            raise spec_errors.InvalidInputError(
+                f"table {target.id}: version={str(self.version)!r} has two readings: version {self.version}, "
+                f"given as the number {self.version}; or the tag of that name, whose version is "
+                f"{_tagged(target, str(self.version))}"
+            )
         return self.version if self.tag is None else _tagged(target, self.tag)
 
     def _fields(self) -> dict[str, object]:
@@ -109,13 +154,28 @@ def _check_time(as_of: datetime) -> None:
         )
 
 
-def _tagged(target: ResolvedTable, tag: str) -> int:
+def _unknown_version(argument: str, value: object) -> str:
+    hint = "; for an XCom or a result, open lake.table(...) with it" if isinstance(value, Mapping) else ""
+    shown = f"a {type(value).__name__}" if isinstance(value, Mapping) else repr(value)
+    return (
+        f"{argument}: expected a number, a time with a time zone such as '2026-11-25T00:00:00+00:00', or the "
+        f"name of a tag, got {shown}{hint}"
+    )
+
+
+def _tags(target: ResolvedTable) -> Mapping[str, Any]:
     latest = target.open_latest()
-    tags = {} if latest is None else list_tags(latest)
+    return {} if latest is None else list_tags(latest)
+
+
+def _tagged(target: ResolvedTable, tag: str) -> int:
+    tags = _tags(target)
     if tag not in tags:
+        is_date = re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", tag) is not None
+        time = f". A time is written with hours and a time zone: '{tag}T00:00:00+00:00'" if is_date else ""
         raise spec_errors.TableTagNotFoundError(
             f"table {target.id} has no tag {tag!r}; tags: {', '.join(sorted(tags)) or 'none'}. An expired "
-            "bookmark has no tag any more; list_bookmarks says which expired"
+            f"bookmark has no tag any more; list_bookmarks says which expired{time}"
         )
     return int(tags[tag]["version"])
 

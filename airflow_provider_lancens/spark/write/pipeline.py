@@ -52,10 +52,10 @@ from airflow_provider_lancens.spark.options import (
     change_of,
 )
 from airflow_provider_lancens.spark.publish import ChangeSpec, find_staged, stage
-from airflow_provider_lancens.spark.read import parse_filter
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.dataset_ref import small_manifest
 from airflow_provider_lancens.spark.table.described_columns import update_catalog_columns
+from airflow_provider_lancens.spark.table.opened_version import parse_filter
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 from airflow_provider_lancens.spark.write.batch_sizing import BATCH_BYTES
 from airflow_provider_lancens.spark.write.compared_rows import (

@@ -39,6 +39,29 @@ def test_without_a_root_nothing_is_created_below_the_workers_current_folder(conn
             one.create_namespace(CreateNamespaceRequest(id=["sales"]))
 
 
+def test_a_hook_is_made_for_a_connection_of_any_type(connect: Connect) -> None:
+    hook = LanceHook(connect(host="metastore"))
+
+    assert type(hook) is LanceHive2Hook
+    assert hook.lance_conn_id == "lake"
+
+
+def test_a_table_of_a_hook_requests_nothing_and_raises_airflows_errors(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
+    hook = LanceHook(connect(host="unreachable.invalid", extra={"root": "/lake"}))
+
+    assert hook.table("sales.orders").name == "sales$orders"
+    assert hook.table({"table": "sales$orders", "version": 3}).version == 3
+    with pytest.raises(AirflowFailException, match=r"sales\$a\.b.*two readings"):
+        hook.table("sales$a.b")
+    with pytest.raises(AirflowFailException, match=r"through connection 'lake'.*read-only"):
+        hook.table({"table": "sales$orders", "version": 3}).delete("true")
+    with pytest.raises(AirflowFailException, match="this needs Spark, and no session is active"):
+        hook.table("sales.orders").read()
+
+
 async def test_the_hook_is_found_from_an_event_loop_too(connect: Connect) -> None:
     hook = await LanceHook.afor_connection(connect(host="metastore"))
     assert type(hook) is LanceHive2Hook

@@ -1,0 +1,516 @@
+"""A catalog of Lance tables: the object from which tables are opened, declared and dropped.
+
+Light to import: what reads and writes loads when it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar
+
+from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.identifiers import InvalidIdentifierError, NamespaceId, TableId
+
+if TYPE_CHECKING:
+    from lance_namespace import LanceNamespace
+    from pyspark.sql import SparkSession
+
+    from airflow_provider_lancens.spark.lance_table import Table
+    from airflow_provider_lancens.spark.release_sets import ReleaseSet
+    from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
+
+IMPLEMENTATIONS = {
+    "hive2": "airflow_provider_lancens.namespace.Hive2Namespace",
+    "hive3": "airflow_provider_lancens.namespace.Hive3Namespace",
+    "glue": "airflow_provider_lancens.namespace.GlueNamespace",
+    "dir": "dir",
+    "rest": "rest",
+}
+"""The names of implementations, with what `lance_namespace.connect` calls them."""
+
+TableRef: TypeAlias = "str | TableId | Mapping[str, Any]"
+"""A table by its identifier, or by a result or XCom that names the version to open it at."""
+Source: TypeAlias = "NamespaceSpec | LanceNamespace"
+Attempt: TypeAlias = Callable[[str], AbstractContextManager[object]]
+"""Runs what begins with this description, such as ``reading table 'db$t'``, and converts its errors."""
+
+_Id = TypeVar("_Id", NamespaceId, TableId)
+_PAGE = 1000
+
+
+def connect(
+    impl: str, properties: Mapping[str, str] | None = None, *, spark: SparkSession | None = None
+) -> LanceCatalog:
+    """Return the catalog of a metastore, a folder or a service; it is connected to when it is first needed.
+
+    Args:
+        impl: ``hive2``, ``hive3``, ``glue``, ``dir`` (tables in a folder), ``rest``, or the dotted path of a
+            `lance_namespace.LanceNamespace`.
+        properties: the properties of the implementation, such as ``{"uri": "thrift://metastore:9083"}``; they
+            are sent to Spark's executors.
+        spark: the session for methods that need Spark; by default the active one.
+
+    Raises:
+        InvalidInputError: (13) there is no such implementation, or a property isn't text.
+    """
+    path = IMPLEMENTATIONS.get(impl) if isinstance(impl, str) else None
+    if path is None and (not isinstance(impl, str) or "." not in impl):
+        raise spec_errors.InvalidInputError(
+            f"impl: expected one of {', '.join(IMPLEMENTATIONS)}, or a dotted path, got {impl!r}"
+        )
+    for name, value in (properties or {}).items():
+        if not isinstance(name, str) or not isinstance(value, str):  # its value may be a secret
+            raise spec_errors.InvalidInputError(
+                f"properties: expected text, {name!r} is of type {type(value).__name__}"
+            )
+
+    def source() -> Source:
+        from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
+
+        return NamespaceSpec(path or impl, dict(properties or {}))
+
+    return LanceCatalog(source, spark=spark)
+
+
+class LanceCatalog:
+    """The tables of a metastore, a folder or a service; made by `connect`, a hook or `lance_spark`.
+
+    Args:
+        source: returns the namespace or what to connect to it by; called when it is first needed.
+        spark: the session for methods that need Spark; by default the active one.
+        attempt: wraps what the catalog and its tables do, to convert errors.
+    """
+
+    def __init__(
+        self,
+        source: Callable[[], Source],
+        *,
+        spark: SparkSession | None = None,
+        attempt: Attempt = nullcontext,
+    ) -> None:
+        self._open = source
+        self._spark = spark
+        self.attempt = attempt
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        opened = self.__dict__.get("namespace")
+        return f"LanceCatalog({'not connected' if opened is None else opened.namespace_id()})"
+
+    @property
+    def spark(self) -> SparkSession:
+        """The Spark session.
+
+        Raises:
+            InvalidInputError: (13) there is none.
+        """
+        session = self._spark
+        if session is None:
+            try:
+                from pyspark.sql import SparkSession
+            except ImportError as error:
+                raise _no_spark("PySpark isn't installed: install the extra [spark]") from error
+            session = SparkSession.getActiveSession()
+        if session is None:
+            raise _no_spark(
+                "no session is active: create one, or pass spark=... to connect; in a task, open the tables "
+                "with lance_spark()"
+            )
+        return session
+
+    @cached_property
+    def namespace(self) -> LanceNamespace:
+        """The namespace, for pylance and LanceDB.
+
+        Raises:
+            InvalidInputError: (13) the implementation can't be found, or it refused the properties.
+        """
+        from airflow_provider_lancens.redaction import redact, shareable_cause
+        from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
+
+        opened = self._open()
+        if not isinstance(opened, NamespaceSpec):
+            return opened
+        try:
+            return opened.connect()
+        except ValueError as error:
+            message = redact(str(error.__cause__ or error))
+            raise spec_errors.InvalidInputError(
+                f"connecting to {opened.impl!r}: {message}"
+            ) from shareable_cause(error)
+
+    @cached_property
+    def source(self) -> Source:
+        """The namespace, or how to connect to it, as functions of this package take it.
+
+        A namespace of this package vends the storage options of its tables; others have them among their
+        properties, and only they say how executors connect.
+        """
+        opened = self._open()
+        if not hasattr(self.namespace, "allowed_locations"):
+            return opened
+        return self.namespace
+
+    def close(self) -> None:
+        """Close idle connections; the next call opens new ones."""
+        opened = self.__dict__.get("namespace")
+        if opened is not None and hasattr(opened, "close"):
+            opened.close()
+
+    def table(self, ref: TableRef) -> Table:
+        """Return a table; nothing is requested.
+
+        Args:
+            ref: its identifier, ``database.table``: the newest version, which can be written to. Or a
+                result, an
+                XCom or an asset event with ``table`` and ``version``: exactly this version, only to be read.
+
+        Raises:
+            InvalidInputError: (13) the identifier is invalid, or the mapping has no table or no version.
+        """
+        from airflow_provider_lancens.spark.lance_table import Table
+
+        with self.attempt("opening a table"):
+            if isinstance(ref, TableId):
+                return Table(self, ref)
+            if hasattr(ref, "as_dict"):
+                ref = ref.as_dict()
+            if isinstance(ref, Mapping):
+                return Table.of_result(self, ref)
+            return Table(self, _parsed("table", ref, TableId.written))
+
+    def release_set(self, table: str | TableId) -> ReleaseSet:
+        """Return a release set: versions of several tables that belong together; nothing is requested.
+
+        Args:
+            table: the identifier of its table.
+
+        Raises:
+            InvalidInputError: (13) the identifier is invalid.
+        """
+        from airflow_provider_lancens.spark.release_sets import ReleaseSet
+
+        with self.attempt("opening a release set"):
+            return ReleaseSet(self, self._id(table))
+
+    def declare_table(
+        self,
+        table: str | TableId,
+        *,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        if_exists: Literal["skip", "fail"] = "skip",
+    ) -> Table:
+        """Declare a table: create its entry in the catalog; its first write creates the data.
+
+        Args:
+            table: its identifier, ``database.table``.
+            location: where its data will be; by default the catalog chooses.
+            properties: properties of the entry.
+            if_exists: ``skip`` leaves a table that exists as it is, and refuses another location; ``fail``
+                is an
+                error.
+
+        Raises:
+            NamespaceNotFoundError: (1) there is no such database.
+            TableAlreadyExistsError: (5) it exists, and `if_exists` is ``fail``.
+            InvalidInputError: (13) an argument is invalid, or it exists at another location.
+        """
+        from lance_namespace import DeclareTableRequest
+
+        identifier = self._id(table)
+        _check_choice("if_exists", if_exists, ("skip", "fail"))
+        request = DeclareTableRequest(
+            id=list(identifier.parts), location=location, properties=dict(properties or {}) or None
+        )
+        with self.attempt(f"declaring table {str(identifier)!r}"):
+            try:
+                self.namespace.declare_table(request)
+            except spec_errors.TableAlreadyExistsError:
+                if if_exists == "fail":
+                    raise
+                self._check_location(identifier, location)
+        return self.table(identifier)
+
+    def register_table(
+        self,
+        table: str | TableId,
+        location: str,
+        *,
+        properties: Mapping[str, str] | None = None,
+        if_exists: Literal["skip", "replace", "fail"] = "skip",
+    ) -> Table:
+        """Register a table: create the entry of data that exists.
+
+        Args:
+            table: its identifier, ``database.table``.
+            location: the root of its dataset.
+            properties: properties of the entry.
+            if_exists: ``skip`` leaves a table that exists as it is, and refuses another location; ``replace``
+                replaces the entry, and deletes no data; ``fail`` is an error.
+
+        Raises:
+            NamespaceNotFoundError: (1) there is no such database.
+            TableAlreadyExistsError: (5) it exists, and `if_exists` is ``fail``.
+            InvalidInputError: (13) an argument is invalid, or it exists at another location.
+        """
+        from lance_namespace import RegisterTableRequest
+
+        identifier = self._id(table)
+        _check_choice("if_exists", if_exists, ("skip", "replace", "fail"))
+        request = RegisterTableRequest(
+            id=list(identifier.parts),
+            location=location,
+            properties=dict(properties or {}) or None,
+            mode="overwrite" if if_exists == "replace" else "create",
+        )
+        with self.attempt(f"registering table {str(identifier)!r}"):
+            try:
+                self.namespace.register_table(request)
+            except spec_errors.TableAlreadyExistsError:
+                if if_exists != "skip":
+                    raise
+                self._check_location(identifier, location)
+        return self.table(identifier)
+
+    def deregister_table(self, table: str | TableId, *, if_missing: Literal["fail", "skip"] = "fail") -> bool:
+        """Remove a table from the catalog; its data stays.
+
+        Args:
+            table: its identifier, ``database.table``.
+            if_missing: whether it is an error if there is no such table (``fail``), or nothing is done
+                (``skip``).
+
+        Returns:
+            False if there was none.
+
+        Raises:
+            TableNotFoundError: (4) there is none, and `if_missing` is ``fail``.
+        """
+        from lance_namespace import DeregisterTableRequest
+
+        identifier = self._id(table)
+        request = DeregisterTableRequest(id=list(identifier.parts))
+        doing = f"deregistering table {str(identifier)!r}"
+        return self._removed(doing, if_missing, lambda: self.namespace.deregister_table(request))
+
+    def drop_table(self, table: str | TableId, *, if_missing: Literal["fail", "skip"] = "fail") -> bool:
+        """Drop a table with its data: first Lance's own files, then the entry in the catalog.
+
+        Args:
+            table: its identifier, ``database.table``.
+            if_missing: whether it is an error if there is no such table (``fail``), or nothing is done
+                (``skip``).
+
+        Returns:
+            False if there was none.
+
+        Raises:
+            TableNotFoundError: (4) there is none, and `if_missing` is ``fail``.
+        """
+        from lance_namespace import DropTableRequest
+
+        identifier = self._id(table)
+        request = DropTableRequest(id=list(identifier.parts))
+        doing = f"dropping table {str(identifier)!r} and its data"
+        return self._removed(doing, if_missing, lambda: self.namespace.drop_table(request))
+
+    def table_exists(self, table: str | TableId) -> bool:
+        """Return whether a table is declared or registered."""
+        from lance_namespace import TableExistsRequest
+
+        identifier = self._id(table)
+        with self.attempt(f"looking up table {str(identifier)!r}"):
+            try:
+                self.namespace.table_exists(TableExistsRequest(id=list(identifier.parts)))
+            except (spec_errors.NamespaceNotFoundError, spec_errors.TableNotFoundError):
+                return False
+        return True
+
+    def list_tables(self, database: str = "") -> list[str]:
+        """Return the identifiers of the tables of a database, sorted, as `table` takes them.
+
+        Args:
+            database: its name; empty is the root of the catalog.
+
+        Raises:
+            NamespaceNotFoundError: (1) there is no such database.
+        """
+        from lance_namespace import ListTablesRequest
+
+        parts = self._database_id(database).parts
+        with self.attempt(f"listing the tables of {database!r}"):
+
+            def page(token: str | None) -> tuple[Sequence[str], str | None]:
+                request = ListTablesRequest(
+                    id=list(parts), page_token=token, limit=_PAGE, include_declared=True
+                )
+                response = self.namespace.list_tables(request)
+                return list(response.tables), response.page_token
+
+            return sorted(str(TableId((*parts, name))) for name in _all_pages(page))
+
+    def list_databases(self, parent: str = "") -> list[str]:
+        """Return the names of the databases, sorted; of Hive 3, those of a catalog.
+
+        Args:
+            parent: the catalog; empty is the root.
+
+        Raises:
+            NamespaceNotFoundError: (1) there is no such catalog.
+        """
+        from lance_namespace import ListNamespacesRequest
+
+        parts = self._database_id(parent).parts
+        with self.attempt("listing databases"):
+
+            def page(token: str | None) -> tuple[Sequence[str], str | None]:
+                request = ListNamespacesRequest(id=list(parts), page_token=token, limit=_PAGE)
+                response = self.namespace.list_namespaces(request)
+                return list(response.namespaces), response.page_token
+
+            return sorted(str(NamespaceId((*parts, name))) for name in _all_pages(page))
+
+    def create_namespace(
+        self,
+        database: str,
+        *,
+        properties: Mapping[str, str] | None = None,
+        if_exists: Literal["skip", "fail"] = "skip",
+    ) -> bool:
+        """Create a database.
+
+        Args:
+            database: its name.
+            properties: its properties.
+            if_exists: whether one that exists is left as it is (``skip``), or is an error (``fail``).
+
+        Returns:
+            False if it existed.
+
+        Raises:
+            NamespaceAlreadyExistsError: (2) it exists, and `if_exists` is ``fail``.
+        """
+        from lance_namespace import CreateNamespaceRequest
+
+        identifier = self._database_id(database)
+        _check_choice("if_exists", if_exists, ("skip", "fail"))
+        request = CreateNamespaceRequest(id=list(identifier.parts), properties=dict(properties or {}) or None)
+        with self.attempt(f"creating namespace {str(identifier)!r}"):
+            try:
+                self.namespace.create_namespace(request)
+            except spec_errors.NamespaceAlreadyExistsError:
+                if if_exists == "fail":
+                    raise
+                return False
+        return True
+
+    def drop_namespace(
+        self,
+        database: str,
+        *,
+        cascade: bool = False,
+        foreign_tables: Sequence[str] = (),
+        if_missing: Literal["fail", "skip"] = "fail",
+    ) -> bool:
+        """Drop a database from the catalog; no file is deleted.
+
+        Args:
+            database: its name.
+            cascade: whether its Lance tables are removed from the catalog first; else it must be empty.
+            foreign_tables: identifiers of tables of other formats that a cascade may remove too; ``["*"]``
+                for any.
+            if_missing: whether it is an error if there is no such database (``fail``), or nothing is done
+                (``skip``).
+
+        Returns:
+            False if there was none.
+
+        Raises:
+            NamespaceNotFoundError: (1) there is none, and `if_missing` is ``fail``.
+            NamespaceNotEmptyError: (3) it has tables, and `cascade` isn't set, or doesn't allow them.
+            UnsupportedOperationError: (0) the catalog has no cascade.
+        """
+        parts = list(self._database_id(database).parts)
+
+        def drop() -> None:
+            namespace: Any = self.namespace
+            if not cascade:
+                from lance_namespace import DropNamespaceRequest
+
+                namespace.drop_namespace(DropNamespaceRequest(id=parts))
+            elif not hasattr(namespace, "plan_drop_namespace"):
+                raise spec_errors.UnsupportedOperationError(
+                    "cascade=True: not supported by this catalog; drop or deregister its tables first"
+                )
+            else:
+                namespace.drop_planned_namespace(namespace.plan_drop_namespace({"id": parts}), foreign_tables)
+
+        return self._removed(f"dropping namespace {database!r}", if_missing, drop)
+
+    def _removed(self, doing: str, if_missing: str, remove: Callable[[], object]) -> bool:
+        _check_choice("if_missing", if_missing, ("fail", "skip"))
+        with self.attempt(doing):
+            try:
+                remove()
+            except (spec_errors.NamespaceNotFoundError, spec_errors.TableNotFoundError):
+                if if_missing == "fail":
+                    raise
+                return False
+        return True
+
+    def _check_location(self, table: TableId, location: str | None) -> None:
+        from lance_namespace import DescribeTableRequest
+
+        from airflow_provider_lancens.namespace.locations import normalize
+
+        if location is None:
+            return
+        present = str(self.namespace.describe_table(DescribeTableRequest(id=list(table.parts))).location)
+        if normalize(present) != normalize(location):
+            raise spec_errors.InvalidInputError(
+                f"table {table} exists at {present!r}, not at location={location!r}; pass that location, "
+                f"or leave "
+                "it out"
+            )
+
+    def _id(self, table: str | TableId) -> TableId:
+        with self.attempt("reading the identifier of a table"):
+            return table if isinstance(table, TableId) else _parsed("table", table, TableId.written)
+
+    def _database_id(self, database: str) -> NamespaceId:
+        with self.attempt("reading the name of a database"):
+            return _parsed("database", database, NamespaceId.written)
+
+
+def _parsed(argument: str, text: Any, parse: Callable[[str], _Id]) -> _Id:
+    try:
+        return parse(text)
+    except InvalidIdentifierError as error:
+        raise spec_errors.InvalidInputError(f"{argument}={text!r}: {error}") from error
+
+
+def _check_choice(argument: str, value: object, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise spec_errors.InvalidInputError(
+            f"{argument}: expected one of {', '.join(allowed)}, got {value!r}"
+        )
+
+
+def _all_pages(page: Callable[[str | None], tuple[Sequence[str], str | None]]) -> Iterator[str]:
+    names, token = page(None)
+    yield from names
+    while token:
+        names, token = page(token)
+        yield from names
+
+
+def _no_spark(problem: str) -> Exception:
+    return spec_errors.InvalidInputError(f"this needs Spark, and {problem}")

@@ -1,0 +1,1351 @@
+"""A Lance table of a catalog: reads, writes, changes, versions, columns and maintenance of it, as methods.
+
+Each method calls a function of this package. Light to import: what reads and writes loads when it is called.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeAlias, TypeVar, cast
+
+from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
+from airflow_provider_lancens.spark.options import (
+    Append,
+    Change,
+    Overwrite,
+    SchemaMode,
+    Upsert,
+    WhenMatched,
+    WriteIdentity,
+    WriteRequest,
+)
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    import pandas as pd
+    import pyarrow as pa
+    from lance import LanceDataset
+    from pyspark.sql import DataFrame, SparkSession
+
+    from airflow_provider_lancens.spark.blobs import BlobRange
+    from airflow_provider_lancens.spark.bookmarks import Bookmark
+    from airflow_provider_lancens.spark.changes.read_changes import IfUnavailable
+    from airflow_provider_lancens.spark.compute.compute_options import ComputeResult
+    from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
+    from airflow_provider_lancens.spark.maintenance import (
+        CleanUpResult,
+        CompactionOptions,
+        CompactionResult,
+        IndexResult,
+        IndexSpec,
+        MaintenanceResult,
+        RestoreResult,
+        Thresholds,
+    )
+    from airflow_provider_lancens.spark.maintenance.orphans import Orphans
+    from airflow_provider_lancens.spark.results import SchemaResult, WriteResult
+    from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+    from airflow_provider_lancens.spark.table.version_lookup import VersionLike
+    from airflow_provider_lancens.spark.table_info import IndexInfo, TableStats, Tag, VersionInfo
+
+Key: TypeAlias = "str | WriteIdentity | None"
+Columns: TypeAlias = "Sequence[str] | None"
+IfMissing: TypeAlias = Literal["fail", "skip"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_TWO_WEEKS, _A_WEEK = timedelta(days=14), timedelta(days=7)
+
+
+def _verb(
+    doing: str, *, writes: bool = False
+) -> Callable[[Callable[Concatenate[Table, P], T]], Callable[Concatenate[Table, P], T]]:
+    """Make a method one of a table's: it says what failed, and is refused at a version if it writes."""
+
+    def decorated(method: Callable[Concatenate[Table, P], T]) -> Callable[Concatenate[Table, P], T]:
+        @functools.wraps(method)
+        def called(self: Table, *args: P.args, **kwargs: P.kwargs) -> T:
+            with self.lake.attempt(f"{doing} table {self.name!r}"):
+                if writes and self.is_pinned:
+                    raise spec_errors.InvalidInputError(
+                        f"table {self.name} is opened at version {self._at}, and read-only; write to its "
+                        f"newest "
+                        f"version: lake.table({self.name!r}).{method.__name__}(...)"
+                    )
+                return method(self, *args, **kwargs)
+
+        return cast("Callable[Concatenate[Table, P], T]", called)
+
+    return decorated
+
+
+class Table:
+    """A table of a catalog; made by `LanceCatalog.table`.
+
+    It reads the newest version, resolved by each call; or, opened at a version, exactly that one, and then it
+    can't be written to.
+    """
+
+    def __init__(
+        self, lake: LanceCatalog, table: TableId, at: int | None = None, previous: int | None = None
+    ) -> None:
+        self.lake = lake
+        self._table = table
+        self._at = at
+        self._previous = previous
+        """The version after which its rows are changes, if it was opened by a result that says so."""
+
+    @classmethod
+    def of_result(cls, lake: LanceCatalog, result: Mapping[str, Any]) -> Self:
+        """Return the table of a result, an XCom or an asset event, opened at its version.
+
+        Raises:
+            InvalidInputError: (13) it has no table, or no version.
+        """
+        if "table" not in result or "version" not in result:
+            raise spec_errors.InvalidInputError(
+                "table: expected an identifier, or a mapping with 'table' and 'version' such as the XCom "
+                "of a "
+                f"sensor or of a write; got a mapping with {', '.join(map(repr, result)) or 'nothing'}"
+            )
+        try:
+            table = TableId.of_result(result["table"])
+        except InvalidIdentifierError as error:
+            raise spec_errors.InvalidInputError(f"table={result['table']!r}: {error}") from error
+        version = _number_in(result, "version")
+        if version is None:
+            raise spec_errors.InvalidInputError(
+                f"table {table}: its version is None; the task that it is taken from has written nothing"
+            )
+        # The rows of a first version are changes since version 0.
+        previous = _number_in(result, "previous_version") or 0 if "previous_version" in result else None
+        return cls(lake, table, version, previous)
+
+    def __repr__(self) -> str:
+        return f"Table({self.name!r}{f', version {self._at}' if self.is_pinned else ''})"
+
+    @property
+    def id(self) -> tuple[str, ...]:
+        """The levels of its identifier."""
+        return self._table.parts
+
+    @property
+    def name(self) -> str:
+        """Its identifier as it is printed, ``database$table``."""
+        return str(self._table)
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether it is opened at a version, and read-only."""
+        return self._at is not None
+
+    @property
+    @_verb("looking up")
+    def version(self) -> int | None:
+        """The version that it is opened at, else the newest one, asked each time; None without data."""
+        if self._at is not None:
+            return self._at
+        with self._resolved() as target:
+            return target.latest_version()
+
+    @_verb("looking up a version of")
+    def at(self, version: VersionLike | None = None) -> Table:
+        """Return the table opened at a version, which is looked up once, here.
+
+        Args:
+            version: its number; a time with a time zone, which means the version that was newest then; or
+                text:
+                digits, a time in ISO 8601, or the name of a tag. None is the version that is newest now.
+
+        Raises:
+            TableNotFoundError: (4) the table isn't declared.
+            TableTagNotFoundError: (8) it has no such tag.
+            TableVersionNotFoundError: (11) it has no such version, or none at all yet.
+            InvalidInputError: (13) `version` is none of these, or has two readings.
+        """
+        if version is None and self._at is not None:
+            return self
+        with self._resolved() as target:
+            return Table(self.lake, self._table, _number_of(target, version))
+
+    @property
+    @_verb("reading the schema of")
+    def schema(self) -> pa.Schema:
+        """The columns of its version.
+
+        Raises:
+            TableVersionNotFoundError: (11) it has no data yet.
+        """
+        with self._opened() as (_, dataset):
+            return dataset.schema
+
+    @property
+    @_verb("looking up")
+    def location(self) -> str:
+        """The root of its dataset."""
+        with self._resolved() as target:
+            return str(target.dataset.location)
+
+    @property
+    @_verb("looking up")
+    def properties(self) -> dict[str, str]:
+        """The properties of its entry in the catalog."""
+        from lance_namespace import DescribeTableRequest
+
+        request = DescribeTableRequest(id=list(self._table.parts), vend_credentials=False)
+        return dict(self.lake.namespace.describe_table(request).properties or {})
+
+    @_verb("reading the history of")
+    def history(self, *, limit: int = 100) -> list[VersionInfo]:
+        """Return the versions that are kept, newest first.
+
+        Args:
+            limit: how many.
+        """
+        from airflow_provider_lancens.spark.table.opened_version import open_version
+        from airflow_provider_lancens.spark.table_info import history_of
+
+        with self._resolved() as target:
+            if self._at is None and target.latest_version() is None:
+                return []
+            return history_of(target, open_version(target, self._at), limit)
+
+    @_verb("reading the statistics of")
+    def stats(self) -> TableStats:
+        """Return the size of the newest version, and what maintenance is due; no data is read.
+
+        Raises:
+            TableVersionNotFoundError: (11) it has no data yet.
+        """
+        from airflow_provider_lancens.spark.maintenance.table_state import table_state
+        from airflow_provider_lancens.spark.table_info import stats_of
+
+        with table_state(self.lake.source, self._table) as state:
+            return stats_of(state)
+
+    # Reads
+
+    @_verb("reading")
+    def read(
+        self,
+        *,
+        columns: Columns = None,
+        filter: str | None = None,  # noqa: A002 what Lance's own readers call it
+        blobs: Mapping[str, BlobRange] | None = None,
+    ) -> DataFrame:
+        """Return the rows as a Spark DataFrame, of one version however often it is computed.
+
+        Args:
+            columns: the columns, in this order; None reads all.
+            filter: a condition on the rows, see docs/conditions.md.
+            blobs: the blob columns to read the bytes of, see `read_table`.
+
+        Raises:
+            LanceNamespaceError: as `read_table`.
+        """
+        from airflow_provider_lancens.spark.read import read_table
+
+        return read_table(
+            self.lake.spark,
+            self.lake.source,
+            self._table,
+            version=self._at,
+            columns=columns,
+            filter=filter,
+            blobs=blobs,
+        )
+
+    @_verb("opening")
+    def dataset(self) -> LanceDataset:
+        """Return pylance's dataset at the version, with its credentials; no Spark is needed.
+
+        Raises:
+            TableVersionNotFoundError: (11) it has no such version, or no data yet.
+        """
+        with self._opened() as (_, dataset):
+            return dataset
+
+    @_verb("reading")
+    def to_arrow(
+        self,
+        *,
+        columns: Columns = None,
+        filter: str | None = None,  # noqa: A002 what Lance's own readers call it
+        limit: int | None = None,
+    ) -> pa.Table:
+        """Return the rows as an Arrow table in this process; no Spark is needed.
+
+        Args:
+            columns: the columns, in this order; None reads all.
+            filter: a condition on the rows, see docs/conditions.md.
+            limit: the maximum number of rows.
+
+        Raises:
+            TableVersionNotFoundError: (11) it has no such version, or no data yet.
+            TableColumnNotFoundError: (12) it has no such column.
+            InvalidInputError: (13) an argument is invalid.
+        """
+        from airflow_provider_lancens.spark.options import is_whole_number
+        from airflow_provider_lancens.spark.table.opened_version import projected_columns
+
+        if limit is not None and not is_whole_number(limit, at_least=0):
+            raise spec_errors.InvalidInputError(
+                f"limit: expected a whole number of at least 0, or None, got {limit!r}"
+            )
+        with self._opened() as (target, dataset):
+            names = projected_columns(target, dataset.schema, columns).names
+            condition = self._condition(target, dataset, filter)
+            if limit == 0:
+                return dataset.schema.empty_table().select(names)
+            return dataset.to_table(columns=names, filter=condition, limit=limit)
+
+    def to_pandas(
+        self,
+        *,
+        columns: Columns = None,
+        filter: str | None = None,  # noqa: A002 what Lance's own readers call it
+        limit: int | None = None,
+    ) -> pd.DataFrame:
+        """Return the rows as a pandas DataFrame in this process; see `to_arrow`."""
+        frame: pd.DataFrame = self.to_arrow(columns=columns, filter=filter, limit=limit).to_pandas()
+        return frame
+
+    def to_polars(
+        self,
+        *,
+        columns: Columns = None,
+        filter: str | None = None,  # noqa: A002 what Lance's own readers call it
+        limit: int | None = None,
+    ) -> Any:
+        """Return the rows as a Polars DataFrame in this process, if Polars is installed; see `to_arrow`."""
+        import importlib
+
+        polars = importlib.import_module("polars")
+        return polars.from_arrow(self.to_arrow(columns=columns, filter=filter, limit=limit))
+
+    @_verb("counting the rows of")
+    def count_rows(self, *, filter: str | None = None) -> int:  # noqa: A002 what Lance's own readers call it
+        """Return the number of rows; no Spark is needed.
+
+        Args:
+            filter: a condition on the rows, see docs/conditions.md.
+
+        Raises:
+            TableVersionNotFoundError: (11) it has no such version, or no data yet.
+            InvalidInputError: (13) the condition is invalid.
+        """
+        with self._opened() as (target, dataset):
+            return int(dataset.count_rows(filter=self._condition(target, dataset, filter)))
+
+    # Writes
+
+    @_verb("appending to", writes=True)
+    def append(
+        self, rows: Any, *, schema_mode: SchemaMode = "strict", stage: bool = False, key: Key = None
+    ) -> WriteResult:
+        """Add rows, in one commit; the first write creates the data.
+
+        Args:
+            rows: a Spark DataFrame, or a `FileSource` or a mapping of its fields.
+            schema_mode: what to do if the rows have other columns than the table: ``strict`` refuses them,
+                ``merge`` adds and widens columns of the table.
+            stage: whether to stage the rows, so that readers see them once they are published.
+            key: identifies the write: however often it is repeated, its rows are in the table once. Text,
+                or a
+                `WriteIdentity`; None makes each call another write.
+
+        Raises:
+            LanceNamespaceError: as `write_table` and `write_files`.
+        """
+        return self._write(rows, Append(schema_mode=schema_mode, stage=stage), key)
+
+    @_verb("overwriting", writes=True)
+    def overwrite(
+        self,
+        rows: Any,
+        *,
+        where: str | None = None,
+        schema_mode: SchemaMode = "strict",
+        stage: bool = False,
+        key: Key = None,
+    ) -> WriteResult:
+        """Replace all rows, or those that match a condition, in one commit.
+
+        Args:
+            rows: see `append`.
+            where: the condition on the rows that are replaced, see docs/conditions.md; all new rows must
+                match
+                it. None replaces all.
+            schema_mode: see `append`; ``overwrite`` replaces the columns too, without `where` alone.
+            stage: see `append`.
+            key: see `append`.
+
+        Raises:
+            LanceNamespaceError: as `write_table` and `write_files`.
+        """
+        return self._write(rows, Overwrite(where=where, schema_mode=schema_mode, stage=stage), key)
+
+    @_verb("upserting into", writes=True)
+    def upsert(
+        self,
+        rows: Any,
+        on: Sequence[str],
+        *,
+        when_matched: WhenMatched = "update",
+        sequence_by: str | None = None,
+        delete_when: str | None = None,
+        helper_columns: Sequence[str] | None = None,
+        update_columns: Sequence[str] | None = None,
+        schema_mode: SchemaMode = "strict",
+        stage: bool = False,
+        key: Key = None,
+    ) -> WriteResult:
+        """Replace the rows that have the key columns' values of new rows, and add the others, in one commit.
+
+        Args:
+            rows: see `append`. A `FileSource` allows none of the arguments that compare rows: `when_matched`,
+                `sequence_by`, `delete_when` and `update_columns`.
+            on: the key columns.
+            when_matched: ``update`` replaces a row that exists, ``keep`` leaves it.
+            sequence_by: the column that orders the rows of a key: only later ones are written.
+            delete_when: a condition on new rows, such as ``op = 'D'``: their keys are deleted.
+            helper_columns: columns of the new rows that only `delete_when` needs, and that are never written.
+            update_columns: the only columns that are updated in rows that exist.
+            schema_mode: see `append`.
+            stage: see `append`.
+            key: see `append`.
+
+        Raises:
+            LanceNamespaceError: as `write_table` and `write_files`.
+        """
+        change = Upsert(
+            on=on,
+            when_matched=when_matched,
+            sequence_by=sequence_by,
+            delete_when=delete_when,
+            helper_columns=helper_columns,
+            update_columns=update_columns,
+            schema_mode=schema_mode,
+            stage=stage,
+        )
+        return self._write(rows, change, key)
+
+    @_verb("deleting rows of", writes=True)
+    def delete(self, where: str, *, key: Key = None) -> WriteResult:
+        """Delete the rows that match a condition, in one commit; no Spark is needed.
+
+        Args:
+            where: the condition, see docs/conditions.md.
+            key: see `append`.
+
+        Returns:
+            The version without the rows; `rows` is their number.
+
+        Raises:
+            LanceNamespaceError: as `delete_rows`.
+        """
+        from airflow_provider_lancens.spark.commit.delete import delete_rows
+
+        identity = _identity_of(key, "the condition is that of a deletion")
+        return delete_rows(
+            self.lake.source,
+            self._table,
+            where,
+            idempotency_key=identity.key,
+            on_existing_key=identity.on_existing_key,
+            execution_id=identity.execution_id,
+        )
+
+    @_verb("restoring", writes=True)
+    def restore(self, version: VersionLike, *, key: Key = None) -> RestoreResult:
+        """Make an older version the newest again, by a new commit; no Spark is needed.
+
+        Args:
+            version: see `at`.
+            key: see `append`.
+
+        Returns:
+            The version that was made, and the commits that it undoes.
+
+        Raises:
+            LanceNamespaceError: as `restore_version`.
+        """
+        from airflow_provider_lancens.spark.maintenance.restore import restore_version
+        from airflow_provider_lancens.spark.table.version_lookup import WantedVersion
+
+        identity = _identity_of(key, "the version is that of a restore")
+        if version is None:
+            raise spec_errors.InvalidInputError("version: expected the version to restore, got None")
+        wanted = WantedVersion.of(version)
+        if wanted.is_text:
+            with self._resolved() as target:
+                wanted.find(target)
+        return restore_version(
+            self.lake.source,
+            self._table,
+            wanted.version,
+            as_of=wanted.as_of,
+            tag=wanted.tag,
+            idempotency_key=identity.key,
+            on_existing_key=identity.on_existing_key,
+            execution_id=identity.execution_id,
+        )
+
+    @_verb("publishing a version of", writes=True)
+    def publish(self, staged: int | Mapping[str, Any] | WriteResult) -> WriteResult:
+        """Make a staged version the next one, without copying its files; no Spark is needed.
+
+        Args:
+            staged: the result of the write that staged it, its XCom, or its version.
+
+        Raises:
+            LanceNamespaceError: as `publish_version`.
+        """
+        from airflow_provider_lancens.spark.publish import publish_version
+
+        return publish_version(self.lake.source, self._table, self._staged(staged))
+
+    @_verb("discarding a staged version of", writes=True)
+    def discard(
+        self, staged: int | Mapping[str, Any] | WriteResult, *, if_missing: IfMissing = "fail"
+    ) -> bool:
+        """Discard a staged version, with the files that were written for it; no Spark is needed.
+
+        Args:
+            staged: see `publish`.
+            if_missing: whether it is an error if there is no such staged version (``fail``), or nothing is
+                done
+                (``skip``).
+
+        Returns:
+            False if there was none.
+
+        Raises:
+            TableVersionNotFoundError: (11) there is none, and `if_missing` is ``fail``.
+            LanceNamespaceError: as `discard_version`.
+        """
+        from airflow_provider_lancens.spark.publish import discard_version
+
+        version = self._staged(staged)
+        found = discard_version(self.lake.source, self._table, version)
+        if not found:
+            self._missing(if_missing, spec_errors.TableVersionNotFoundError, f"staged version {version}")
+        return found
+
+    @_verb("finding a write to")
+    def find_write(self, key: str | WriteIdentity) -> WriteResult | None:
+        """Return the result of a write that was committed under a key; None if none was.
+
+        Args:
+            key: the key.
+
+        Raises:
+            LanceNamespaceError: as `find_write` of this package.
+        """
+        from airflow_provider_lancens.spark.write.pipeline import find_write
+
+        identity = _needed_key(key)
+        return find_write(
+            self.lake.source,
+            self._table,
+            identity.key or "",
+            fingerprint=identity.fingerprint,
+            on_existing_key=identity.on_existing_key,
+            execution_id=identity.execution_id,
+        )
+
+    @_verb("confirming a write to", writes=True)
+    def confirm_write(self, key: str) -> None:
+        """Record by hand that the rows of a write are in the table, where that can't be determined.
+
+        Args:
+            key: the key of the write.
+
+        Raises:
+            InvalidInputError: (13) there is no write under the key whose outcome is unknown.
+        """
+        from airflow_provider_lancens.spark.write.pipeline import confirm_write
+
+        confirm_write(self.lake.source, self._table, _needed_key(key).key or "")
+
+    # Changes, bookmarks, tags
+
+    @_verb("finding changes of")
+    def changes(
+        self,
+        after_version: VersionLike | None = None,
+        *,
+        bookmark: str | None = None,
+        if_unavailable: IfUnavailable = "fail",
+    ) -> Changes:
+        """Return the rows that changed up to the table's version; their range is fixed here.
+
+        Used with ``with``, the bookmark moves to that version at the end, unless an exception ends the block.
+
+        Args:
+            after_version: the version after which rows are changes, see `at`; 0 makes all rows changes.
+            bookmark: a bookmark that names this version; if it is new, all rows are changes. Without both,
+                it is
+                the `previous_version` of the result that the table was opened with.
+            if_unavailable: what to do if the changes are unknown, or the bookmark expired: ``fail``, or
+                ``read_all``, which reads all rows of the version with the type ``snapshot``.
+
+        Raises:
+            TableVersionNotFoundError: (11) the table has no data yet, or there is no such version.
+            InvalidInputError: (13) an argument is invalid, or it isn't said since when.
+        """
+        if if_unavailable not in ("fail", "read_all"):
+            raise spec_errors.InvalidInputError(
+                f"if_unavailable: expected one of fail, read_all, got {if_unavailable!r}"
+            )
+        if after_version is not None and bookmark is not None:
+            raise spec_errors.InvalidInputError(
+                "after_version, bookmark: expected one of them, since both say after which version"
+            )
+        if after_version is None and bookmark is None and self._previous is None:
+            raise spec_errors.InvalidInputError(
+                "after_version, bookmark: expected one of them, or a table that is opened with a result "
+                "that has "
+                "a 'previous_version'; got none"
+            )
+        with self._resolved() as target:
+            version = self._at if self._at is not None else _number_of(target, None)
+            found, previous = None, self._previous
+            if bookmark is not None:
+                found = self._bookmark(bookmark, if_unavailable)
+                previous = 0 if found is None else min(found.version, version)
+            elif after_version == 0 and not isinstance(after_version, bool):
+                previous = 0
+            elif after_version is not None:
+                previous = _number_of(target, after_version)
+        pinned = Table(self.lake, self._table, version)
+        position = None if found is None or found.is_expired else found.version
+        return Changes(pinned, previous or 0, bookmark, position, if_unavailable)
+
+    @_verb("listing the bookmarks of")
+    def bookmarks(self) -> list[Bookmark]:
+        """Return the bookmarks of the table's consumers by name, with the expired ones."""
+        from airflow_provider_lancens.spark.bookmarks import list_bookmarks
+
+        return list_bookmarks(self.lake.source, self._table)
+
+    @_verb("moving a bookmark of")
+    def move_bookmark(
+        self,
+        name: str,
+        version: VersionLike | None = None,
+        *,
+        expires_after: timedelta | None = None,
+        allow_older: bool = False,
+    ) -> Bookmark:
+        """Move the bookmark of a consumer to a version, which it protects from clean-ups; or create it.
+
+        Args:
+            name: the bookmark's name.
+            version: see `at`; None is the version that the table is opened at, or the newest.
+            expires_after: the time without a move after which it expires; None is never.
+            allow_older: whether it may move to an older version than it names.
+
+        Returns:
+            The bookmark as it is now.
+
+        Raises:
+            LanceNamespaceError: as `move_bookmark` of this package.
+        """
+        from airflow_provider_lancens.spark.bookmarks import find_bookmark, move_bookmark
+
+        number = self._chosen(version)
+        move_bookmark(
+            self.lake.source,
+            self._table,
+            name,
+            number,
+            expires_after=expires_after,
+            allow_older=allow_older,
+        )
+        found = find_bookmark(self.lake.source, self._table, name)
+        if found is None:
+            raise spec_errors.ConcurrentModificationError(
+                f"table {self.name}: bookmark {name!r} was deleted right after it was moved"
+            )
+        return found
+
+    @_verb("deleting a bookmark of")
+    def delete_bookmark(self, name: str, *, if_missing: IfMissing = "fail") -> bool:
+        """Delete a bookmark, and the record of its expiry.
+
+        Args:
+            name: the bookmark's name.
+            if_missing: whether it is an error if there is none (``fail``), or nothing is done (``skip``).
+
+        Returns:
+            False if there was none.
+
+        Raises:
+            TableTagNotFoundError: (8) there is none, and `if_missing` is ``fail``.
+        """
+        return self._delete_name(name, if_missing, "bookmark")
+
+    @_verb("listing the tags of")
+    def tags(self) -> list[Tag]:
+        """Return the tags of the table by name; bookmarks are tags too."""
+        from airflow_provider_lancens.spark.table_info import tags_of
+
+        with self._resolved() as target:
+            latest = target.open_latest()
+            return [] if latest is None else tags_of(latest)
+
+    @_verb("tagging a version of")
+    def tag(
+        self,
+        name: str,
+        version: VersionLike | None = None,
+        *,
+        if_exists: Literal["skip", "replace", "fail"] = "skip",
+    ) -> Tag:
+        """Tag a version, which protects it from clean-ups until the tag is deleted.
+
+        Args:
+            name: letters, digits, ``.``, ``-`` and ``_``.
+            version: see `at`; None is the version that the table is opened at, or the newest.
+            if_exists: ``skip`` leaves a tag of the same version, and refuses one of another; ``replace``
+                moves
+                it; ``fail`` is an error.
+
+        Raises:
+            TableVersionNotFoundError: (11) there is no such version.
+            TableTagAlreadyExistsError: (9) there is a tag of this name, see `if_exists`.
+        """
+        from airflow_provider_lancens.namespace.storage.version_tags import create_tag, list_tags, set_tag
+        from airflow_provider_lancens.spark.table.opened_version import open_version
+        from airflow_provider_lancens.spark.table_info import Tag
+
+        if if_exists not in ("skip", "replace", "fail"):
+            raise spec_errors.InvalidInputError(
+                f"if_exists: expected one of skip, replace, fail, got {if_exists!r}"
+            )
+        number = self._chosen(version)
+        with self._resolved() as target:
+            dataset, files = open_version(target, number), target.dataset.manifests
+            if if_exists == "replace":
+                set_tag(dataset, files, name, number)
+            elif not create_tag(dataset, files, name, number):
+                present = list_tags(dataset).get(name)
+                if if_exists == "fail" or present is None or int(present["version"]) != number:
+                    raise spec_errors.TableTagAlreadyExistsError(
+                        f"table {self.name}: tag {name!r} exists, of version "
+                        f"{None if present is None else present['version']}; if_exists='replace' moves it"
+                    )
+        return Tag(name, number)
+
+    @_verb("deleting a tag of")
+    def delete_tag(self, name: str, *, if_missing: IfMissing = "fail") -> bool:
+        """Delete a tag; a clean-up may then remove the version that it protected.
+
+        Args:
+            name: the tag's name.
+            if_missing: whether it is an error if there is none (``fail``), or nothing is done (``skip``).
+
+        Returns:
+            False if there was none.
+
+        Raises:
+            TableTagNotFoundError: (8) there is none, and `if_missing` is ``fail``.
+        """
+        return self._delete_name(name, if_missing, "tag")
+
+    # Columns
+
+    @_verb("adding columns to", writes=True)
+    def add_columns(
+        self,
+        columns: Mapping[str, str | pa.DataType] | None = None,
+        *,
+        expressions: Mapping[str, str] | None = None,
+    ) -> SchemaResult:
+        """Add columns; one that exists is left as it is. No Spark is needed.
+
+        Args:
+            columns: types of columns without values, by name.
+            expressions: expressions by name, such as ``price * quantity``.
+
+        Raises:
+            LanceNamespaceError: as `add_columns` of this package.
+        """
+        from airflow_provider_lancens.spark.schema import add_columns
+
+        return add_columns(self.lake.source, self._table, columns, expressions=expressions)
+
+    @_verb("altering columns of", writes=True)
+    def alter_columns(
+        self,
+        *,
+        rename: Mapping[str, str] | None = None,
+        types: Mapping[str, str | pa.DataType] | None = None,
+        nullable: Sequence[str] | None = None,
+        drop_indices: bool = False,
+    ) -> SchemaResult:
+        """Rename columns, widen their types, and allow nulls in them. No Spark is needed.
+
+        Args:
+            rename: new names by the present ones.
+            types: wider types by the new names.
+            nullable: columns to allow nulls in, by their new names.
+            drop_indices: whether indices on columns that are widened may be dropped.
+
+        Raises:
+            LanceNamespaceError: as `alter_columns` of this package.
+        """
+        from airflow_provider_lancens.spark.schema import alter_columns
+
+        return alter_columns(
+            self.lake.source,
+            self._table,
+            rename=rename,
+            types=types,
+            nullable=nullable,
+            drop_indices=drop_indices,
+        )
+
+    @_verb("dropping columns of", writes=True)
+    def drop_columns(self, columns: Sequence[str], *, drop_indices: bool = False) -> SchemaResult:
+        """Drop columns; one that doesn't exist counts as dropped. No Spark is needed.
+
+        Args:
+            columns: the columns.
+            drop_indices: whether indices on them may be dropped too.
+
+        Raises:
+            LanceNamespaceError: as `drop_columns` of this package.
+        """
+        from airflow_provider_lancens.spark.schema import drop_columns
+
+        return drop_columns(self.lake.source, self._table, columns, drop_indices=drop_indices)
+
+    @_verb("computing a column of", writes=True)
+    def compute_column(
+        self,
+        column: str,
+        function: Any,
+        columns: Sequence[str],
+        *,
+        dtype: str | pa.DataType | None = None,
+        setup: Any = None,
+        where: str | None = None,
+        batch_rows: int | None = None,
+        commit_every: int | None = None,
+        max_tasks: int | None = None,
+    ) -> ComputeResult:
+        """Compute a column by a Python function on Spark's executors; no other column is rewritten.
+
+        Args:
+            column: the column; if it doesn't exist, it is added.
+            function: ``function(batch)`` of a record batch with `columns`, which returns an array; or its
+                path.
+            columns: the columns that the function gets.
+            dtype: the type of a column that is added.
+            setup: called once in each Python worker; the function gets what it returns as second argument.
+            where: a condition: the rows that match it are computed, whether they have a value or not
+                (``TRUE`` computes all). None computes the rows without a value.
+            batch_rows: the maximum number of rows that the function gets at once.
+            commit_every: the number of finished fragments to commit at once.
+            max_tasks: the maximum number of fragments that are computed at the same time.
+
+        Raises:
+            LanceNamespaceError: as `compute_column` of this package.
+        """
+        from airflow_provider_lancens.spark.compute.compute_column import compute_column
+
+        sized: dict[str, Any] = {} if batch_rows is None else {"batch_rows": batch_rows}
+        return compute_column(
+            self._spark,
+            self.lake.source,
+            self._table,
+            column,
+            function,
+            columns,
+            dtype=dtype,
+            setup=setup,
+            only_missing=where is None,
+            where=where,
+            commit_every=commit_every,
+            max_tasks=max_tasks,
+            **sized,
+        )
+
+    # Maintenance
+
+    @_verb("maintaining", writes=True)
+    def maintain(
+        self,
+        *,
+        indices: Sequence[IndexSpec | Mapping[str, Any]] = (),
+        older_than: timedelta = _TWO_WEEKS,
+        keep_versions: int = 1,
+        keys_older_than: timedelta | None = None,
+        orphans_older_than: timedelta | None = None,
+        thresholds: Thresholds | Mapping[str, Any] | None = None,
+        compaction_options: CompactionOptions | Mapping[str, Any] | None = None,
+    ) -> MaintenanceResult:
+        """Compact the table, extend its indices and remove old versions, each if it is due.
+
+        Spark is needed only if a compaction or an index is due.
+
+        Args:
+            indices: the indices to build and extend.
+            older_than: the least age of versions to remove.
+            keep_versions: the number of newest versions to keep whatever their age.
+            keys_older_than: the age at which an idempotency key expires; None keeps all.
+            orphans_older_than: the least age of files of failed writes to remove; None leaves them.
+            thresholds: when each step is due; None is by default.
+            compaction_options: which fragments to rewrite, and how.
+
+        Raises:
+            LanceNamespaceError: as `maintain_table`.
+        """
+        from airflow_provider_lancens.spark.maintenance import maintain_table
+        from airflow_provider_lancens.spark.maintenance.maintenance_options import (
+            DEFAULT_THRESHOLDS,
+            CompactionOptions,
+            IndexSpec,
+            MaintenancePlan,
+            Thresholds,
+        )
+
+        with _invalid_arguments():
+            plan = MaintenancePlan(
+                compaction=_options(CompactionOptions, compaction_options) or CompactionOptions(),
+                indices=tuple(one if isinstance(one, IndexSpec) else IndexSpec(**one) for one in indices),
+                older_than=older_than,
+                keep_versions=keep_versions,
+                keep_keys=keys_older_than,
+                orphans_older_than=orphans_older_than,
+                thresholds=_options(Thresholds, thresholds) or DEFAULT_THRESHOLDS,
+            )
+        return maintain_table(self._spark, self.lake.source, self._table, plan)
+
+    @_verb("compacting", writes=True)
+    def compact(
+        self,
+        *,
+        thresholds: Thresholds | Mapping[str, Any] | None = None,
+        compaction_options: CompactionOptions | Mapping[str, Any] | None = None,
+    ) -> CompactionResult:
+        """Merge small fragments and remove deleted rows; Spark is needed only if there is work.
+
+        Args:
+            thresholds: when it is due; None is whenever there is work.
+            compaction_options: which fragments to rewrite, and how.
+
+        Raises:
+            LanceNamespaceError: as `compact_table`.
+        """
+        from airflow_provider_lancens.spark.maintenance import CompactionOptions, Thresholds, compact_table
+
+        with _invalid_arguments():
+            options = _options(CompactionOptions, compaction_options)
+            when = _options(Thresholds, thresholds)
+        return compact_table(self._spark, self.lake.source, self._table, options=options, thresholds=when)
+
+    @_verb("building an index of", writes=True)
+    def create_index(
+        self,
+        column: str,
+        index_type: str,
+        *,
+        name: str | None = None,
+        if_exists: Literal["skip", "extend", "replace", "fail"] = "skip",
+        segments: int | None = None,
+        thresholds: Thresholds | Mapping[str, Any] | None = None,
+        index_options: Mapping[str, Any] | None = None,
+    ) -> IndexResult:
+        """Build an index over all rows, on Spark.
+
+        Args:
+            column: the column.
+            index_type: such as ``BTREE``, ``BITMAP``, ``INVERTED`` or ``IVF_PQ``.
+            name: the name of the index; by default ``<column>_idx``.
+            if_exists: whether an index that exists is left (``skip``), extended by the rows that it doesn't
+                cover (``extend``), built anew (``replace``), or an error (``fail``).
+            segments: the maximum number of segments, each built by a Spark task.
+            thresholds: when extending or replacing is due; None is always.
+            index_options: options of the type, such as ``metric``.
+
+        Raises:
+            LanceNamespaceError: as `build_index`.
+        """
+        from airflow_provider_lancens.spark.maintenance import Thresholds, build_index
+
+        with _invalid_arguments():
+            when = _options(Thresholds, thresholds)
+        sized = {} if segments is None else {"segments": segments}
+        return build_index(
+            self._spark,
+            self.lake.source,
+            self._table,
+            column,
+            index_type,
+            name=name,
+            if_exists=if_exists,
+            options=index_options,
+            thresholds=when,
+            **sized,
+        )
+
+    @_verb("dropping an index of", writes=True)
+    def drop_index(self, name: str, *, if_missing: IfMissing = "fail") -> bool:
+        """Drop an index; no Spark is needed.
+
+        Args:
+            name: its name.
+            if_missing: whether it is an error if there is none (``fail``), or nothing is done (``skip``).
+
+        Returns:
+            False if there was none.
+
+        Raises:
+            TableIndexNotFoundError: (6) there is none, and `if_missing` is ``fail``.
+        """
+        from airflow_provider_lancens.spark.maintenance.index import drop_index
+
+        found = drop_index(self.lake.source, self._table, name)
+        if not found:
+            self._missing(if_missing, spec_errors.TableIndexNotFoundError, f"index {name!r}")
+        return found
+
+    @_verb("listing the indices of")
+    def indices(self) -> list[IndexInfo]:
+        """Return the indices of the version by name, and how much of it they cover.
+
+        Raises:
+            TableVersionNotFoundError: (11) it has no data yet.
+        """
+        from airflow_provider_lancens.spark.table_info import indices_of
+
+        with self._opened() as (_, dataset):
+            return indices_of(dataset)
+
+    @_verb("removing old versions of", writes=True)
+    def expire_versions(
+        self,
+        *,
+        older_than: timedelta = _TWO_WEEKS,
+        keep_versions: int = 1,
+        keys_older_than: timedelta | None = None,
+        thresholds: Thresholds | Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+    ) -> CleanUpResult:
+        """Remove old versions, and the files that only they refer to; no Spark is needed.
+
+        Args:
+            older_than: the least age of versions to remove.
+            keep_versions: the number of newest versions to keep whatever their age.
+            keys_older_than: the age at which an idempotency key expires; None keeps all.
+            thresholds: when that is due; None is whenever there is work.
+            dry_run: only report what would be removed.
+
+        Raises:
+            LanceNamespaceError: as `clean_up_versions`.
+        """
+        from airflow_provider_lancens.spark.maintenance import Thresholds, clean_up_versions
+
+        with _invalid_arguments():
+            when = _options(Thresholds, thresholds)
+        return clean_up_versions(
+            self.lake.source,
+            self._table,
+            older_than=older_than,
+            keep_versions=keep_versions,
+            keep_keys=keys_older_than,
+            dry_run=dry_run,
+            thresholds=when,
+        )
+
+    @_verb("removing orphaned files of", writes=True)
+    def remove_orphans(self, *, older_than: timedelta = _A_WEEK, dry_run: bool = False) -> Orphans:
+        """Remove the files of failed writes; no Spark is needed.
+
+        Args:
+            older_than: the age from which a file counts as orphaned, and a write without a heartbeat as dead.
+            dry_run: only report what would be removed.
+
+        Raises:
+            LanceNamespaceError: as `remove_orphans` of this package.
+        """
+        from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
+
+        return remove_orphans(self.lake.source, self._table, older_than=older_than, dry_run=dry_run)
+
+    def _write(self, rows: Any, change: Change, key: Key) -> WriteResult:
+        from airflow_provider_lancens.spark.file_source import FileSource
+        from airflow_provider_lancens.spark.write.pipeline import write_rows
+        from airflow_provider_lancens.spark.write.write_context import WriteContext
+
+        request = WriteRequest(change, WriteIdentity.of(key))
+        if isinstance(rows, Mapping):
+            with _invalid_arguments("rows: "):
+                rows = FileSource(**rows)
+        written: Any
+        if isinstance(rows, FileSource):
+            from airflow_provider_lancens.spark.write.files.file_plan import is_of_files
+            from airflow_provider_lancens.spark.write.files.file_writer import FileRows
+
+            fingerprint = request.identity.fingerprint
+            planned = fingerprint if is_of_files(fingerprint) else None
+            if request.upsert is not None and request.upsert.chooses_rows:
+                raise spec_errors.InvalidInputError(
+                    "when_matched, sequence_by, delete_when, update_columns: not allowed for a "
+                    "FileSource, whose "
+                    "rows aren't compared with the table's; read the files as a DataFrame"
+                )
+            written = FileRows(self.lake.spark, rows, planned)
+        elif hasattr(rows, "mapInArrow"):
+            from airflow_provider_lancens.spark.write.row_sources import FrameRows
+
+            written = FrameRows(rows)
+        else:
+            raise spec_errors.InvalidInputError(
+                f"rows: expected a Spark DataFrame or a FileSource, got a {type(rows).__name__}; make it a "
+                "DataFrame by spark.createDataFrame"
+            )
+        with self._resolved() as target:
+            return write_rows(written, WriteContext.begin(target, request))
+
+    def _spark(self) -> SparkSession:
+        return self.lake.spark
+
+    @contextmanager
+    def _resolved(self) -> Iterator[ResolvedTable]:
+        from airflow_provider_lancens.spark.table.resolved_table import resolved_table
+
+        with resolved_table(self.lake.source, self._table) as target:
+            yield target
+
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[ResolvedTable, LanceDataset]]:
+        from airflow_provider_lancens.spark.table.opened_version import open_version
+
+        with self._resolved() as target:
+            yield target, open_version(target, self._at)
+
+    def _condition(self, target: ResolvedTable, dataset: LanceDataset, text: str | None) -> str | None:
+        from airflow_provider_lancens.spark.table.opened_version import parse_filter
+
+        return None if text is None else parse_filter(target, dataset, text).lance_sql
+
+    def _chosen(self, version: VersionLike | None) -> int:
+        """Return the version that an argument chooses; by default the table's own."""
+        if version is None and self._at is not None:
+            return self._at
+        with self._resolved() as target:
+            return _number_of(target, version)
+
+    def _bookmark(self, name: str, if_unavailable: str) -> Bookmark | None:
+        from airflow_provider_lancens.spark.bookmarks import find_bookmark
+
+        found = find_bookmark(self.lake.source, self._table, name)
+        if found is not None and found.is_expired and if_unavailable == "fail":
+            raise spec_errors.InvalidInputError(
+                f"table {self.name}: bookmark {name!r} has expired: it was at version {found.version}, "
+                f"last moved "
+                f"at {found.moved_at}, and changes after it may be lost; read the whole table with "
+                "if_unavailable='read_all', and replace the earlier results"
+            )
+        return found
+
+    def _delete_name(self, name: str, if_missing: str, kind: str) -> bool:
+        from airflow_provider_lancens.spark.bookmarks import delete_bookmark
+
+        found = delete_bookmark(self.lake.source, self._table, name)
+        if not found:
+            self._missing(if_missing, spec_errors.TableTagNotFoundError, f"{kind} {name!r}")
+        return found
+
+    def _staged(self, staged: Any) -> int:
+        if hasattr(staged, "as_dict"):
+            staged = staged.as_dict()
+        if isinstance(staged, Mapping):
+            other = Table.of_result(self.lake, staged)
+            if other.id != self.id:
+                raise spec_errors.InvalidInputError(
+                    f"staged: a result of table {self.name} is expected, got one of table {other.name}"
+                )
+            return other._at or 0
+        if isinstance(staged, bool) or not isinstance(staged, int):
+            raise spec_errors.InvalidInputError(
+                f"staged: expected the result of a write with stage=True, or its version, got {staged!r}"
+            )
+        return staged
+
+    def _missing(self, if_missing: str, error: type[Exception], what: str) -> None:
+        if if_missing not in ("fail", "skip"):
+            raise spec_errors.InvalidInputError(f"if_missing: expected one of fail, skip, got {if_missing!r}")
+        if if_missing == "fail":
+            raise error(f"table {self.name} has no {what}")
+
+
+class Changes:
+    """The rows of a table that changed between two versions; made by `Table.changes`."""
+
+    def __init__(
+        self,
+        table: Table,
+        previous: int,
+        bookmark: str | None,
+        position: int | None,
+        if_unavailable: IfUnavailable,
+    ) -> None:
+        self.table = table
+        """The table, opened at the last version of the range."""
+        self._previous = previous
+        self._bookmark = bookmark
+        self._position = position
+        """The bookmark's version when the range was fixed; None if it was new or expired."""
+        self._if_unavailable = if_unavailable
+
+    def __repr__(self) -> str:
+        return f"Changes({self.table.name!r}, after version {self._previous}, up to {self.version})"
+
+    @property
+    def previous_version(self) -> int:
+        """The version after which rows are changes; 0 if all are."""
+        return self._previous
+
+    @property
+    def version(self) -> int:
+        """The last version of the range."""
+        return self.table._at or 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no version of the range changed rows or columns: at most maintenance was committed."""
+        from airflow_provider_lancens.spark.table.history import is_maintenance, transactions_of
+
+        table = self.table
+        with table.lake.attempt(f"finding changes of table {table.name!r}"), table._opened() as (_, dataset):
+            if not self._previous:
+                return int(dataset.count_rows()) == 0
+            if self._previous >= self.version:
+                return True
+            commits = transactions_of(dataset, self._previous)
+            return all(one is not None and is_maintenance(one) for _, one in commits)
+
+    def read(
+        self,
+        *,
+        columns: Columns = None,
+        filter: str | None = None,  # noqa: A002 what Lance's own readers call it
+    ) -> DataFrame:
+        """Return the changed rows as a Spark DataFrame, with ``_change_type`` and ``_commit_version``.
+
+        Args:
+            columns: the columns, in this order; None reads all.
+            filter: a condition on the rows, see docs/conditions.md.
+
+        Raises:
+            LanceNamespaceError: as `read_changes`.
+        """
+        from airflow_provider_lancens.spark.changes.read_changes import read_changes
+
+        table = self.table
+        with table.lake.attempt(f"reading changes of table {table.name!r}"):
+            return read_changes(
+                table.lake.spark,
+                table.lake.source,
+                table._table,
+                after_version=self._previous,
+                version=self.version,
+                columns=columns,
+                filter=filter,
+                if_unavailable=self._if_unavailable,
+            )
+
+    def __enter__(self) -> Self:
+        if self._bookmark is None:
+            raise spec_errors.InvalidInputError(
+                "changes: `with` moves a bookmark at the end, and none was given; pass bookmark=..."
+            )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None or self._bookmark is None or self.version <= (self._position or 0):
+            return
+        from airflow_provider_lancens.spark.bookmarks import advance_bookmark
+
+        table = self.table
+        with table.lake.attempt(f"moving bookmark {self._bookmark!r} of table {table.name!r}"):
+            advance_bookmark(
+                table.lake.source,
+                table._table,
+                self._bookmark,
+                expected=self._position,
+                version=self.version,
+            )
+
+
+def _number_in(result: Mapping[str, Any], field: str) -> int | None:
+    """Return a version in a result, which a template may have rendered as text."""
+    value = result[field]
+    if isinstance(value, str) and value.isascii() and value.isdecimal():
+        return int(value)
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
+        return value
+    raise spec_errors.InvalidInputError(f"{field}: expected a whole number of at least 0, got {value!r}")
+
+
+def _number_of(target: ResolvedTable, version: VersionLike | None) -> int:
+    """Return the number of a version that exists.
+
+    Raises:
+        TableVersionNotFoundError: (11) there is no such version, or none at all yet.
+    """
+    from airflow_provider_lancens.spark.table.version_lookup import WantedVersion
+
+    number = WantedVersion.of(version).find(target)
+    if number is None:
+        number = target.latest_version()
+        if number is None:
+            raise spec_errors.TableVersionNotFoundError(
+                f"table {target.id} is declared, but nothing has been written to it yet"
+            )
+        return number
+    target.check_version(number)
+    return number
+
+
+def _needed_key(key: object) -> WriteIdentity:
+    identity = WriteIdentity.of(key)  # type: ignore[arg-type]
+    if identity.key is None:
+        raise spec_errors.InvalidInputError("key: expected text that identifies a write, got None")
+    return identity
+
+
+def _identity_of(key: Key, derived: str) -> WriteIdentity:
+    """Return the identity of a write whose fingerprint isn't given, since its arguments are known."""
+    identity = WriteIdentity.of(key)
+    if identity.fingerprint is not None:
+        raise spec_errors.InvalidInputError(f"fingerprint: expected None here, since {derived}")
+    return identity
+
+
+def _options(kind: type[T], value: Any) -> T | None:
+    return kind(**value) if isinstance(value, Mapping) else value
+
+
+@contextmanager
+def _invalid_arguments(argument: str = "") -> Iterator[None]:
+    """Convert the errors of options, which name what is invalid, to the specification's."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if isinstance(error, spec_errors.LanceNamespaceError):
+            raise
+        raise spec_errors.InvalidInputError(f"{argument}{error}") from error

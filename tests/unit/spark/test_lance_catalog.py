@@ -1,0 +1,164 @@
+"""A catalog opens, declares, lists and drops tables, and connects when that is first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from lance_namespace.errors import (
+    InvalidInputError,
+    NamespaceNotFoundError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
+
+from airflow_provider_lancens import LanceCatalog, connect
+
+IMPORTED = """
+import sys
+import airflow_provider_lancens
+from airflow_provider_lancens import LanceCatalog, Table, WriteIdentity, connect
+connect("hive2", {"uri": "thrift://unreachable.invalid:9083"}).table("shop.orders")
+heavy = {"lance", "pyarrow", "pyspark", "lance_namespace", "boto3", "pandas", "airflow", "thrift"}
+print(sorted(heavy & set(sys.modules)))
+"""
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> LanceCatalog:
+    return connect("dir", {"root": str(tmp_path)})
+
+
+def test_opening_a_table_loads_nothing_heavy_and_connects_to_nothing() -> None:
+    import subprocess
+    import sys
+
+    ran = subprocess.run([sys.executable, "-c", IMPORTED], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("impl", "properties", "message"),
+    [
+        ("hive4", {}, r"impl: expected one of hive2, hive3, glue, dir, rest, or a dotted path, got 'hive4'"),
+        (None, {}, "impl: expected one of"),
+        ("dir", {"root": 7}, "properties: expected text, 'root' is of type int"),
+    ],
+)
+def test_connecting_to_something_unknown_is_refused_at_once(
+    impl: Any, properties: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        connect(impl, properties)
+
+
+def test_an_implementation_that_does_not_exist_is_refused_when_it_is_needed() -> None:
+    lake = connect("no.such.Namespace")
+
+    with pytest.raises(InvalidInputError, match=r"connecting to 'no\.such\.Namespace'"):
+        lake.table("t").count_rows()
+
+
+@pytest.mark.parametrize("text", ["shop.orders", "shop$orders", "SHOP.Orders", "`shop`.orders"])
+def test_an_identifier_is_printed_with_dollars_however_it_is_written(lake: LanceCatalog, text: str) -> None:
+    table = lake.table(text)
+
+    assert (table.id, table.name, table.is_pinned) == (("shop", "orders"), "shop$orders", False)
+    assert repr(table) == "Table('shop$orders')"
+
+
+@pytest.mark.parametrize("text", ["shop$eu.orders", "", "shop..orders", None, 7])
+def test_an_invalid_identifier_is_refused_with_what_was_given(lake: LanceCatalog, text: Any) -> None:
+    with pytest.raises(InvalidInputError, match="table="):
+        lake.table(text)
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        ({"table": "shop$orders"}, "a mapping with 'table' and 'version'.* got a mapping with 'table'"),
+        ({}, "got a mapping with nothing"),
+        ({"table": "shop$orders", "version": None}, "its version is None"),
+        ({"table": "shop$orders", "version": "newest"}, "version: expected a whole number"),
+        ({"table": "shop$orders", "version": True}, "version: expected a whole number"),
+        ({"table": "shop$", "version": 1}, "a level is empty"),
+        ({"table": "t", "version": 1, "previous_version": "x"}, "previous_version: expected a whole number"),
+    ],
+)
+def test_a_result_without_a_table_and_a_version_is_refused(
+    lake: LanceCatalog, result: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        lake.table(result)
+
+
+def test_a_database_and_its_tables_are_created_listed_and_dropped(lake: LanceCatalog) -> None:
+    assert lake.create_namespace("shop")
+    assert not lake.create_namespace("shop")
+    table = lake.declare_table("shop.orders")
+
+    assert table.version is None
+    assert lake.list_databases() == ["shop"]
+    assert lake.list_tables("shop") == ["shop$orders"]
+    assert lake.table_exists("shop.orders")
+    assert not lake.table_exists("shop.others")
+    assert not lake.table_exists("nowhere.orders")
+    assert lake.deregister_table("shop.orders")
+    assert lake.list_tables("shop") == []
+    assert lake.drop_namespace("shop")
+    assert lake.list_databases() == []
+
+
+def test_a_table_that_exists_is_left_as_it_is_unless_that_is_to_fail(lake: LanceCatalog) -> None:
+    location = lake.declare_table("orders").location
+
+    assert lake.declare_table("orders").location == location
+    with pytest.raises(TableAlreadyExistsError):
+        lake.declare_table("orders", if_exists="fail")
+    with pytest.raises(InvalidInputError, match="if_exists: expected one of skip, fail, got 'replace'"):
+        lake.declare_table("orders", if_exists="replace")  # type: ignore[arg-type]
+
+
+def test_a_table_that_exists_elsewhere_is_refused(lake: LanceCatalog, tmp_path: Path) -> None:
+    lake.declare_table("orders")
+
+    with pytest.raises(InvalidInputError, match="not at location="):
+        lake.declare_table("orders", location=str(tmp_path / "elsewhere"))
+
+
+def test_data_that_exists_is_registered(lake: LanceCatalog, tmp_path: Path) -> None:
+    lance.write_dataset(pa.table({"id": [1, 2]}), str(tmp_path / "mine.lance"))
+    lake.create_namespace("shop")
+
+    assert lake.register_table("shop.mine", "mine.lance").count_rows() == 2
+
+
+@pytest.mark.parametrize("remove", [LanceCatalog.drop_table, LanceCatalog.deregister_table])
+def test_removing_a_table_that_does_not_exist_fails_unless_that_is_to_be_skipped(
+    lake: LanceCatalog, remove: Callable[..., bool]
+) -> None:
+    with pytest.raises((TableNotFoundError, NamespaceNotFoundError)):
+        remove(lake, "nowhere")
+    assert not remove(lake, "nowhere", if_missing="skip")
+    with pytest.raises(InvalidInputError, match="if_missing: expected one of fail, skip, got 'ignore'"):
+        remove(lake, "nowhere", if_missing="ignore")
+
+
+def test_a_catalog_without_cascade_says_so(lake: LanceCatalog) -> None:
+    lake.create_namespace("shop")
+
+    with pytest.raises(UnsupportedOperationError, match="cascade=True: not supported by this catalog"):
+        lake.drop_namespace("shop", cascade=True)
+
+
+def test_a_catalog_is_closed_by_its_block(lake: LanceCatalog) -> None:
+    with lake as opened:
+        assert opened is lake
+        assert repr(lake) == "LanceCatalog(not connected)"
+        assert opened.list_tables() == []
+    assert opened.list_tables() == []
