@@ -25,13 +25,9 @@ POLL_SECONDS = float(os.environ.get("LANCE_EXAMPLE_POLL", "60"))
 @task
 def count_rows(arrived: dict[str, Any]) -> int:
     """Read exactly the version that a wait returned, regardless of later commits."""
-    import lance
-
     from airflow_provider_lancens.hooks import LanceHook
 
-    namespace = LanceHook.for_connection(CONNECTION).get_conn()
-    name, version = arrived["table"].split("$"), arrived["version"]
-    return lance.dataset(namespace_client=namespace, table_id=name, version=version).count_rows()
+    return LanceHook(CONNECTION).table(arrived).count_rows()
 
 
 # [END howto_read_version]

@@ -107,7 +107,8 @@ def test_a_table_without_data_has_no_version_to_read(lake: LanceCatalog) -> None
 
 
 def test_a_table_that_is_not_declared_is_not_found(lake: LanceCatalog) -> None:
-    for read in (lambda: lake.table("nowhere").version, lake.table("nowhere").count_rows):
+    reads: list[Any] = [lambda: lake.table("nowhere").version, lake.table("nowhere").count_rows]
+    for read in reads:
         with pytest.raises(TableNotFoundError):
             read()
 
