@@ -457,7 +457,7 @@ class Table:
             self.lake.source,
             self._table,
             where,
-            idempotency_key=identity.key,
+            key=identity.key,
             on_existing_key=identity.on_existing_key,
             execution_id=identity.execution_id,
         )
@@ -492,7 +492,7 @@ class Table:
             wanted.version,
             as_of=wanted.as_of,
             tag=wanted.tag,
-            idempotency_key=identity.key,
+            key=identity.key,
             on_existing_key=identity.on_existing_key,
             execution_id=identity.execution_id,
         )

@@ -416,7 +416,7 @@ class ReleaseSet:
                 expected_version=expected_version,
                 allow_older=allow_older,
                 keep=keep_releases,
-                idempotency_key=identity.key,
+                key=identity.key,
                 execution_id=identity.execution_id,
             )
 
