@@ -11,6 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
+DEFAULT_CONNECTION = "lance_default"
+"""The connection of operators, sensors, hooks and assets that are given none."""
+
 _TEXT = {"type": ["string", "null"]}
 _SECRET = {"type": ["string", "null"], "format": "password"}
 _SECONDS = {"type": ["number", "null"], "minimum": 0.001}

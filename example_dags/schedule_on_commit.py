@@ -12,7 +12,7 @@ from typing import Any
 
 from airflow.sdk import DAG, task
 
-from airflow_provider_lancens.assets import watched_table
+from airflow_provider_lancens.assets import new_versions, watched_table
 
 try:
     from airflow.sdk.exceptions import AirflowSkipException
@@ -27,15 +27,10 @@ ORDERS = watched_table(TABLE, CONNECTION, poll_interval=POLL_SECONDS)
 
 
 @task
-def new_versions(triggering_asset_events: Any) -> dict[str, Any]:
+def new_version(triggering_asset_events: Any) -> dict[str, Any]:
     """Return this run's versions: from the oldest to the newest, if several updates triggered one run."""
-    advances = [event.extra["payload"] for event in triggering_asset_events[ORDERS]]
-    first, last = min(advances, key=version_of), max(advances, key=version_of)
-    return {**last, "previous_version": first["previous_version"]}
-
-
-def version_of(advance: dict[str, Any]) -> int:
-    return int(advance["version"])
+    (record,) = new_versions(triggering_asset_events).values()  # the DAG is scheduled on one table
+    return record
 
 
 @task
@@ -63,4 +58,4 @@ with DAG(
     tags=["lance", "example"],
     doc_md=__doc__,
 ):
-    handle(skip_repeats(new_versions()))
+    handle(skip_repeats(new_version()))

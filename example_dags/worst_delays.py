@@ -11,7 +11,7 @@ from typing import Any
 from airflow.sdk import DAG, task
 from nycflights.tables import TABLES
 
-from airflow_provider_lancens.assets import lance_table
+from airflow_provider_lancens.assets import lance_table, new_versions
 
 CONNECTION = "lance_flights"
 DELAYS = lance_table(TABLES["delays"], CONNECTION)
@@ -21,8 +21,8 @@ DELAYS = lance_table(TABLES["delays"], CONNECTION)
 @task
 def new_version(triggering_asset_events: Any) -> int | None:
     """Return the newest version that started this run; None if it was triggered by hand."""
-    events = triggering_asset_events.get(DELAYS, [])
-    return max((event.extra["version"] for event in events), default=None)
+    record = new_versions(triggering_asset_events).get(TABLES["delays"])
+    return record and record["version"]
 
 
 # [END howto_versions_of_events]

@@ -14,6 +14,7 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 from airflow.sdk import Asset, AssetAlias
 
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
+from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
 
 if TYPE_CHECKING:
     from airflow.sdk import Asset as SdkAsset
@@ -46,10 +47,7 @@ class LanceTable:
         """
         for argument, value in (("lance_conn_id", lance_conn_id), ("table", table)):
             if isinstance(value, str) and ("{{" in value or "{%" in value):
-                raise ValueError(
-                    f"{argument}={value!r}: templates are not allowed here, since an asset is the same "
-                    "in every run"
-                )
+                raise _template(argument, value)
         try:
             identifier = table if isinstance(table, TableId) else TableId.written(table)
             return cls(_checked_connection(lance_conn_id), _checked_table(identifier))
@@ -81,23 +79,57 @@ class LanceTable:
         return f"{SCHEME}://{quote(self.lance_conn_id, safe='')}/{path}"
 
 
-def lance_table(table: str, lance_conn_id: str, *, extra: Mapping[str, Any] | None = None) -> SdkAsset:
+def lance_table(
+    table: str,
+    lance_conn_id: str = DEFAULT_CONNECTION,
+    *,
+    name: str | None = None,
+    group: str | None = None,
+    extra: Mapping[str, Any] | None = None,
+) -> SdkAsset:
     """Return the asset of a Lance table, for ``outlets`` and ``schedule``.
 
     Args:
         table: table identifier, ``database$table``.
         lance_conn_id: the Airflow connection.
+        name: the asset's name in Airflow, by default its URI. Each DAG has to give the table's asset the same
+            one, since Airflow deactivates an asset whose URI has another name.
+        group: the asset's group in Airflow.
         extra: extra of the asset, without secrets.
 
     Raises:
         ValueError: the identifier is invalid, or an argument is a template.
     """
-    return create_asset(lance_conn_id=lance_conn_id, table=table, extra=extra)
+    return Asset(uri=LanceTable.of(lance_conn_id, table).uri, **asset_fields(name, group, extra))
+
+
+def asset_fields(name: str | None, group: str | None, extra: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the fields of an asset that were given, for its constructor, which takes no None.
+
+    Args:
+        name: the asset's name.
+        group: the asset's group.
+        extra: the asset's extra.
+
+    Raises:
+        ValueError: a name or a group is a template.
+    """
+    for argument, value in (("name", name), ("group", group)):
+        if value is not None and ("{{" in value or "{%" in value):
+            raise _template(argument, value)
+    given = {"name": name, "group": group}
+    return {"extra": dict(extra or {}), **{key: value for key, value in given.items() if value is not None}}
 
 
 def create_asset(*, lance_conn_id: str, table: str, extra: Mapping[str, Any] | None = None) -> SdkAsset:
     """Create the same asset; Airflow's provider manager finds factories by this name and these keywords."""
-    return Asset(uri=LanceTable.of(lance_conn_id, table).uri, extra=dict(extra or {}))
+    return lance_table(table, lance_conn_id, extra=extra)
+
+
+def _template(argument: str, value: str) -> ValueError:
+    return ValueError(
+        f"{argument}={value!r}: templates are not allowed here, since an asset is the same in every run"
+    )
 
 
 def sanitize_uri(uri: SplitResult) -> SplitResult:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset
 
-from airflow_provider_lancens.assets.table import LanceTable
+from airflow_provider_lancens.assets.table import LanceTable, asset_fields
+from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
 
 if TYPE_CHECKING:
     from airflow.sdk import Asset as SdkAsset
@@ -14,8 +16,11 @@ if TYPE_CHECKING:
 
 def watched_table(
     table: str,
-    lance_conn_id: str,
+    lance_conn_id: str = DEFAULT_CONNECTION,
     *,
+    name: str | None = None,
+    group: str | None = None,
+    extra: Mapping[str, Any] | None = None,
     poll_interval: float = 60.0,
     after_version: int | None = None,
     data_only: bool = True,
@@ -29,6 +34,9 @@ def watched_table(
     Args:
         table: table identifier, ``database$table``.
         lance_conn_id: the Airflow connection.
+        name: the asset's name in Airflow, see `lance_table`.
+        group: the asset's group in Airflow.
+        extra: extra of the asset, without secrets.
         poll_interval: seconds between two polls.
         after_version: when the watch begins, ignore versions up to this one.
         data_only: ignore versions that compaction, indexing or configuration created, as
@@ -57,4 +65,8 @@ def watched_table(
         poll_interval=poll_interval,
         data_only=data_only,
     )
-    return Asset(uri=named.uri, watchers=[AssetWatcher(name=named.uri, trigger=trigger)])
+    return Asset(
+        uri=named.uri,
+        watchers=[AssetWatcher(name=named.uri, trigger=trigger)],
+        **asset_fields(name, group, extra),
+    )

@@ -11,7 +11,8 @@ from airflow.sdk.log import mask_secret
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, airflow_errors
 from airflow_provider_lancens.hooks.connection_form import field_name, hook_of_connection_type, read_extra
-from airflow_provider_lancens.hooks.lance_hook import DEFAULT_CONNECTION, LanceHook, read_connection
+from airflow_provider_lancens.hooks.lance_hook import LanceHook, read_connection
+from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
 
 if TYPE_CHECKING:
     from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook

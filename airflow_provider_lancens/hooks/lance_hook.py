@@ -27,6 +27,7 @@ from airflow_provider_lancens.hooks.connection_form import (
     read_extra,
 )
 from airflow_provider_lancens.hooks.template_args import parse_table
+from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.lance_catalog import LanceCatalog, TableRef
     from airflow_provider_lancens.spark.lance_table import Table
 
-DEFAULT_CONNECTION = "lance_default"
-"""The connection of operators, sensors and hooks of every type that are given none."""
 _STORAGE_PREFIX = "storage."
 _ROOT, _REQUIRE_ROOT = "root", "require_root"
 _POLLING = "polling table {!r} through connection {!r}"

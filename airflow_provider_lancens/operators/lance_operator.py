@@ -11,8 +11,9 @@ from airflow.sdk import BaseOperator
 
 from airflow_provider_lancens.assets.table import LanceTable, emit_asset_event, emit_no_event
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, airflow_errors
-from airflow_provider_lancens.hooks.lance_hook import DEFAULT_CONNECTION, LanceHook
+from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.hooks.template_args import GivenArguments
+from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.assets.table import WRITES_XCOM, LanceTable, emit_asset_event, emit_no_event
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, airflow_errors
-from airflow_provider_lancens.hooks.lance_hook import DEFAULT_CONNECTION, LanceHook
+from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.hooks.template_args import not_empty, parse_mapping, parse_table
 from airflow_provider_lancens.operators._spark.counted_writes import CountedWrites
 from airflow_provider_lancens.operators._spark.pinned_inputs import ChangedRows, PinnedTable
@@ -21,6 +21,7 @@ from airflow_provider_lancens.operators._spark.write_naming import (
     existing_key_policy,
     key_of_moved_task,
 )
+from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -20,7 +20,7 @@ from airflow_provider_lancens.hooks.airflow_errors import (
     AirflowTaskTimeout,
     LanceRetryableError,
 )
-from airflow_provider_lancens.hooks.lance_hook import DEFAULT_CONNECTION, LanceHook
+from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.hooks.table_checks import data_changed, index_covers, pin, tag_name
 from airflow_provider_lancens.hooks.template_args import (
     GivenArguments,
@@ -36,6 +36,7 @@ from airflow_provider_lancens.namespace.table_status import (
     missing_text,
     without_numbers,
 )
+from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
 from airflow_provider_lancens.sensors.version_bounds import (
     AwaitedVersion,
     Bound,

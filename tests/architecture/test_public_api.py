@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 PUBLIC: dict[str, set[str]] = {
-    "assets": {"lance_table", "watched_table"},
+    "assets": {"lance_table", "new_versions", "watched_table"},
     "doctor": {"Finding", "diagnose"},
     "embedded": {
         "Distribution",

@@ -4,6 +4,7 @@ import pytest
 from airflow.sdk import Asset
 
 from airflow_provider_lancens.assets.table import LanceTable, create_asset, lance_table
+from airflow_provider_lancens.assets.table_watcher import watched_table
 
 URI = "lance://lake/sales/orders"
 
@@ -41,6 +42,27 @@ def test_a_template_is_refused_with_the_name_of_its_argument(argument: str, temp
     arguments = {"table": "sales$orders", "lance_conn_id": "lake", argument: template}
     with pytest.raises(ValueError, match=f"{argument}=.*templates are not allowed"):
         create_asset(**arguments)
+
+
+def test_an_asset_has_the_name_and_the_group_that_it_is_given_and_the_same_uri() -> None:
+    given = {"name": "orders", "group": "sales", "extra": {"team": "sales"}}
+    for made in (
+        lance_table("sales$orders", "lake", **given),
+        watched_table("sales$orders", "lake", **given),
+    ):
+        assert (made.uri, made.name, made.group, made.extra) == (URI, "orders", "sales", {"team": "sales"})
+    assert lance_table("sales$orders", "lake").name == URI
+    assert (
+        lance_table("sales$orders").uri
+        == watched_table("sales$orders").uri
+        == "lance://lance_default/sales/orders"
+    )
+
+
+@pytest.mark.parametrize("argument", ["name", "group"])
+def test_a_template_in_the_name_or_the_group_of_an_asset_is_refused(argument: str) -> None:
+    with pytest.raises(ValueError, match=f"{argument}=.*templates are not allowed"):
+        lance_table("sales$orders", **{argument: "{{ ds }}"})
 
 
 @pytest.mark.parametrize("table", ["orders", "a$b$c$d", "sales$", ""])

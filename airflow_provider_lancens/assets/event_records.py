@@ -1,0 +1,63 @@
+"""The new versions of tables, for a run of a DAG that is scheduled on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+
+def new_versions(triggering_asset_events: Mapping[Any, Iterable[Any]]) -> dict[str, dict[str, Any]]:
+    """Return one record of new versions for each table whose events started the run.
+
+    Events of tasks and of watched tables are the same here. Several events of one table give one record, from
+    the oldest previous version to the newest one. Events without a new version, and those of other assets,
+    are left out.
+
+    Args:
+        triggering_asset_events: the variable of this name in the task's context; a `@task` function gets it
+            as an argument of this name.
+
+    Returns:
+        By the table's identifier: ``{"table": str, "previous_version": int | None, "version": int}``, and
+        ``"partitions": list[str]`` if each of the events has some. ``previous_version`` is None if the
+        table is new, was recreated, or the events don't say it. Empty if a person started the run.
+    """
+    records: dict[str, dict[str, Any]] = {}
+    for event in (event for events in triggering_asset_events.values() for event in events):
+        for found in _records(getattr(event, "extra", None)):
+            known = records.get(found["table"])
+            records[found["table"]] = found if known is None else _merged(known, found)
+    return records
+
+
+def _records(extra: Any) -> Iterator[dict[str, Any]]:
+    """Yield the record in an event's extra, if it has a new version; a watcher has it below ``payload``."""
+    if not isinstance(extra, Mapping):
+        return
+    given = payload if isinstance(payload := extra.get("payload"), Mapping) else extra
+    table, version, previous = given.get("table"), given.get("version"), given.get("previous_version")
+    if not isinstance(table, str) or not isinstance(version, int) or version == previous:
+        return
+    record = {"table": table, "previous_version": previous, "version": version}
+    if isinstance(given.get("partitions"), list):
+        record["partitions"] = given["partitions"]
+    yield record
+
+
+def _merged(known: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """Merge two records of a table, in the order of their events."""
+    older, newer = sorted((known, found), key=lambda record: record["version"])
+    if newer is known and found["previous_version"] is None:
+        return found  # a smaller version that follows none: the table was created again
+    # Of records of one version, a repeated event may not know what it follows.
+    previous = [older["previous_version"]]
+    if older["version"] == newer["version"]:
+        previous = [one for one in (older["previous_version"], newer["previous_version"]) if one is not None]
+    merged = {
+        "table": newer["table"],
+        "previous_version": min(previous, default=None),
+        "version": newer["version"],
+    }
+    if "partitions" in known and "partitions" in found:
+        merged["partitions"] = sorted({*known["partitions"], *found["partitions"]})
+    return merged

@@ -1,0 +1,78 @@
+"""One record of new versions for a run that asset events have started."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from airflow_provider_lancens.assets.event_records import new_versions
+from airflow_provider_lancens.assets.table import lance_table
+
+ORDERS, ITEMS = lance_table("shop$orders", "lake"), lance_table("shop$items", "lake")
+
+
+def advance(previous: int | None, version: int, *, watched: bool = False, **more: Any) -> Any:
+    record = {"table": "shop$orders", "previous_version": previous, "version": version, **more}
+    return SimpleNamespace(extra={"payload": record} if watched else record)
+
+
+def of_orders(*events: Any) -> Any:
+    return new_versions({ORDERS: list(events)}).get("shop$orders")
+
+
+def test_events_of_tasks_and_of_watched_tables_give_the_same_record() -> None:
+    record = {"table": "shop$orders", "previous_version": 3, "version": 4}
+    assert of_orders(advance(3, 4, rows=1)) == of_orders(advance(3, 4, watched=True)) == record
+
+
+def test_several_events_are_one_record_from_the_oldest_to_the_newest_version() -> None:
+    found = of_orders(advance(4, 6, watched=True), advance(2, 4), advance(2, 4), advance(6, 7))
+    assert (found["previous_version"], found["version"]) == (2, 7)
+
+
+def test_each_table_has_its_own_record_by_its_identifier() -> None:
+    items = SimpleNamespace(extra={"table": "shop$items", "previous_version": None, "version": 1})
+    found = new_versions({ORDERS: [advance(1, 2)], ITEMS: [items]})
+    assert {table: record["version"] for table, record in found.items()} == {
+        "shop$orders": 2,
+        "shop$items": 1,
+    }
+
+
+def test_a_table_that_was_created_again_starts_over() -> None:
+    found = of_orders(
+        advance(7, 8, watched=True), advance(None, 1, watched=True), advance(1, 2, watched=True)
+    )
+    assert (found["previous_version"], found["version"]) == (None, 2)
+
+
+def test_a_repeated_event_that_does_not_know_what_it_follows_takes_nothing_away() -> None:
+    found = of_orders(advance(3, 4), advance(None, 4, watched=True))
+    assert (found["previous_version"], found["version"]) == (3, 4)
+
+
+def test_an_event_that_follows_no_version_reads_the_whole_table() -> None:
+    found = of_orders(advance(None, 4, watched=True), advance(4, 5, watched=True))
+    assert (found["previous_version"], found["version"]) == (None, 5)
+
+
+def test_partitions_are_those_of_all_events_or_unknown() -> None:
+    both = of_orders(advance(1, 2, partitions=["b"]), advance(2, 3, partitions=["a", "b"]))
+    assert both["partitions"] == ["a", "b"]
+    assert "partitions" not in of_orders(advance(1, 2, partitions=["b"]), advance(2, 3))
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [None, {}, {"version": 3}, {"table": "shop$orders"}, {"payload": "text"}, {"from_rest_api": True}],
+)
+def test_an_event_without_a_version_is_left_out(extra: Any) -> None:
+    assert new_versions({ORDERS: [SimpleNamespace(extra=extra)]}) == {}
+
+
+def test_an_event_without_a_new_version_is_left_out() -> None:
+    assert of_orders(advance(4, 4)) is None
+
+
+def test_a_run_that_a_person_started_has_no_versions() -> None:
+    assert new_versions({}) == {}
