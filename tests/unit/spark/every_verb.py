@@ -1,9 +1,11 @@
 """Every verb on one table: what a store, or a neighbor, must not break. No Airflow, no JVM."""
 
 import contextlib
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -83,15 +85,18 @@ def _same(number: int) -> PickledNamespace:
 
 @dataclass
 class Lake:
-    """A table on the S3 double, of several versions, with whatever a table may have."""
+    """A table of several versions in a local folder, with whatever a table may have."""
 
-    s3: S3Double
+    root: str
     managed_by: str
+    storage: Mapping[str, str] = field(default_factory=dict)
+    key: str = "new"
+    """Idempotency key of the writes."""
     metastore: MemoryMetastore = field(default_factory=MemoryMetastore)
     created: datetime = AGO
 
     def __post_init__(self) -> None:
-        storage = {f"{STORAGE_PREFIX}{name}": value for name, value in self.s3.storage.items()}
+        storage = {f"{STORAGE_PREFIX}{name}": value for name, value in self.storage.items()}
         properties = {"root": self.root, "managed_by": self.managed_by, **storage}
         config = StorageConfig.parse(Properties(properties, ["root", "managed_by"]))
         self.namespace: Any = PickledNamespace(self.metastore, config, properties)  # type: ignore[arg-type]
@@ -99,16 +104,12 @@ class Lake:
         self.metastore.create_namespace(Namespace(NamespaceId.of(["db"]), f"{self.root}/db.db"))
 
     @property
-    def root(self) -> str:
-        return f"s3://{self.s3.bucket_name}"
-
-    @property
     def hook(self) -> Any:
         """What the doctor and the page need of a hook."""
         return SimpleNamespace(
             get_conn=lambda: self.namespace,
             get_reader=self.namespace.for_reading,
-            storage_options=lambda: dict(self.s3.storage),
+            storage_options=lambda: dict(self.storage),
             conn_type="memory",
             lance_conn_id="lake",
         )
@@ -123,8 +124,19 @@ class Lake:
 
         sink = pa.BufferOutputStream()
         pq.write_table(rows, sink)
-        self.s3.bucket.put(path, Stored.of(sink.getvalue().to_pybytes()))
+        self.store(path, sink.getvalue().to_pybytes())
         return f"{self.root}/{path}"
+
+    def store(self, path: str, content: bytes) -> None:
+        """Store a file below the root."""
+        file = Path(self.root, path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+
+    def age(self) -> None:
+        """Let all files be made long ago."""
+        for file in Path(self.root).rglob("*"):
+            os.utime(file, (AGO.timestamp(), AGO.timestamp()))
 
     def staged(self) -> list[int]:
         with resolved_table(self.namespace, NAME) as target:
@@ -136,7 +148,7 @@ class Lake:
             dataset = lance.dataset(
                 namespace_client=self.namespace,
                 table_id=table.split("$"),
-                storage_options=self.s3.storage,
+                storage_options=self.storage,
                 session=lance.Session(),
             )
         except (TableNotFoundError, ValueError, OSError):
@@ -150,6 +162,21 @@ class Lake:
             return target.latest_version() or 0
 
 
+class S3Lake(Lake):
+    """The same on the S3 double."""
+
+    def __init__(self, s3: S3Double, managed_by: str) -> None:
+        self.s3 = s3
+        super().__init__(f"s3://{s3.bucket_name}", managed_by, s3.storage)
+
+    def store(self, path: str, content: bytes) -> None:
+        self.s3.bucket.put(path, Stored.of(content))
+
+    def age(self) -> None:
+        objects = self.s3.bucket.objects
+        self.s3.bucket.objects = {key: replace(stored, modified=AGO) for key, stored in objects.items()}
+
+
 def rows(*numbers: int) -> pa.Table:
     return pa.table(
         {"n": pa.array(numbers, pa.int64()), "v": pa.array([n * 10 for n in numbers], pa.int64())}
@@ -160,9 +187,15 @@ def frame(*numbers: int) -> Any:
     return LocalFrame(SPARK, [rows(*numbers)])
 
 
-def create(s3: S3Double, managed_by: str) -> Lake:
-    """Create the table, with all files made long ago, but those of a staged version."""
-    lake = Lake(s3, managed_by)
+def create(s3: S3Double, managed_by: str) -> S3Lake:
+    """Create the table on the S3 double; see `fill`."""
+    lake = S3Lake(s3, managed_by)
+    fill(lake)
+    return lake
+
+
+def fill(lake: Lake) -> None:
+    """Create the table, with all files made long ago, except the files of a staged version."""
     namespace = lake.namespace
     for table in (NAME, RELEASES):
         namespace.declare_table({"id": table.split("$")})
@@ -173,14 +206,13 @@ def create(s3: S3Double, managed_by: str) -> Lake:
     delete_rows(namespace, NAME, "n = 5")
     move_bookmark(namespace, NAME, "reader", 2)
     move_release_set(namespace, RELEASES, {NAME: 4})
-    dataset = lance.dataset(lake.location, storage_options=s3.storage)
-    write_fragments(rows(99), dataset, mode="append", storage_options=s3.storage)
+    dataset = lance.dataset(lake.location, storage_options=dict(lake.storage))
+    write_fragments(rows(99), dataset, mode="append", storage_options=dict(lake.storage))
     lake.put("in/a.parquet", rows(7))
-    lance.write_dataset(rows(8), f"{lake.root}/other.lance", storage_options=s3.storage)
-    s3.bucket.objects = {key: replace(one, modified=AGO) for key, one in s3.bucket.objects.items()}
+    lance.write_dataset(rows(8), f"{lake.root}/other.lance", storage_options=dict(lake.storage))
+    lake.age()
     write_table(frame(6), namespace, NAME, key="staged", stage=True)
     lake.created = datetime.now(UTC)
-    return lake
 
 
 Verb = Callable[[Lake], object]
@@ -190,12 +222,16 @@ def of_table(verb: Callable[..., object], *arguments: Any, **named: Any) -> Verb
     return lambda lake: verb(lake.namespace, NAME, *arguments, **named)
 
 
+def keyed(verb: Callable[..., object], *arguments: Any, **named: Any) -> Verb:
+    return lambda lake: verb(lake.namespace, NAME, *arguments, key=lake.key, **named)
+
+
 def on_spark(verb: Callable[..., object], *arguments: Any, **named: Any) -> Verb:
     return lambda lake: verb(SPARK, lake.namespace, NAME, *arguments, **named)
 
 
 def write(*numbers: int, **named: Any) -> Verb:
-    return lambda lake: write_table(frame(*numbers), lake.namespace, NAME, key="new", **named)
+    return lambda lake: write_table(frame(*numbers), lake.namespace, NAME, key=lake.key, **named)
 
 
 def request(name: str, /, *data: pa.Table, **named: Any) -> Verb:
@@ -226,7 +262,8 @@ def poll(lake: Lake) -> object:
 
 
 def doctor(lake: Lake) -> object:
-    return [*check_rights(lake.hook), *check_tables(lake.hook, NAME)]
+    rights = check_rights(lake.hook) if lake.storage else ()
+    return [*rights, *check_tables(lake.hook, NAME)]
 
 
 def cascade(lake: Lake) -> object:
@@ -310,7 +347,7 @@ WRITES: Mapping[str, Verb] = {
         lake.namespace.declare_table({"id": ["db", "new"]})
         if TableId.parse("db$new") not in lake.metastore.tables
         else None,
-        write_table(frame(1), lake.namespace, "db$new", key="new"),
+        write_table(frame(1), lake.namespace, "db$new", key=lake.key),
     ),
     "append": write(10, 11),
     "append a file": lambda lake: write_files(
@@ -318,19 +355,21 @@ WRITES: Mapping[str, Verb] = {
         FileSource("parquet", [f"{lake.root}/in/a.parquet"]),
         lake.namespace,
         NAME,
-        key="new",
+        key=lake.key,
     ),
     "overwrite": write(10, mode="overwrite"),
     "replace where": write(3, 3, mode="overwrite", where="n = 3"),
     "upsert": write(1, 10, mode="upsert", on=["n"]),
-    "delete rows": of_table(delete_rows, "n = 1", key="new"),
+    "delete rows": keyed(delete_rows, "n = 1"),
     "stage": write(10, stage=True),
     "publish": each_staged(publish_version),
     "discard": each_staged(discard_version),
-    "restore": of_table(restore_version, 2, key="new"),
+    "restore": keyed(restore_version, 2),
     "move bookmark": of_table(move_bookmark, "reader", 4),
     "delete bookmark": of_table(delete_bookmark, "reader"),
-    "move release set": lambda lake: move_release_set(lake.namespace, RELEASES, {NAME: 5}, keep=1, key="new"),
+    "move release set": lambda lake: move_release_set(
+        lake.namespace, RELEASES, {NAME: 5}, keep=1, key=lake.key
+    ),
     "tag": request("create_table_tag", tag="mine", version=3),
     "branch": request("create_table_branch", name="b"),
     "insert": request("insert_into_table", rows(12)),

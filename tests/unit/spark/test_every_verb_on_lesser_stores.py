@@ -18,7 +18,7 @@ from airflow_provider_lancens.spark import write_table
 from tests.servers.s3_double import S3Double
 from tests.servers.s3_link import Fault
 from tests.servers.s3_requests import BULK_DELETE, LIST, Request
-from tests.unit.spark.every_verb import NAME, VERBS, Lake, create, frame, healthy
+from tests.unit.spark.every_verb import NAME, VERBS, S3Lake, create, frame, healthy
 
 DETACHED = re.compile(r"d[0-9]+\.manifest")
 """Lance takes another random number after each refusal."""
@@ -129,7 +129,7 @@ FEW = {*list(VERBS)[::9], "doctor", "tag", "branch", "convert"}
 
 
 @contextmanager
-def restored(lake: Lake) -> Iterator[Callable[[], None]]:
+def restored(lake: S3Lake) -> Iterator[Callable[[], None]]:
     """Return what lets the store and the catalog be as they are now."""
     objects, tables = dict(lake.s3.bucket.objects), dict(lake.metastore.tables)
     namespaces = dict(lake.metastore.namespaces)
@@ -142,7 +142,7 @@ def restored(lake: Lake) -> Iterator[Callable[[], None]]:
     yield restore
 
 
-def outcome(lake: Lake) -> Outcome:
+def outcome(lake: S3Lake) -> Outcome:
     return lake.contents(), lake.contents("db$releases")
 
 
@@ -160,7 +160,7 @@ def done(managed_by: str, verbs: Collection[str]) -> dict[str, Outcome]:
     return {name: _DONE[managed_by, name] for name in verbs}
 
 
-def run(lake: Lake, name: str) -> LanceNamespaceError | str:
+def run(lake: S3Lake, name: str) -> LanceNamespaceError | str:
     """Run a verb; return its error, or what the doctor complains about."""
     try:
         result = VERBS[name](lake)
@@ -170,7 +170,7 @@ def run(lake: Lake, name: str) -> LanceNamespaceError | str:
     return " ".join(f"{one.text} {one.advice}" for one in findings if one.level == "problem")
 
 
-def check(lake: Lake, store: Store, name: str, expected: Outcome) -> None:
+def check(lake: S3Lake, store: Store, name: str, expected: Outcome) -> None:
     before = outcome(lake), lake.version, dict(lake.metastore.namespaces)
     store.lessen(lake.s3)
     found = run(lake, name)
@@ -192,7 +192,7 @@ def check(lake: Lake, store: Store, name: str, expected: Outcome) -> None:
         check_not_blocked(lake, name, expected)
 
 
-def check_not_blocked(lake: Lake, name: str, expected: Outcome) -> None:
+def check_not_blocked(lake: S3Lake, name: str, expected: Outcome) -> None:
     """Check that the next write isn't refused, whatever the verb has left behind."""
     if expected[0] is None:
         return
