@@ -161,7 +161,7 @@ def test_a_cleared_loop_over_other_items_is_refused_and_writes_nothing(
 ) -> None:
     own(loop(tables[0], "ab", OF_ITEM[kind]))
 
-    with pytest.raises(AirflowFailException, match="set key of each"):
+    with pytest.raises(AirflowFailException, match="set the key of each"):
         own(loop(tables[0], changed, OF_ITEM[kind]), clears=1)
 
     assert files_of(own, tables[0]) == ["a", "b"]
