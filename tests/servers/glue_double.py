@@ -15,7 +15,8 @@ observed:
 Not implemented: IAM, Lake Formation and KMS (denials are injected, and every key is accepted), quotas,
 rate limits (injected), eventual deletion of the contents of a database, federated catalogs, views.
 UpdateTable archives versions even with SkipArchive; tests check in `requests` that it is sent. moto's S3
-is served at the same address, so that a test needs only one server.
+is served at the same address, so that a test needs only one server; conditional requests to it are served one
+at a time, since moto would let two writers create one object.
 """
 
 import base64
@@ -69,10 +70,14 @@ class StrictGlue:
         self._faults = faults
         self._requests = requests
         self._lock = threading.Lock()
+        self._condition = threading.Lock()
 
     def __call__(self, environ: Environment, start_response: Callable[..., Any]) -> Iterable[bytes]:
         service, _, operation = environ.get("HTTP_X_AMZ_TARGET", "").partition(".")
         if service != "AWSGlue":
+            if {"HTTP_IF_NONE_MATCH", "HTTP_IF_MATCH"} & environ.keys():
+                with self._condition:  # moto checks a condition before it stores an object, not as one step
+                    return self._moto(environ, start_response)
             return self._moto(environ, start_response)
         body = _lower_cased(json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))))
         headers = {key.removeprefix("HTTP_"): environ[key] for key in environ if key.startswith("HTTP_")}

@@ -87,7 +87,7 @@ def test_a_bookmark_that_was_moved_meanwhile_leaves_nothing_to_read(
 
 
 def test_a_staged_version_is_no_bookmark(run: Run, orders: Table) -> None:
-    with pytest.raises(AirflowFailException, match=r"is staged.*pass the version that it was published as"):
+    with pytest.raises(AirflowFailException, match=r"is the number of a staged version.*publish it first"):
         run(LanceTagVersionOperator, table=str(orders), version=2**63 + 5, tag="revenue")
 
 
