@@ -168,9 +168,9 @@ class LanceCatalog:
         """Return a table; nothing is requested.
 
         Args:
-            ref: its identifier, ``database.table``: the newest version, which can be written to. Or a
-                result, an
-                XCom or an asset event with ``table`` and ``version``: exactly this version, only to be read.
+            ref: its identifier, ``database.table``: the newest version, which can be written to. Or a result,
+                an XCom or an asset event with ``table`` and ``version``: exactly this version, only to be
+                read.
 
         Raises:
             InvalidInputError: (13) the identifier is invalid, or the mapping has no table or no version.
@@ -214,9 +214,8 @@ class LanceCatalog:
             table: its identifier, ``database.table``.
             location: where its data will be; by default the catalog chooses.
             properties: properties of the entry.
-            if_exists: ``skip`` leaves a table that exists as it is, and refuses another location; ``fail``
-                is an
-                error.
+            if_exists: ``skip`` leaves a table that exists as it is, and refuses another location; ``fail`` is
+                an error.
 
         Raises:
             NamespaceNotFoundError: (1) there is no such database.

@@ -160,8 +160,8 @@ class Table:
 
         Args:
             version: its number; a time with a time zone, which means the version that was newest then; or
-                text:
-                digits, a time in ISO 8601, or the name of a tag. None is the version that is newest now.
+                text: digits, a time in ISO 8601, or the name of a tag. None is the version that is newest
+                now.
 
         Raises:
             TableNotFoundError: (4) the table isn't declared.
@@ -356,9 +356,8 @@ class Table:
             schema_mode: what to do if the rows have other columns than the table: ``strict`` refuses them,
                 ``merge`` adds and widens columns of the table.
             stage: whether to stage the rows, so that readers see them once they are published.
-            key: identifies the write: however often it is repeated, its rows are in the table once. Text,
-                or a
-                `WriteIdentity`; None makes each call another write.
+            key: identifies the write: however often it is repeated, its rows are in the table once. Text, or
+                a `WriteIdentity`; None makes each call another write.
 
         Raises:
             LanceNamespaceError: as `write_table` and `write_files`.
@@ -380,8 +379,7 @@ class Table:
         Args:
             rows: see `append`.
             where: the condition on the rows that are replaced, see docs/conditions.md; all new rows must
-                match
-                it. None replaces all.
+                match it. None replaces all.
             schema_mode: see `append`; ``overwrite`` replaces the columns too, without `where` alone.
             stage: see `append`.
             key: see `append`.
@@ -520,8 +518,7 @@ class Table:
         Args:
             staged: see `publish`.
             if_missing: whether it is an error if there is no such staged version (``fail``), or nothing is
-                done
-                (``skip``).
+                done (``skip``).
 
         Returns:
             False if there was none.
@@ -590,9 +587,8 @@ class Table:
 
         Args:
             after_version: the version after which rows are changes, see `at`; 0 makes all rows changes.
-            bookmark: a bookmark that names this version; if it is new, all rows are changes. Without both,
-                it is
-                the `previous_version` of the result that the table was opened with.
+            bookmark: a bookmark that names this version; if it is new, all rows are changes. Without both, it
+                is the `previous_version` of the result that the table was opened with.
             if_unavailable: what to do if the changes are unknown, or the bookmark expired: ``fail``, or
                 ``read_all``, which reads all rows of the version with the type ``snapshot``.
 
@@ -715,8 +711,7 @@ class Table:
             name: letters, digits, ``.``, ``-`` and ``_``.
             version: see `at`; None is the version that the table is opened at, or the newest.
             if_exists: ``skip`` leaves a tag of the same version, and refuses one of another; ``replace``
-                moves
-                it; ``fail`` is an error.
+                moves it; ``fail`` is an error.
 
         Raises:
             TableVersionNotFoundError: (11) there is no such version.

@@ -36,8 +36,8 @@ def find_version(
     """Return the version that was the newest at a time, or that a tag names.
 
     The time of a version is when the storage got its manifest, by the storage's clock: the writers' clocks
-    may differ, and then a later commit could become part of the past. It is the same for all clients,
-    and can't change, unless the table is copied. Looking it up costs a listing.
+    may differ, and then a later commit could become part of the past. It is the same for all clients, and
+    can't change, unless the table is copied. Looking it up costs a listing.
 
     Args:
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
@@ -80,8 +80,8 @@ class WantedVersion:
 
         Args:
             value: a number; a time with a time zone, which means the version that was the newest then; or
-                text,
-                such as a template renders: the digits of a number, a time in ISO 8601, or the name of a tag.
+                text, such as a template renders: the digits of a number, a time in ISO 8601, or the name of a
+                tag.
             argument: what the caller calls it.
 
         Raises:
