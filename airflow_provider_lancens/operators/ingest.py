@@ -228,9 +228,7 @@ class LanceWriteOperator(LanceSparkOperator):
 
     def _fingerprint_of(self, source: IngestSource, target: ResolvedTable) -> str | None:
         fingerprint = source.fingerprint(target)
-        change = self.rendered_change()
-        texts = {name: getattr(change, name, None) for name in ("where", "delete_when")}
-        given = conditions(**texts)
+        given = conditions(**self.rendered_change().conditions)
         if fingerprint is None or not given:
             return fingerprint
         return fingerprint_of({"source": fingerprint}, *given)

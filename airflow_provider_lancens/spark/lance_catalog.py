@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, NamespaceId, TableId
+from airflow_provider_lancens.spark.options import check_choice
 
 if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
@@ -225,7 +226,7 @@ class LanceCatalog:
         from lance_namespace import DeclareTableRequest
 
         identifier = self._id(table)
-        _check_choice("if_exists", if_exists, ("skip", "fail"))
+        check_choice("if_exists", if_exists, ("skip", "fail"))
         request = DeclareTableRequest(
             id=list(identifier.parts), location=location, properties=dict(properties or {}) or None
         )
@@ -263,7 +264,7 @@ class LanceCatalog:
         from lance_namespace import RegisterTableRequest
 
         identifier = self._id(table)
-        _check_choice("if_exists", if_exists, ("skip", "replace", "fail"))
+        check_choice("if_exists", if_exists, ("skip", "replace", "fail"))
         request = RegisterTableRequest(
             id=list(identifier.parts),
             location=location,
@@ -400,7 +401,7 @@ class LanceCatalog:
         from lance_namespace import CreateNamespaceRequest
 
         identifier = self._database_id(database)
-        _check_choice("if_exists", if_exists, ("skip", "fail"))
+        check_choice("if_exists", if_exists, ("skip", "fail"))
         request = CreateNamespaceRequest(id=list(identifier.parts), properties=dict(properties or {}) or None)
         with self.attempt(f"creating namespace {str(identifier)!r}"):
             try:
@@ -455,7 +456,7 @@ class LanceCatalog:
         return self._removed(f"dropping namespace {database!r}", if_missing, drop)
 
     def _removed(self, doing: str, if_missing: str, remove: Callable[[], object]) -> bool:
-        _check_choice("if_missing", if_missing, ("fail", "skip"))
+        check_choice("if_missing", if_missing, ("fail", "skip"))
         with self.attempt(doing):
             try:
                 remove()
@@ -476,8 +477,7 @@ class LanceCatalog:
         if normalize(present) != normalize(location):
             raise spec_errors.InvalidInputError(
                 f"table {table} exists at {present!r}, not at location={location!r}; pass that location, "
-                f"or leave "
-                "it out"
+                "or leave it out"
             )
 
     def _id(self, table: str | TableId) -> TableId:
@@ -494,13 +494,6 @@ def _parsed(argument: str, text: Any, parse: Callable[[str], _Id]) -> _Id:
         return parse(text)
     except InvalidIdentifierError as error:
         raise spec_errors.InvalidInputError(f"{argument}={text!r}: {error}") from error
-
-
-def _check_choice(argument: str, value: object, allowed: Sequence[str]) -> None:
-    if value not in allowed:
-        raise spec_errors.InvalidInputError(
-            f"{argument}: expected one of {', '.join(allowed)}, got {value!r}"
-        )
 
 
 def _all_pages(page: Callable[[str | None], tuple[Sequence[str], str | None]]) -> Iterator[str]:

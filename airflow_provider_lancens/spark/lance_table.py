@@ -22,6 +22,7 @@ from airflow_provider_lancens.spark.options import (
     WhenMatched,
     WriteIdentity,
     WriteRequest,
+    check_choice,
 )
 
 if TYPE_CHECKING:
@@ -75,8 +76,7 @@ def _verb(
                 if writes and self.is_pinned:
                     raise spec_errors.InvalidInputError(
                         f"table {self.name} is opened at version {self._at}, and read-only; write to its "
-                        f"newest "
-                        f"version: lake.table({self.name!r}).{method.__name__}(...)"
+                        f"newest version: lake.table({self.name!r}).{method.__name__}(...)"
                     )
                 return method(self, *args, **kwargs)
 
@@ -111,8 +111,7 @@ class Table:
         if "table" not in result or "version" not in result:
             raise spec_errors.InvalidInputError(
                 "table: expected an identifier, or a mapping with 'table' and 'version' such as the XCom "
-                "of a "
-                f"sensor or of a write; got a mapping with {', '.join(map(repr, result)) or 'nothing'}"
+                f"of a sensor or of a write; got a mapping with {', '.join(map(repr, result)) or 'nothing'}"
             )
         try:
             table = TableId.of_result(result["table"])
@@ -596,10 +595,7 @@ class Table:
             TableVersionNotFoundError: (11) the table has no data yet, or there is no such version.
             InvalidInputError: (13) an argument is invalid, or it isn't said since when.
         """
-        if if_unavailable not in ("fail", "read_all"):
-            raise spec_errors.InvalidInputError(
-                f"if_unavailable: expected one of fail, read_all, got {if_unavailable!r}"
-            )
+        check_choice("if_unavailable", if_unavailable, ("fail", "read_all"))
         if after_version is not None and bookmark is not None:
             raise spec_errors.InvalidInputError(
                 "after_version, bookmark: expected one of them, since both say after which version"
@@ -607,8 +603,7 @@ class Table:
         if after_version is None and bookmark is None and self._previous is None:
             raise spec_errors.InvalidInputError(
                 "after_version, bookmark: expected one of them, or a table that is opened with a result "
-                "that has "
-                "a 'previous_version'; got none"
+                "that has a 'previous_version'; got none"
             )
         with self._resolved() as target:
             version = self._at if self._at is not None else _number_of(target, None)
@@ -721,10 +716,7 @@ class Table:
         from airflow_provider_lancens.spark.table.opened_version import open_version
         from airflow_provider_lancens.spark.table_info import Tag
 
-        if if_exists not in ("skip", "replace", "fail"):
-            raise spec_errors.InvalidInputError(
-                f"if_exists: expected one of skip, replace, fail, got {if_exists!r}"
-            )
+        check_choice("if_exists", if_exists, ("skip", "replace", "fail"))
         number = self._chosen(version)
         with self._resolved() as target:
             dataset, files = open_version(target, number), target.dataset.manifests
@@ -1096,8 +1088,7 @@ class Table:
             if request.upsert is not None and request.upsert.chooses_rows:
                 raise spec_errors.InvalidInputError(
                     "when_matched, sequence_by, delete_when, update_columns: not allowed for a "
-                    "FileSource, whose "
-                    "rows aren't compared with the table's; read the files as a DataFrame"
+                    "FileSource, whose rows aren't compared with the table's; read the files as a DataFrame"
                 )
             written = FileRows(self.lake.spark, rows, planned)
         elif hasattr(rows, "mapInArrow"):
@@ -1148,9 +1139,8 @@ class Table:
         if found is not None and found.is_expired and if_unavailable == "fail":
             raise spec_errors.InvalidInputError(
                 f"table {self.name}: bookmark {name!r} has expired: it was at version {found.version}, "
-                f"last moved "
-                f"at {found.moved_at}, and changes after it may be lost; read the whole table with "
-                "if_unavailable='read_all', and replace the earlier results"
+                f"last moved at {found.moved_at}, and changes after it may be lost; read the whole table "
+                "with if_unavailable='read_all', and replace the earlier results"
             )
         return found
 
@@ -1179,8 +1169,7 @@ class Table:
         return staged
 
     def _missing(self, if_missing: str, error: type[Exception], what: str) -> None:
-        if if_missing not in ("fail", "skip"):
-            raise spec_errors.InvalidInputError(f"if_missing: expected one of fail, skip, got {if_missing!r}")
+        check_choice("if_missing", if_missing, ("fail", "skip"))
         if if_missing == "fail":
             raise error(f"table {self.name} has no {what}")
 

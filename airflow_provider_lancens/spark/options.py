@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from datetime import timedelta
 from typing import Any, ClassVar, Literal, NoReturn, Self, get_args
 
@@ -30,6 +30,16 @@ LONGEST_EXPIRY = timedelta(days=36_500)
 def is_whole_number(value: object, *, at_least: int) -> bool:
     """Return whether a value is an integer, not a bool, of at least `at_least`."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= at_least
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Check that a value is one of the allowed ones.
+
+    Raises:
+        InvalidInputError: (13) it isn't; the message names the argument, the choices and the value.
+    """
+    if value not in choices:
+        _refuse(f"{name}: expected one of {', '.join(choices)}, got {value!r}")
 
 
 def check_expires_after(value: object) -> None:
@@ -108,9 +118,7 @@ class WriteIdentity:
     def __post_init__(self) -> None:
         if self.key is not None and not self.key.strip():
             _refuse("key: expected text that identifies this write, or None; got blank text")
-        if self.on_existing_key not in ON_EXISTING_KEY:
-            choices = ", ".join(ON_EXISTING_KEY)
-            _refuse(f"on_existing_key: expected one of {choices}, got {self.on_existing_key!r}")
+        check_choice("on_existing_key", self.on_existing_key, ON_EXISTING_KEY)
 
     @classmethod
     def of(cls, key: str | Self | None) -> Self:
@@ -147,8 +155,7 @@ class Change:
     """Whether the rows are staged: readers of the newest version don't see them until they are published."""
 
     def __post_init__(self) -> None:
-        if self.schema_mode not in SCHEMA_MODES:
-            _refuse(f"schema_mode: expected one of {', '.join(SCHEMA_MODES)}, got {self.schema_mode!r}")
+        check_choice("schema_mode", self.schema_mode, SCHEMA_MODES)
         if self.schema_mode == "overwrite":
             self._check_columns_replaced()
         if not isinstance(self.stage, bool):
@@ -171,6 +178,11 @@ class Change:
     def replaces_schema(self) -> bool:
         """Whether an overwrite may replace the columns too."""
         return self.schema_mode == "overwrite"
+
+    @property
+    def conditions(self) -> dict[str, str | None]:
+        """Its conditions by argument; None if one wasn't given."""
+        return {}
 
     @classmethod
     def described(cls) -> str:
@@ -233,6 +245,11 @@ class Overwrite(Change):
         """See `Change.adds_rows`."""
         return self.where is not None
 
+    @property
+    def conditions(self) -> dict[str, str | None]:
+        """See `Change.conditions`."""
+        return {"where": self.where}
+
     def _check(self) -> None:
         if self.where is not None and (not isinstance(self.where, str) or not self.where.strip()):
             _refuse(f"where: expected a condition, or None; got {self.where!r}")
@@ -262,6 +279,11 @@ class Upsert(Change):
     """The columns that are updated in rows that exist; None updates all."""
 
     @property
+    def conditions(self) -> dict[str, str | None]:
+        """See `Change.conditions`."""
+        return {"delete_when": self.delete_when}
+
+    @property
     def compares_rows(self) -> bool:
         """Whether it depends on the table's rows what is written."""
         return self.when_matched != "update" or bool(self.sequence_by or self.update_columns)
@@ -274,8 +296,7 @@ class Upsert(Change):
     def _check(self) -> None:
         if isinstance(self.on, str) or not self.on:
             _refuse(f"on: expected a list of key columns, got {self.on!r}")
-        if self.when_matched not in WHEN_MATCHED:
-            _refuse(f"when_matched: expected one of {', '.join(WHEN_MATCHED)}, got {self.when_matched!r}")
+        check_choice("when_matched", self.when_matched, WHEN_MATCHED)
         if self.sequence_by is not None and not str(self.sequence_by).strip():
             _refuse("sequence_by: expected the name of a column, or None; got blank text")
         condition, columns = self.delete_when, self.update_columns
@@ -305,7 +326,10 @@ class Upsert(Change):
 CHANGES: Mapping[str, type[Change]] = {kind.MODE: kind for kind in (Append, Overwrite, Create, Upsert)}
 """The kinds of changes by mode."""
 
-_NOT_GIVEN: Mapping[str, object] = {"schema_mode": "strict", "stage": False, "when_matched": "update"}
+_NOT_GIVEN = {
+    one.name: one.default for kind in CHANGES.values() for one in fields(kind) if one.default is not MISSING
+}
+"""The defaults of their fields."""
 
 
 def change_of(mode: Mode, **arguments: Any) -> Change:
@@ -318,9 +342,8 @@ def change_of(mode: Mode, **arguments: Any) -> Change:
     Raises:
         InvalidInputError: (13) an argument is invalid, or doesn't belong to the mode.
     """
-    kind = CHANGES.get(mode)
-    if kind is None:
-        _refuse(f"mode: expected one of {', '.join(MODES)}, got {mode!r}")
+    check_choice("mode", mode, MODES)
+    kind = CHANGES[mode]
     given = {name: value for name, value in arguments.items() if value != _NOT_GIVEN.get(name)}
     for name, value in given.items():
         kinds = [one for one in CHANGES.values() if name in _fields_of(one)]
