@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
@@ -24,24 +24,25 @@ def new_versions(triggering_asset_events: Mapping[Any, Iterable[Any]]) -> dict[s
     """
     records: dict[str, dict[str, Any]] = {}
     for event in (event for events in triggering_asset_events.values() for event in events):
-        for found in _records(getattr(event, "extra", None)):
+        found = _record(getattr(event, "extra", None))
+        if found is not None:
             known = records.get(found["table"])
             records[found["table"]] = found if known is None else _merged(known, found)
     return records
 
 
-def _records(extra: Any) -> Iterator[dict[str, Any]]:
-    """Yield the record in an event's extra, if it has a new version; a watcher has it below ``payload``."""
+def _record(extra: Any) -> dict[str, Any] | None:
+    """Return the record in an event's extra, if it has a new version; a watcher has it below ``payload``."""
     if not isinstance(extra, Mapping):
-        return
+        return None
     given = payload if isinstance(payload := extra.get("payload"), Mapping) else extra
     table, version, previous = given.get("table"), given.get("version"), given.get("previous_version")
     if not isinstance(table, str) or not isinstance(version, int) or version == previous:
-        return
+        return None
     record = {"table": table, "previous_version": previous, "version": version}
     if isinstance(given.get("partitions"), list):
         record["partitions"] = given["partitions"]
-    yield record
+    return record
 
 
 def _merged(known: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:

@@ -45,9 +45,7 @@ class LanceTable:
         Raises:
             ValueError: either is invalid. Templates are not supported: an asset is the same in every run.
         """
-        for argument, value in (("lance_conn_id", lance_conn_id), ("table", table)):
-            if isinstance(value, str) and ("{{" in value or "{%" in value):
-                raise _template(argument, value)
+        _refuse_templates(lance_conn_id=lance_conn_id, table=table)
         try:
             identifier = table if isinstance(table, TableId) else TableId.written(table)
             return cls(_checked_connection(lance_conn_id), _checked_table(identifier))
@@ -114,9 +112,7 @@ def asset_fields(name: str | None, group: str | None, extra: Mapping[str, Any] |
     Raises:
         ValueError: a name or a group is a template.
     """
-    for argument, value in (("name", name), ("group", group)):
-        if value is not None and ("{{" in value or "{%" in value):
-            raise _template(argument, value)
+    _refuse_templates(name=name, group=group)
     given = {"name": name, "group": group}
     return {"extra": dict(extra or {}), **{key: value for key, value in given.items() if value is not None}}
 
@@ -126,10 +122,13 @@ def create_asset(*, lance_conn_id: str, table: str, extra: Mapping[str, Any] | N
     return lance_table(table, lance_conn_id, extra=extra)
 
 
-def _template(argument: str, value: str) -> ValueError:
-    return ValueError(
-        f"{argument}={value!r}: templates are not allowed here, since an asset is the same in every run"
-    )
+def _refuse_templates(**given: object) -> None:
+    for argument, value in given.items():
+        if isinstance(value, str) and ("{{" in value or "{%" in value):
+            raise ValueError(
+                f"{argument}={value!r}: templates are not allowed here, since an asset is the same in "
+                "every run"
+            )
 
 
 def sanitize_uri(uri: SplitResult) -> SplitResult:
