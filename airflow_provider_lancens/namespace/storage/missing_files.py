@@ -66,6 +66,9 @@ class StoredVersions:
         for location, paths in files_at_bases(dataset).items():
             source = TableFiles(location, self.storage_options)
             missing += [f"{location}/{path}" for path in source.missing(paths)]
+        for location, folders in index_folders_at_bases(dataset).items():
+            source = TableFiles(location, self.storage_options)
+            missing += [f"{location}/{folder}" for folder in folders if not source.below(folder)]
         return tuple(sorted(missing))
 
     def newest_complete(self, below: int) -> int | None:
@@ -95,8 +98,21 @@ def files_at_bases(dataset: LanceDataset) -> dict[str, set[str]]:
     Returns:
         Their paths by the location that they are relative to.
     """
+    return _at_bases(dataset, _files_of(dataset))
+
+
+def index_folders_at_bases(dataset: LanceDataset) -> dict[str, set[str]]:
+    """Return the folders of the indices in other datasets that a version, such as a clone, refers to.
+
+    Returns:
+        Their paths by the location that they are relative to.
+    """
+    return _at_bases(dataset, _index_folders_of(dataset))
+
+
+def _at_bases(dataset: LanceDataset, found: Iterable[tuple[int | None, str]]) -> dict[str, set[str]]:
     by_location: dict[str, set[str]] = {}
-    paths = [(base, path) for base, path in _files_of(dataset) if base is not None]
+    paths = [(base, path) for base, path in found if base is not None]
     bases: Any = dataset._ds.base_paths() if paths else {}
     for base, path in paths:
         inside = path if bases[base].is_dataset_root else path.partition("/")[2]
@@ -162,12 +178,14 @@ def other_locations(location: str, storage_options: Mapping[str, str]) -> list[s
 
 def index_folders(dataset: LanceDataset) -> set[str]:
     """Return the folders of the indices that a version refers to below its own location."""
-    return {
-        f"{_INDICES}/{segment.uuid}"
-        for index in dataset.describe_indices()
-        for segment in index.segments
-        if getattr(segment, "base_id", None) is None
-    }
+    return {path for base, path in _index_folders_of(dataset) if base is None}
+
+
+def _index_folders_of(dataset: LanceDataset) -> Iterator[tuple[int | None, str]]:
+    """Yield the folders of indices of a version, as `_files_of` its files."""
+    for index in dataset.describe_indices():
+        for segment in index.segments:
+            yield getattr(segment, "base_id", None), f"{_INDICES}/{segment.uuid}"
 
 
 def example_of(paths: Iterable[str]) -> str:
