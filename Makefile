@@ -14,14 +14,14 @@ airflow: ## the same in the Airflow UI: scheduler, triggerer and API server on l
 unit: ## the tests of the modules one by one: a minute, without Java
 	./scripts/test -n 2 -m "not long" tests/unit tests/architecture
 
-test: ## the everyday tests, as pytest alone runs them: minutes, neither slow nor long
+test: ## the everyday tests, as pytest alone runs them: minutes, neither slow nor thorough nor long
 	./scripts/test -n 2
 
 check: ## lint, format, spelling, types, import contracts
 	./scripts/check
 
-ci: ## all that a change must pass: check, wheel, every test that isn't long
-	./scripts/test
+ci: ## all that CI runs: check, wheel, every test that isn't long
+	./.ci/run
 
 long: ## races at full size, soak, each fault by promise, every Python, the lowest versions, older PySparks, minimal systems
 	./scripts/test -m long

@@ -1,12 +1,14 @@
 """Selection of tests: the everyday ones without arguments, otherwise those that paths and `-m` select.
 
-There are three tiers: everyday tests, `slow` ones, which every change must also pass (`./scripts/test`), and
-`long` ones (`make long`). A path or a node id selects tests of each tier, so that a `long` one can be named.
+There are four tiers: everyday tests, `slow` ones, which every change must also pass (`./scripts/test`),
+`thorough` ones, which CI runs after them (`./scripts/test --thorough`), and `long` ones (`make long`). A
+test with several of these marks is of the last tier. A path or a node id selects tests of each tier, so
+that a `long` one can be named.
 """
 
 import pytest
 
-EVERYDAY = "not slow and not long"
+EVERYDAY = "not slow and not thorough and not long"
 
 
 def select_tier(config: pytest.Config) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -53,3 +54,17 @@ def test_a_release_is_refused_while_the_tree_has_changes(clone: Path) -> None:
     assert refused.returncode == 1
     assert "notes.txt" in refused.stderr
     assert not (clone / ".venv").exists()
+
+
+def test_ci_runs_the_thorough_tests_even_if_others_failed(root: Path, tmp_path: Path) -> None:
+    for folder in (".ci", "scripts"):
+        (tmp_path / folder).mkdir()
+    shutil.copy(root / ".ci/run", tmp_path / ".ci/run")
+    test = tmp_path / "scripts/test"
+    test.write_text('#!/bin/sh\necho "tests $*"\ntest "$*" = --thorough\n')
+    test.chmod(0o755)
+
+    run = subprocess.run([tmp_path / ".ci/run"], capture_output=True, text=True, check=False)
+
+    assert run.stdout.splitlines() == ["tests ", "tests --thorough"]
+    assert run.returncode == 1

@@ -51,7 +51,7 @@ NAMES = (
 REJECTED = "write_audit_publish, with rows in error"
 PARAMS = {"wait_for_version": {"table": "sales$orders"}}
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture(scope="module")

@@ -47,7 +47,7 @@ def deployment(
 @pytest.mark.parametrize(
     ("dag", "deployment", "ended_by"),
     [
-        pytest.param("killed", "local", signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param("killed", "local", signal.SIGTERM, marks=pytest.mark.thorough),
         # Airflow's signal for an execution timeout.
         pytest.param("killed", "local", signal.SIGALRM, marks=pytest.mark.long),
         pytest.param("killed", "cluster", signal.SIGTERM, marks=pytest.mark.long),

@@ -33,7 +33,7 @@ dag = runpy.run_path(sys.argv[1])["dag"]
 print(json.dumps([run(dag, items) for items in json.loads(sys.argv[3])]))
 """
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 
 @pytest.fixture(scope="module")

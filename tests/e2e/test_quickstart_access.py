@@ -12,7 +12,7 @@ import pytest
 from quickstart.home import Home
 from quickstart.servers import AirflowServers
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 LOOPBACK = {"0100007F", "0" * 24 + "01000000", "0" * 16 + "FFFF00000100007F"}
 LISTENING = "0A"
 

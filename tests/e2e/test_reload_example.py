@@ -17,7 +17,7 @@ from tests.e2e.outcomes import outcomes_in, xcom
 EXAMPLES = TREE / "example_dags"
 DAY = json.dumps({"logical_date": "2026-11-01T00:00:00+00:00"})
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 
 def rows(namespace: Hive2Namespace, table: str, where: str | None = None) -> int:

@@ -51,21 +51,21 @@ def test_each_step_of_a_history_leaves_the_rows_changes_and_indices_that_the_mod
     assert counts["values"] > 10
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_histories_of_storage_managed_tables_are_those_of_the_model() -> None:
     counts = play(Table.stored, range(216, 222))
     assert min(counts["changes"], counts["values"], counts["indices"]) > 20
     assert counts["publish"] > 2
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_histories_of_managed_tables_are_those_of_the_model(on_hive: MakeTable) -> None:
     counts = play(on_hive, range(219, 221))
     assert counts["changes"] > 5
     assert counts["publish"] > 0
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_histories_on_spark_are_those_of_the_model(spark: SparkSession) -> None:
     counts = play(lambda folder: Table.stored(folder, spark), range(430, 431))
     assert min(counts["upsert_compared"], counts["publish"]) > 0

@@ -71,6 +71,10 @@ BACKENDS = {
 """Name of the backend: the fixture of its server, the class, the levels above a database."""
 
 
+_HIVE3 = "hive3-on-4.0.1-in-a-catalog"
+"""Needs jars from Maven, as do all servers but 2.3.10."""
+
+
 def cannot(name: str) -> Mapping[str, str]:
     """What a backend can't do, and why."""
     server, kind, _ = BACKENDS[name]
@@ -78,11 +82,11 @@ def cannot(name: str) -> Mapping[str, str]:
 
 
 def params(names: Iterable[str]) -> list[Any]:
-    """Backends as pytest parameters; those that need jars from Maven are `slow`."""
+    """Backends as pytest parameters: each class on one server in runs of each change, all of them in CI."""
+    marks = dict.fromkeys(BACKENDS, pytest.mark.thorough) | {_HIVE3: pytest.mark.slow}
     everyday = {"metastore", "glue"}
     return [
-        name if BACKENDS[name][0] in everyday else pytest.param(name, marks=pytest.mark.slow)
-        for name in names
+        name if BACKENDS[name][0] in everyday else pytest.param(name, marks=marks[name]) for name in names
     ]
 
 

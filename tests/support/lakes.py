@@ -60,7 +60,7 @@ def bucket_of(glue: GlueDouble, database: str) -> str:
     return f"s3://{name}/a lake"
 
 
-LAKES = {"hive": (), "hive-4": (pytest.mark.slow,), "glue-on-s3": ()}
+LAKES = {"hive": (), "hive-4": (pytest.mark.thorough,), "glue-on-s3": ()}
 """Each kind of metastore that can hold managed tables: Hive's with local files, Glue's with S3; its marks."""
 
 

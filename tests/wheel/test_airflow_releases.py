@@ -58,7 +58,7 @@ def _kept_pins(release: Release) -> dict[str, str]:
     return {name: version for name, version in release.pins.items() if name != refused}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.version)
 def test_versions_are_found_beside_what_an_airflow_pins(release: Release, tmp_path: Path) -> None:
     found = resolve(
@@ -78,7 +78,7 @@ def test_versions_are_found_beside_what_an_airflow_pins(release: Release, tmp_pa
     assert set(pins) - set(found) <= {"grpcio", "pyspark-client", "sqlglot"}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_newest_providers_stay_the_newest_beside_this_one() -> None:
     providers = [f"apache-airflow-providers-{name}" for name in PROVIDERS]
     asked = "\n".join([f"apache-airflow=={NEWEST.version}", *providers])

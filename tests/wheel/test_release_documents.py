@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 
 from tests.support.installed_packages import TREE
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 PROJECT = tomllib.loads((TREE / "pyproject.toml").read_text())["project"]
 STEM = f"{PROJECT['name']}-{PROJECT['version']}"

@@ -15,7 +15,7 @@ from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.integration.airflow.tables import Table
 from tests.support.installed_packages import TREE, Installed, on_each_python
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 NAME = "airflow-provider-lancens"
 SHOWN = """

@@ -8,7 +8,7 @@ import pytest
 from tests.e2e.flights import expected
 from tests.support.flights import Pipeline
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 TWO_MONTHS = 2
 """The version of each table after the quickstart; another test may have added a month."""

@@ -22,7 +22,7 @@ SECRETS = ["password"]
 if AIRFLOW_V_3_2_PLUS:  # older versions don't mask fields of the extra
     SECRETS.append("element_storage.secret_access_key")
 
-pytestmark = [pytest.mark.slow, needs_chromium]
+pytestmark = [pytest.mark.thorough, needs_chromium]
 
 
 @dataclass(frozen=True)

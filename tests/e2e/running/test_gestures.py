@@ -18,7 +18,7 @@ from tests.support.running_lake import Lake
 MAPPED, RELOADED, FILED, HELD = (f"{name}_gestures" for name in ("mapped", "reloaded", "filed", "held"))
 PATIENCE = 900
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(1800)]
 
 
 def test_a_list_that_grows_in_front_neither_skips_nor_doubles_when_its_run_is_cleared(

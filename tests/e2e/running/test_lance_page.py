@@ -19,7 +19,7 @@ from tests.support.running_lake import Lake, needs_chromium
 INGESTION, WAIT = "ingested", "many"
 ATTACK = '<img src=x onerror="attacked=1"><script>attacked=1</script>'
 
-pytestmark = [pytest.mark.slow, needs_chromium]
+pytestmark = [pytest.mark.thorough, needs_chromium]
 
 
 @pytest.fixture

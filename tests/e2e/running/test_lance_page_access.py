@@ -19,7 +19,7 @@ PASSWORD = "hush-hush"
 DAG, WAIT = "ingested", "many"
 ROUTES = ("connections", "namespaces", "tables", "table", "versions", "waits", "check", "sample", "run")
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 _open = build_opener(ProxyHandler({})).open
 
 

@@ -10,7 +10,7 @@ from tests.support.running_lake import Lake
 
 DAG = "lance_schedule_on_commit"
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 
 def handled(airflow: RunningAirflow, count: int) -> list[tuple[int | None, int]]:

@@ -13,7 +13,7 @@ DAG, RESCHEDULED = "many", "many_rescheduled"
 POLL_CALL = "get_table_objects_by_name_req"
 """The poll's call; a task's own poll makes others."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(3600)]
 
 
 class Waits:

@@ -12,7 +12,7 @@ from airflow_provider_lancens.assets.table_watcher import watched_table
 from airflow_provider_lancens.triggers.table_advanced_trigger import LanceTableAdvancedTrigger
 from tests.integration.airflow.tables import Table
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 
 @pytest.fixture(params=["storage", "impl"])

@@ -15,7 +15,7 @@ from tests.integration.embedded.calls import (
 from tests.integration.embedded.processes import listening_addresses
 from tests.servers.releases import hms_3, hms_4
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 
 @pytest.mark.parametrize("release", [pytest.param(hms_3, marks=pytest.mark.long), hms_4])

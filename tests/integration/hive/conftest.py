@@ -13,11 +13,11 @@ from tests.support.hive_databases import drop_all
 
 SERVERS = {"2.3.10": "metastore", "3.1.3": "hms3", "4.0.1": "hms4"}
 """Release: the fixture of its server."""
-NEED_MAVEN = ("3.1.3", "4.0.1")
-"""Releases whose jars Maven brings: they are left to the second tier."""
+OTHERS = ("3.1.3", "4.0.1")
+"""Releases that repeat what the first one shows."""
 
 
-@pytest.fixture(params=[pytest.param(r, marks=pytest.mark.slow) if r in NEED_MAVEN else r for r in SERVERS])
+@pytest.fixture(params=[pytest.param(r, marks=pytest.mark.thorough) if r in OTHERS else r for r in SERVERS])
 def server(request: pytest.FixtureRequest) -> MetastoreServer:
     """A server of each release in turn."""
     found: MetastoreServer = request.getfixturevalue(SERVERS[request.param])

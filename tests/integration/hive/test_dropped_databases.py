@@ -77,7 +77,7 @@ def test_data_survives_a_thrift_drop_after_deregistration(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("release", ["hms3", "hms4"])
+@pytest.mark.parametrize("release", [pytest.param("hms3", marks=pytest.mark.thorough), "hms4"])
 def test_data_survives_a_thrift_drop_of_the_catalog(
     release: str, request: pytest.FixtureRequest, database: str, tmp_path: Path
 ) -> None:
@@ -102,7 +102,7 @@ def test_data_survives_a_thrift_drop_of_the_catalog(
         ("2.3.10", False),
         pytest.param("2.3.10", True, marks=pytest.mark.long),
         pytest.param("3.1.3", False, marks=pytest.mark.long),
-        ("3.1.3", True),
+        pytest.param("3.1.3", True, marks=pytest.mark.thorough),
     ],
     indirect=["server"],
 )

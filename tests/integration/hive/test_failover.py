@@ -12,7 +12,7 @@ from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.integration.hive.raw import raw_client
 from tests.servers.proxy import Proxy, closed_port
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 ROOT = {"id": []}
 

@@ -19,7 +19,7 @@ from tests.servers.many_tables import copy_database, copy_table
 from tests.servers.proxy import Proxy
 from tests.servers.releases import hms_2
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 SIZES = {"small": 300, "large": 1500}
 DATABASES = 300

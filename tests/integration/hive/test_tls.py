@@ -12,7 +12,7 @@ from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.servers.certificates import PASSWORD, authority, certificate
 from tests.servers.standalone import standalone_metastore
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 ROOT = {"id": []}
 

@@ -11,7 +11,7 @@ from tests.integration.managed.commit_points import Point
 from tests.integration.managed.managed_table import ManagedTable
 from tests.support.lakes import Lake
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 RECORDED = Point(Publication, "record", after=True, committed=False)
 READ = Point(HiveMetastore, "_raw_table", after=True, committed=True)
 

@@ -11,7 +11,7 @@ from tests.integration.managed.race import Race
 from tests.servers.glue_double import GlueDouble
 from tests.support.lakes import Lake, bucket_of, glue_lake, hive_lake
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 WRITERS, COMMITS = 4, 10
 
 

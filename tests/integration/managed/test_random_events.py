@@ -20,7 +20,7 @@ def check_in_any_order(lake: Lake, database: str, examples: int, steps: int) -> 
         )
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_table_matches_the_model_after_random_events(hive: Lake, database: str) -> None:
     check_in_any_order(hive, database, examples=6, steps=12)
 

@@ -12,7 +12,7 @@ from tests.servers.glue_double import GlueDouble
 from tests.servers.releases import hms_2_with_s3
 from tests.support.lakes import Lake, bucket_of
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 
 def lake_on_s3(server: MetastoreServer, s3: GlueDouble, database: str) -> Lake:

@@ -15,7 +15,7 @@ from tests.integration.managed.managed_table import ManagedTable
 from tests.servers.proxy import Proxy
 from tests.support.lakes import Lake, hive_lake
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 TIMES = 100
 
 

@@ -18,7 +18,7 @@ SUPPORTED = {
 }
 """Backends that the peer can speak to, and by which of its classes."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.parametrize("backend", SUPPORTED, indirect=True)]
+pytestmark = [pytest.mark.thorough, pytest.mark.parametrize("backend", SUPPORTED, indirect=True)]
 
 
 @pytest.fixture

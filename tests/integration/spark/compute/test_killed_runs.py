@@ -13,7 +13,7 @@ from tests.integration.spark.compute.computing_process import CORES, noting, run
 from tests.support.computed_tables import compute, data_files, expected, fill, folder, values
 from tests.support.maintained_tables import Maintained
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 FRAGMENTS = 12
 

@@ -18,7 +18,7 @@ _IN_ONE_JOB = 200
 @pytest.mark.parametrize(
     ("seed", "count"),
     [
-        pytest.param(2, 400, marks=pytest.mark.slow),
+        pytest.param(2, 400, marks=pytest.mark.thorough),
         pytest.param(3, 10_000, marks=[pytest.mark.long, pytest.mark.timeout(3600)]),
     ],
 )

@@ -90,7 +90,7 @@ def orders(
     return made
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kind", "step", "event"), cases())
 def test_the_retry_of_a_killed_writer_leaves_exact_rows(orders: Orders, step: str, event: str) -> None:
     with running_writer() as writer:

@@ -58,7 +58,7 @@ def machine(glue: GlueDouble, database: str, tmp_path: Path) -> type[ManagedKeye
     return ManagedKeyedTableMachine
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_each_key_of_a_managed_table_writes_its_row_once(
     machine: type[ManagedKeyedTableMachine], tmp_path: Path
 ) -> None:

@@ -265,7 +265,7 @@ def play(lake: Lake, first: Action, second: Action, at: int) -> None:
 FEW, ALL = 13, 1
 """Each run stops at every 13th request, the long tests at each."""
 STEPS = [
-    pytest.param(FEW, marks=pytest.mark.slow),
+    pytest.param(FEW, marks=pytest.mark.thorough),
     pytest.param(ALL, marks=[pytest.mark.long, pytest.mark.timeout(3600)]),
 ]
 on_both_authorities = pytest.mark.parametrize("lakes", ["storage", "metastore"], indirect=True)

@@ -24,7 +24,7 @@ from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from tests.integration.spark.faults.orders_table import Orders
 from tests.integration.spark.faults.table_kinds import DIR, HIVE_MANAGED, HIVE_STORAGE, declare, spec_of
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 
 @pytest.fixture(params=[DIR, HIVE_STORAGE, HIVE_MANAGED])

@@ -13,7 +13,7 @@ import pytest
 
 from airflow_provider_lancens.embedded import MetastoreServer
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 TREE = Path(__file__).parents[4]
 

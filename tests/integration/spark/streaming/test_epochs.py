@@ -11,7 +11,7 @@ from airflow_provider_lancens.spark import delete_rows
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from tests.support.streams import Stream
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 only_managed = pytest.mark.parametrize("managed_by", ["impl"], indirect=True)
 mostly_managed = pytest.mark.parametrize(
     "managed_by", ["impl", pytest.param("storage", marks=pytest.mark.long)], indirect=True

@@ -19,7 +19,7 @@ from airflow_provider_lancens.namespace import Hive2Namespace
 from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 ROWS_OF_AN_EPOCH = 7
 DRIVER = """

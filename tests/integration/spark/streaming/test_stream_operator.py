@@ -95,6 +95,7 @@ def test_each_run_writes_what_is_there_and_returns_its_versions(task: Task, spar
     assert values(spark, task, task.table) == [1, 2, 3, 4]
 
 
+@pytest.mark.thorough
 def test_a_table_is_streamed_through_the_connection(task: Task, spark: SparkSession) -> None:
     task.add((1, 1.0), (2, 2.0))
     large = {
@@ -110,6 +111,7 @@ def test_a_table_is_streamed_through_the_connection(task: Task, spark: SparkSess
     assert values(spark, task, large["table"]) == [2, 3]
 
 
+@pytest.mark.thorough
 def test_corrections_are_upserted(task: Task, spark: SparkSession) -> None:
     task.add((1, 1.0), (2, 2.0))
     task.add((2, 2.5))
@@ -129,6 +131,7 @@ def test_errors_that_a_retry_cannot_mend_fail_the_task_at_once(task: Task) -> No
         task.run(sequence_by="at")
 
 
+@pytest.mark.thorough
 def test_an_older_checkpoint_fails_the_task_rather_than_losing_rows(task: Task) -> None:
     task.add((1, 1.0))
     task.run()

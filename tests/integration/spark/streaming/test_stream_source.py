@@ -14,7 +14,7 @@ from airflow_provider_lancens.spark.maintenance.compact import compact_table
 from airflow_provider_lancens.spark.schema import add_columns
 from tests.pyspark_versions import has_stream_limits
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 only_managed = pytest.mark.parametrize("managed_by", ["impl"], indirect=True)
 both = pytest.mark.parametrize(
     "managed_by", ["impl", pytest.param("storage", marks=pytest.mark.long)], indirect=True

@@ -14,7 +14,7 @@ from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.options import Append, WriteIdentity, WriteRequest
 from airflow_provider_lancens.spark.submit import PROCESS_ARGS, Driver, Job, Submission
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 
 def rows(spark: Any) -> Any:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as sql
 from airflow_provider_lancens.spark.write import batch_sizing
 from airflow_provider_lancens.spark.write.batch_sizing import in_bounded_batches
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 UNBOUNDED = str(2**31 - 1)

@@ -21,7 +21,7 @@ from airflow_provider_lancens.spark import (
     write_table,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 KEY, VECTOR, QUOTED, UPPER, LOWER = "unit price, €", "v(1)/[2]", 'it\'s "quoted"', "Total", "total"
 NAMES = [KEY, VECTOR, QUOTED, UPPER, LOWER, "a:b;c\\d", "select"]

@@ -52,6 +52,7 @@ def upsert(spec: NamespaceSpec, table: str) -> Callable[..., Any]:
     return write
 
 
+@pytest.mark.thorough
 def test_rows_that_exist_are_kept_and_others_are_added(
     spark: SparkSession, upsert: Any, prices: Prices
 ) -> None:
@@ -61,12 +62,14 @@ def test_rows_that_exist_are_kept_and_others_are_added(
     assert (result.rows, result.version) == (1, 2)
 
 
+@pytest.mark.thorough
 def test_nothing_is_committed_if_all_rows_exist(spark: SparkSession, upsert: Any, prices: Prices) -> None:
     result = upsert(rows(spark, (1, 99, "new")), when_matched="keep")
 
     assert (result.committed, result.version) == (False, 1)
 
 
+@pytest.mark.thorough
 def test_only_later_rows_replace_those_of_the_table(spark: SparkSession, upsert: Any, prices: Prices) -> None:
     newer = (1, 11, "later"), (2, 20, "same time"), (3, 1, "had no time"), (4, None, "added")
     result = upsert(rows(spark, *newer), sequence_by="at")
@@ -75,6 +78,7 @@ def test_only_later_rows_replace_those_of_the_table(spark: SparkSession, upsert:
     assert result.rows == 3
 
 
+@pytest.mark.thorough
 def test_the_last_of_several_rows_of_a_key_is_written(
     spark: SparkSession, upsert: Any, prices: Prices
 ) -> None:
@@ -84,12 +88,14 @@ def test_the_last_of_several_rows_of_a_key_is_written(
     assert prices()[9] == (1, "n")
 
 
+@pytest.mark.thorough
 def test_rows_of_a_key_without_an_order_are_refused(spark: SparkSession, upsert: Any, prices: Prices) -> None:
     with pytest.raises(InvalidInputError, match="in more than one row of the source"):
         upsert(rows(spark, (1, 30, "x"), (1, 30, "y")), sequence_by="at")
     assert prices()[1] == (10, "a")
 
 
+@pytest.mark.thorough
 def test_the_first_write_needs_no_table_to_compare_with(
     spark: SparkSession, spec: NamespaceSpec, table: str
 ) -> None:
@@ -118,6 +124,7 @@ def test_the_source_says_which_rows_are_deleted(
     assert "ERROR" not in capfd.readouterr().err  # PySpark logs failed queries, and one is expected to fail
 
 
+@pytest.mark.thorough
 def test_an_upsert_may_only_delete(spark: SparkSession, upsert: Any, prices: Prices) -> None:
     result = upsert(changes(spark, (1, 99, None, "D")), delete_when="op = 'D'", key="k")
     again = upsert(changes(spark, (1, 99, None, "D")), delete_when="op = 'D'", key="k")
@@ -126,6 +133,7 @@ def test_an_upsert_may_only_delete(spark: SparkSession, upsert: Any, prices: Pri
     assert (result.rows, result.version, again.committed, again.version) == (0, 2, False, 2)
 
 
+@pytest.mark.thorough
 def test_the_last_change_of_a_key_decides(spark: SparkSession, upsert: Any, prices: Prices) -> None:
     log = changes(
         spark,
@@ -142,6 +150,7 @@ def test_the_last_change_of_a_key_decides(spark: SparkSession, upsert: Any, pric
     assert prices() == {2: (20, "b"), 3: (2, "back")}
 
 
+@pytest.mark.thorough
 def test_a_key_that_is_deleted_and_written_is_refused(
     spark: SparkSession, upsert: Any, prices: Prices
 ) -> None:
@@ -150,6 +159,7 @@ def test_a_key_that_is_deleted_and_written_is_refused(
     assert prices()[1] == (10, "a")
 
 
+@pytest.mark.thorough
 def test_columns_are_merged_without_that_of_the_condition(
     spark: SparkSession, upsert: Any, location: str, prices: Prices
 ) -> None:
@@ -163,6 +173,7 @@ def test_columns_are_merged_without_that_of_the_condition(
     assert lance.dataset(location).schema.names == ["id", "at", "price", "currency"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "key_type", ["string", "date", "timestamp", "decimal(20, 3)", "binary", "double", "boolean"]
 )
@@ -181,12 +192,14 @@ def test_keys_of_any_type_are_deleted(
     assert lance.dataset(location).count_rows() == 0
 
 
+@pytest.mark.thorough
 def test_only_some_columns_are_updated(spark: SparkSession, upsert: Any, prices: Prices) -> None:
     upsert(rows(spark, (1, 99, "new"), (4, 99, "d")), update_columns=["price"])
 
     assert prices() == {1: (10, "new"), 2: (20, "b"), 3: (None, "c"), 4: (99, "d")}
 
 
+@pytest.mark.thorough
 def test_rows_may_lack_the_columns_that_are_not_updated(
     spark: SparkSession, upsert: Any, prices: Prices
 ) -> None:
@@ -196,6 +209,7 @@ def test_rows_may_lack_the_columns_that_are_not_updated(
     assert prices() == {1: (10, "new"), 2: (20, "b"), 3: (None, "c"), 4: (None, "d")}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "how",
     [{"sequence_by": "at"}, {"when_matched": "keep"}, {"update_columns": ["price", "at"]}],
@@ -223,6 +237,7 @@ def test_only_rows_of_the_same_key_written_meanwhile_conflict(
         assert (prices()[1], prices()[7]) == ((40, "mine"), (50, "theirs"))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("how", "message"),
     [
@@ -253,12 +268,14 @@ def test_invalid_arguments_are_refused(
         write_table(rows(spark, (1, 1, "x")), spec, table, **arguments)
 
 
+@pytest.mark.thorough
 def test_files_are_refused_with_what_to_do(spark: SparkSession, spec: NamespaceSpec, table: str) -> None:
     request = {"mode": "upsert", "on": ["id"], "sequence_by": "at"}
     with pytest.raises(TypeError, match="sequence_by"):
         write_files(spark, FileSource("parquet", "/nowhere"), spec, table, **request)  # type: ignore[arg-type]
 
 
+@pytest.mark.thorough
 def test_one_evaluation_decides_whether_a_row_is_written_or_deleted(
     spark: SparkSession, upsert: Any, prices: Prices, tmp_path: Path
 ) -> None:
@@ -278,6 +295,7 @@ def test_one_evaluation_decides_whether_a_row_is_written_or_deleted(
     assert result.rows == 0
 
 
+@pytest.mark.thorough
 def test_the_first_write_writes_all_columns_but_the_given_helpers(
     spark: SparkSession, spec: NamespaceSpec, table: str
 ) -> None:
@@ -294,6 +312,7 @@ def test_the_first_write_writes_all_columns_but_the_given_helpers(
         write_table(frame, spec, table, helper_columns=["kind"], **how)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "how",
     [
@@ -317,6 +336,7 @@ def test_names_in_another_case_are_the_same_where_columns_are_merged(
     assert stored["v"].to_pylist() == ["old" if how.get("when_matched") else "new", "new"]
 
 
+@pytest.mark.thorough
 def test_columns_that_spark_cannot_hold_stay_as_they_are(
     spark: SparkSession, spec: NamespaceSpec, table: str
 ) -> None:
@@ -335,6 +355,7 @@ def test_columns_that_spark_cannot_hold_stay_as_they_are(
     assert found["at"].cast(pa.int64()).to_pylist() == [1_700_000_000_123_456_789, 1, None]
 
 
+@pytest.mark.thorough
 def test_a_key_with_nanoseconds_is_that_of_no_row_of_spark(
     spark: SparkSession, spec: NamespaceSpec, table: str
 ) -> None:
@@ -349,6 +370,7 @@ def test_a_key_with_nanoseconds_is_that_of_no_row_of_spark(
     assert sorted(lance.dataset(location).to_table()["v"].to_pylist()) == ["micros", "nanos", "new"]
 
 
+@pytest.mark.thorough
 def test_keys_with_a_collation_are_refused(spark: SparkSession, spec: NamespaceSpec, table: str) -> None:
     if spark.version < "4":
         pytest.skip("no collations before Spark 4")
@@ -359,6 +381,7 @@ def test_keys_with_a_collation_are_refused(spark: SparkSession, spec: NamespaceS
         write_table(frame, spec, table, mode="upsert", on=["k"])
 
 
+@pytest.mark.thorough
 def test_text_that_is_not_utf8_is_refused(spark: SparkSession, spec: NamespaceSpec, table: str) -> None:
     frame = spark.sql("SELECT 1 id, named_struct('s', cast(X'FF41' AS string)) v")
 

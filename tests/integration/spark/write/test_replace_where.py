@@ -59,6 +59,7 @@ def test_only_the_rows_that_match_are_replaced(
     assert dataset.to_table(filter="id = 10").num_rows == 0
 
 
+@pytest.mark.thorough
 def test_files_replace_the_rows_that_match(
     spark: SparkSession, spec: NamespaceSpec, table: str, days: Days, tmp_path: Path
 ) -> None:
@@ -71,6 +72,7 @@ def test_files_replace_the_rows_that_match(
     assert days() == [(1, 10), (1, 11), (2, 21), (2, 22)]
 
 
+@pytest.mark.thorough
 def test_new_columns_of_the_rows_are_merged(
     spark: SparkSession, spec: NamespaceSpec, table: str, location: str, days: Days
 ) -> None:
@@ -83,6 +85,7 @@ def test_new_columns_of_the_rows_are_merged(
     assert {row["id"]: row["status"] for row in found} == {12: "late", 20: None}
 
 
+@pytest.mark.thorough
 def test_no_rows_delete_those_that_match(
     spark: SparkSession, spec: NamespaceSpec, table: str, days: Days
 ) -> None:
@@ -92,6 +95,7 @@ def test_no_rows_delete_those_that_match(
     assert result.committed
 
 
+@pytest.mark.thorough
 def test_the_first_write_needs_only_matching_rows(
     spark: SparkSession, spec: NamespaceSpec, table: str
 ) -> None:
@@ -100,6 +104,7 @@ def test_the_first_write_needs_only_matching_rows(
     assert (result.version, result.rows) == (1, 1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("day", [2, None], ids=["another day", "null"])
 def test_rows_that_do_not_match_are_refused(
     spark: SparkSession, spec: NamespaceSpec, table: str, location: str, day: int | None
@@ -112,6 +117,7 @@ def test_rows_that_do_not_match_are_refused(
     assert lance.dataset(location).version == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -136,6 +142,7 @@ def test_an_invalid_condition_is_refused_before_any_work(
     assert lance.dataset(location).version == 1
 
 
+@pytest.mark.thorough
 def test_a_rerun_replaces_once_and_corrected_rows_replace_again(
     spark: SparkSession, spec: NamespaceSpec, table: str, days: Days
 ) -> None:
@@ -155,6 +162,7 @@ def test_a_rerun_replaces_once_and_corrected_rows_replace_again(
     assert days() == [(1, 14), (2, 20), (2, 23)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("other_day", [1, 2])
 def test_only_matching_rows_written_meanwhile_conflict(
     spark: SparkSession, spec: NamespaceSpec, table: str, location: str, days: Days, other_day: int

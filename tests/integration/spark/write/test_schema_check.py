@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import FileSource, NamespaceSpec, WriteOptions, write_files, write_table
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 WIDE = """
     SELECT 0L AS id, cast(0.5 AS double) AS d, cast(0.5 AS float) AS f, cast(1.5 AS decimal(20, 2)) AS price,

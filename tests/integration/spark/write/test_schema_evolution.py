@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from airflow_provider_lancens.spark import FileSource, NamespaceSpec, write_files, write_table
 from tests.integration.spark.faults.table_kinds import HIVE_MANAGED, HIVE_STORAGE, declare, spec_of
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 BEFORE = "SELECT 1 AS id, 'x' AS name, 10 AS amount, named_struct('a', 1) AS s"
 ROW = {"id": 1, "name": "x", "amount": 10, "s": {"a": 1}}

@@ -20,7 +20,7 @@ from tests.integration.spark.write.wide_rows import expected_row, wide_rows, wri
 
 TREE = Path(__file__).parents[4]
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 MANY = 2_000
 of_many_columns = pytest.mark.parametrize("columns", [300, pytest.param(MANY, marks=pytest.mark.long)])

@@ -26,7 +26,7 @@ from airflow_provider_lancens.spark.write.files.file_plan import FileUnit, plan
 from tests.servers.glue_double import GlueDouble
 from tests.support.spark_sessions import ATTEMPTS_OF_A_TASK
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 Ids = Callable[..., list[int]]
 

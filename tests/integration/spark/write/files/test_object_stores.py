@@ -22,7 +22,7 @@ from tests.servers.s3_link import SLOW_DOWN, Fault
 from tests.servers.s3_requests import PART, START_UPLOAD, Request
 from tests.servers.vending_namespace import vending
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 ROWS = 40_000
 DIMENSION = 128

@@ -151,7 +151,7 @@ def test_every_type_of_pyarrow_that_spark_reads_gives_the_same_table(both: Any, 
     assert_same(*both(str(tmp_path / "a.parquet")))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "options",
     [
@@ -174,7 +174,7 @@ def test_every_layout_of_pyarrow_gives_the_same_table(both: Any, tmp_path: Path,
         assert_same(*both(str(tmp_path / f"{seed}.parquet")))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", UNREADABLE)
 def test_what_spark_refuses_is_kept_by_files(
     spark: SparkSession, spec: NamespaceSpec, table: str, tmp_path: Path, name: str
@@ -217,7 +217,7 @@ def rows_of_spark(spark: SparkSession, days: Any, times: Any) -> Any:
     [
         ("INT96", "LEGACY", "UTC"),
         *(
-            pytest.param(*each, marks=pytest.mark.slow)
+            pytest.param(*each, marks=pytest.mark.thorough)
             for each in itertools.product(
                 ("INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"),
                 ("CORRECTED", "LEGACY"),
@@ -249,7 +249,7 @@ def test_every_type_of_spark_gives_the_same_table(
     assert_same(files, frame)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_old_times_of_another_zone_are_refused_rather_than_guessed(
     spark: SparkSession, spec: NamespaceSpec, table: str, tmp_path: Path
 ) -> None:
@@ -299,7 +299,7 @@ FOLDERS: list[list[str]] = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_folders_are_columns_as_spark_infers_them(spark: SparkSession, tmp_path: Path) -> None:
     different = {}
     with settings(spark, session__timeZone="America/Los_Angeles"):
@@ -333,7 +333,7 @@ def test_folders_are_columns_as_spark_infers_them(spark: SparkSession, tmp_path:
     assert different == {}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_files_and_frames_append_to_each_others_tables(
     spark: SparkSession, spec: NamespaceSpec, tmp_path: Path
 ) -> None:
@@ -351,7 +351,7 @@ def test_files_and_frames_append_to_each_others_tables(
         assert lance.dataset(location).count_rows() == 9
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_null_where_an_old_table_requires_values_is_refused_with_its_row(
     spark: SparkSession, spec: NamespaceSpec, table: str
 ) -> None:
