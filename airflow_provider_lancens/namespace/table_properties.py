@@ -27,7 +27,9 @@ COMMIT = "lancens.commit"
 """Commit record of a managed table's version: see `managed.publication`."""
 STATE = "lancens.state"
 """What a server compares before it changes a table: see `unchanged`."""
-_OURS = (MANAGED_BY, COMMIT, STATE)
+LAYOUT = "lancens.layout"
+"""Storage layout of the dataset that the first write creates, as JSON."""
+_OURS = (MANAGED_BY, COMMIT, STATE, LAYOUT)
 """Parameters that only Lance tables have."""
 _LONGEST_VERSION = 20
 """Digits of 2^64, the limit of Lance's versions."""

@@ -9,7 +9,9 @@ from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.template_args import (
     AUTHORITIES,
     check_choice,
+    check_mapping,
     is_template,
+    parse_mapping,
     parse_settings,
     parse_table,
     parse_tables,
@@ -48,10 +50,13 @@ class LanceDeclareTableOperator(LanceOperator):
             ``catalog`` for the metastore, which must support compare-and-set. By default that of the
             connection's field. The catalog table has it as ``managed_by``, ``storage`` or ``impl``.
             Templated.
+        layout: the storage layout of the data that the first write creates, whoever makes it through this
+            package: fields of `airflow_provider_lancens.spark.WriteOptions`, such as
+            ``{"enable_stable_row_ids": True}``. Stored as a parameter of the catalog table. Templated.
         properties: stored as parameters of the catalog table. Templated.
-        if_exists: ``skip`` leaves an existing Lance table unchanged if it has the `location` and the
-            `version_authority` that are given, and otherwise fails the task without retries; ``fail`` fails
-            it in any case. An existing table that isn't Lance always fails it.
+        if_exists: ``skip`` leaves an existing Lance table unchanged if it has the `location`, the
+            `version_authority` and the `layout` that are given, and otherwise fails the task without
+            retries; ``fail`` fails it in any case. An existing table that isn't Lance always fails it.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
@@ -59,10 +64,11 @@ class LanceDeclareTableOperator(LanceOperator):
         "table",
         "location",
         "version_authority",
+        "layout",
         "properties",
         "lance_conn_id",
     )
-    template_fields_renderers = {"properties": "json"}
+    template_fields_renderers = {"layout": "json", "properties": "json"}
     operator_extra_links = (LancePageLink(), LanceGlueTableLink(), LanceS3Link())
 
     def __init__(
@@ -71,6 +77,7 @@ class LanceDeclareTableOperator(LanceOperator):
         table: str | Sequence[str],
         location: str | None = None,
         version_authority: str | None = None,
+        layout: Mapping[str, Any] | None = None,
         properties: Mapping[str, str] | None = None,
         if_exists: IfExists = "skip",
         **kwargs: Any,
@@ -79,6 +86,9 @@ class LanceDeclareTableOperator(LanceOperator):
         if location is not None and isinstance(table, list | tuple):
             raise ValueError("location: allowed with a single table only, since each has its own")
         _check_authority(version_authority, properties)
+        if layout is not None and not is_template(layout):
+            _layout_of(check_mapping("layout", layout))
+        self.layout = layout
         self.table = table
         self.location = location
         self.version_authority = version_authority
@@ -99,6 +109,8 @@ class LanceDeclareTableOperator(LanceOperator):
         properties = parse_settings("properties", self.properties)
         if self.version_authority is not None:
             properties[_MANAGED_BY] = parse_version_authority(self.version_authority)
+        if layout := parse_mapping("layout", self.layout):
+            properties |= _layout_of(layout)
         declared = {str(table): self._declare(table, properties) for table in tables}
         return declared[str(tables[0])] if isinstance(self.table, str) else declared
 
@@ -115,7 +127,7 @@ class LanceDeclareTableOperator(LanceOperator):
             except TableAlreadyExistsError:
                 if self.if_exists != SKIP:
                     raise
-                location = _existing(metastore, table, self.location, properties.get(_MANAGED_BY))
+                location = _existing(metastore, table, self.location, properties)
                 self.log.info("Table %s already exists at %s; not changed", table, location)
                 return {"table": str(table), "location": location, "created": False}
         self.log.info("Declared table %s at %s", table, location)
@@ -196,7 +208,7 @@ class LanceRegisterTableOperator(LanceOperator):
             except TableAlreadyExistsError:
                 if self.if_exists != SKIP:
                     raise
-                location = _existing(metastore, table, self.location, properties.get(_MANAGED_BY))
+                location = _existing(metastore, table, self.location, properties)
                 self.log.info("Table %s is already registered at %s; not changed", table, location)
                 return {"table": str(table), "location": location, "created": False}
         self.log.info("Registered table %s at %s", table, location)
@@ -304,8 +316,26 @@ def _check_authority(version_authority: str | None, properties: Any) -> None:
         )
 
 
+def _layout_of(fields: Mapping[str, Any]) -> dict[str, str]:
+    """Return the property by which the catalog table keeps a layout.
+
+    Raises:
+        AirflowFailException: a field is unknown or invalid.
+    """
+    from airflow_provider_lancens.namespace.table_properties import LAYOUT
+    from airflow_provider_lancens.spark.options import WriteOptions
+
+    try:
+        return {LAYOUT: WriteOptions(**fields).to_json()}
+    except (TypeError, ValueError) as error:
+        raise AirflowFailException(f"layout: {error}") from error
+
+
 def _existing(
-    metastore: MetastoreNamespace, table: TableId, location: str | None, managed_by: str | None
+    metastore: MetastoreNamespace,
+    table: TableId,
+    location: str | None,
+    properties: Mapping[str, str],
 ) -> str:
     """Return the location of a table that exists, if it is the one that is asked for.
 
@@ -313,7 +343,8 @@ def _existing(
         metastore: the namespace.
         table: the table.
         location: the location that was given; None or empty for any.
-        managed_by: the version authority that was given, in the specification's words; None for any.
+        properties: the properties that were given. Compared are the version authority, in the specification's
+            words, and the layout.
 
     Raises:
         AirflowFailException: it differs; the message has both.
@@ -321,6 +352,7 @@ def _existing(
     from lance_namespace import DescribeTableRequest
 
     from airflow_provider_lancens.namespace.locations import normalize
+    from airflow_provider_lancens.namespace.table_properties import LAYOUT
 
     described = metastore.describe_table(DescribeTableRequest(id=list(table.parts)))
     found, authority = str(described.location), "impl" if described.managed_versioning else "storage"
@@ -329,10 +361,17 @@ def _existing(
             f"table {str(table)!r} already exists at {found!r}, not at {location!r}; pass that location, or "
             "replace the catalog table with LanceRegisterTableOperator and if_exists='replace'"
         )
+    managed_by, layout = properties.get(_MANAGED_BY), properties.get(LAYOUT)
     if managed_by is not None and managed_by.strip().lower() != authority:
         has, asked = version_authority_of(authority), version_authority_of(managed_by)
         raise AirflowFailException(
             f"table {str(table)!r} already exists with version_authority={has!r}, not {asked!r}; pass that "
             "one, or convert the table with LanceConvertTableOperator"
+        )
+    declared = (described.properties or {}).get(LAYOUT, "{}")
+    if layout is not None and layout != declared:
+        raise AirflowFailException(
+            f"table {str(table)!r} already exists with layout={declared}, not {layout}; the layout is chosen "
+            "when a table is declared"
         )
     return found

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from airflow_provider_lancens.spark.lance_table import Table
+    from airflow_provider_lancens.spark.options import WriteOptions
     from airflow_provider_lancens.spark.release_sets import ReleaseSet
     from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
 
@@ -206,6 +207,7 @@ class LanceCatalog:
         table: str | TableId,
         *,
         location: str | None = None,
+        layout: WriteOptions | Mapping[str, Any] | None = None,
         properties: Mapping[str, str] | None = None,
         if_exists: Literal["skip", "fail"] = "skip",
     ) -> Table:
@@ -214,6 +216,8 @@ class LanceCatalog:
         Args:
             table: its identifier, ``database.table``.
             location: where its data will be; by default the catalog chooses.
+            layout: the storage layout of the data that the first write creates, a `WriteOptions` or a mapping
+                of its fields; the catalog must store properties of tables.
             properties: properties of the entry.
             if_exists: ``skip`` leaves a table that exists as it is, and refuses another location; ``fail`` is
                 an error.
@@ -221,22 +225,25 @@ class LanceCatalog:
         Raises:
             NamespaceNotFoundError: (1) there is no such database.
             TableAlreadyExistsError: (5) it exists, and `if_exists` is ``fail``.
-            InvalidInputError: (13) an argument is invalid, or it exists at another location.
+            InvalidInputError: (13) an argument is invalid, it exists at another location or with another
+                layout, or the catalog doesn't store the layout.
         """
         from lance_namespace import DeclareTableRequest
 
         identifier = self._id(table)
         check_choice("if_exists", if_exists, ("skip", "fail"))
-        request = DeclareTableRequest(
-            id=list(identifier.parts), location=location, properties=dict(properties or {}) or None
-        )
         with self.attempt(f"declaring table {str(identifier)!r}"):
+            stored = {**(properties or {}), **_layout_property(layout)}
+            request = DeclareTableRequest(
+                id=list(identifier.parts), location=location, properties=stored or None
+            )
             try:
                 self.namespace.declare_table(request)
             except spec_errors.TableAlreadyExistsError:
                 if if_exists == "fail":
                     raise
                 self._check_location(identifier, location)
+            self._check_layout(identifier, layout)
         return self.table(identifier)
 
     def register_table(
@@ -480,6 +487,18 @@ class LanceCatalog:
                 "or leave it out"
             )
 
+    def _check_layout(self, table: TableId, layout: WriteOptions | Mapping[str, Any] | None) -> None:
+        from lance_namespace import DescribeTableRequest
+
+        for name, asked in _layout_property(layout).items():
+            described = self.namespace.describe_table(DescribeTableRequest(id=list(table.parts)))
+            present = (described.properties or {}).get(name, "{}")
+            if present != asked:
+                raise spec_errors.InvalidInputError(
+                    f"table {table} is declared with layout={present}, not {asked}: it existed before, or "
+                    "this catalog stores no properties of tables"
+                )
+
     def _id(self, table: str | TableId) -> TableId:
         with self.attempt("reading the identifier of a table"):
             return table if isinstance(table, TableId) else _parsed("table", table, TableId.written)
@@ -494,6 +513,24 @@ def _parsed(argument: str, text: Any, parse: Callable[[str], _Id]) -> _Id:
         return parse(text)
     except InvalidIdentifierError as error:
         raise spec_errors.InvalidInputError(f"{argument}={text!r}: {error}") from error
+
+
+def _layout_property(layout: WriteOptions | Mapping[str, Any] | None) -> dict[str, str]:
+    """Return the property by which a catalog keeps a layout; empty without one.
+
+    Raises:
+        InvalidInputError: (13) a field of the layout is unknown or invalid.
+    """
+    from airflow_provider_lancens.namespace.table_properties import LAYOUT
+    from airflow_provider_lancens.spark.options import WriteOptions
+
+    if layout is None:
+        return {}
+    try:
+        options = layout if isinstance(layout, WriteOptions) else WriteOptions(**layout)
+    except (TypeError, ValueError) as error:
+        raise spec_errors.InvalidInputError(f"layout: {error}") from error
+    return {LAYOUT: options.to_json()}
 
 
 def _all_pages(page: Callable[[str | None], tuple[Sequence[str], str | None]]) -> Iterator[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from datetime import timedelta
 from typing import Any, ClassVar, Literal, NoReturn, Self, get_args
 
@@ -92,6 +93,30 @@ class WriteOptions:
         names = self.blob_columns
         if isinstance(names, str) or not all(isinstance(one, str) and one for one in names):
             raise TypeError(f"blob_columns: expected a list of columns, got {names!r}")
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the layout that `to_json` described.
+
+        Raises:
+            TypeError, ValueError: it isn't one.
+        """
+        values = json.loads(text)
+        if not isinstance(values, dict):
+            raise TypeError(f"expected a JSON object, got {text!r}")
+        return cls(**values)
+
+    def to_json(self) -> str:
+        """Return the fields that differ from their defaults, as JSON."""
+        return json.dumps(self._given(), sort_keys=True)
+
+    def over(self, declared: WriteOptions) -> WriteOptions:
+        """Return this layout with the fields of a declared one where a field is at its default."""
+        return replace(declared, **self._given())
+
+    def _given(self) -> dict[str, Any]:
+        default = asdict(DEFAULT_LAYOUT)
+        return {name: value for name, value in asdict(self).items() if value != default[name]}
 
 
 DEFAULT_LAYOUT = WriteOptions()
@@ -370,6 +395,7 @@ class WriteRequest:
     change: Change = field(default_factory=Append)
     identity: WriteIdentity = NEW_WRITE
     options: WriteOptions = DEFAULT_LAYOUT
+    """The layout of a new dataset; what isn't given is as declared."""
     digest_rows: bool = False
     """Whether the commit's fingerprint is the digest of its rows, which is known once they are written."""
 

@@ -17,8 +17,9 @@ from airflow_provider_lancens.namespace.managed.managed_versions import unknown_
 from airflow_provider_lancens.namespace.storage.missing_files import check_bases
 from airflow_provider_lancens.namespace.storage.object_store import VERSIONS, detached_name, is_detached
 from airflow_provider_lancens.namespace.storage.vended_options import EXPIRES_AT, VendedOptions
+from airflow_provider_lancens.namespace.table_properties import LAYOUT
 from airflow_provider_lancens.spark.executor_failures import storage_failures
-from airflow_provider_lancens.spark.options import is_whole_number
+from airflow_provider_lancens.spark.options import DEFAULT_LAYOUT, WriteOptions, is_whole_number
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, VersionAuthority
 
 if TYPE_CHECKING:
@@ -71,11 +72,30 @@ class ResolvedTable:
     """The version authority: the one difference between managed and storage-managed tables."""
     namespace: LanceNamespace | None = field(default=None, repr=False)
     """The namespace that resolved it."""
+    declared_layout: str | None = None
+    """The property of its catalog table with the layout of its dataset, if it was declared with one."""
 
     @property
     def parts(self) -> list[str]:
         """The identifier as used in requests."""
         return list(self.id.parts)
+
+    @property
+    def layout(self) -> WriteOptions:
+        """The layout that it was declared with.
+
+        Raises:
+            InvalidTableStateError: (19) another client has written something else in its place.
+        """
+        if self.declared_layout is None:
+            return DEFAULT_LAYOUT
+        try:
+            return WriteOptions.from_json(self.declared_layout)
+        except (TypeError, ValueError) as error:
+            raise spec_errors.InvalidTableStateError(
+                f"table {self.id}: the property {LAYOUT!r} of its catalog table is "
+                f"{self.declared_layout[:200]!r}, which is no layout ({error}); correct or remove it"
+            ) from error
 
     def latest_version(self) -> int | None:
         """Return the newest version; None if the table is declared and nothing was written yet."""
@@ -236,7 +256,8 @@ def resolved_table(
             dataset = replace(dataset, version_authority=VersionAuthority(namespace, identifier.parts))
             versions = namespace
         opened.enter_context(storage_failures(dataset.location, dataset.storage_options))
-        yield ResolvedTable(identifier, dataset, versions, namespace)
+        layout = (answer.properties or {}).get(LAYOUT)
+        yield ResolvedTable(identifier, dataset, versions, namespace, layout)
 
 
 def _options(

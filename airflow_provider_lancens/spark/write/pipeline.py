@@ -111,6 +111,8 @@ class WritePlan:
     """The task for the executors."""
     written_for: LanceSchema | None = None
     """The columns of `base` with their field ids."""
+    stable_row_ids: bool = False
+    """Whether a new dataset's row ids survive compaction."""
 
     @classmethod
     def of(cls, context: WriteContext, columns: Columns) -> Self:
@@ -145,6 +147,7 @@ class WritePlan:
             base=None if base is None else base.version,
             task=task,
             written_for=None if base is None else base.lance_schema,
+            stable_row_ids=context.layout.enable_stable_row_ids,
         )
 
     def commit(
@@ -196,8 +199,7 @@ class WritePlan:
             attempts = None if attempts is None else replace(attempts, write=write)
         if self.request.change.stage:
             return stage(target, write, change, counts, self._change_spec(change), lease)
-        stable_row_ids = self.request.options.enable_stable_row_ids
-        committer = Committer(target, write, counts, stable_row_ids, lease, attempts)
+        committer = Committer(target, write, counts, self.stable_row_ids, lease, attempts)
         outcome = committer.commit(change, self.looked_up_to)
         if isinstance(change, OverwriteCommit) and outcome.made_here:
             report_overwrite(target, outcome.commit.version)
@@ -247,17 +249,17 @@ def _kind_onto(context: WriteContext, base: LanceDataset) -> Callable[..., Table
 
 
 def _task(context: WriteContext, columns: Columns) -> WriteTask:
-    base, request, change = context.latest, context.request, context.change
+    base, request, change, layout = context.latest, context.request, context.change, context.layout
     table, dataset = context.table, context.target.dataset
     adds_rows = base is not None and change.adds_rows
     merges = base is not None and change.schema_mode == "merge"
-    vectors = None if adds_rows or merges else request.options.vector_columns
+    vectors = None if adds_rows or merges else layout.vector_columns
     kept = None if base is None or change.replaces_schema else base.schema
     schema, match = columns.schema(dataset.storage_options, vectors, kept), None
     if not (adds_rows or merges):
-        schema = with_blobs(schema, request.options.blob_columns)
+        schema = with_blobs(schema, layout.blob_columns)
     if base is not None and merges:
-        plan = merged_columns(request, schema, base, columns, table)
+        plan = merged_columns(context, schema, base, columns)
         schema, match = plan.schema, plan.match
     elif base is None or (schema != base.schema and change.replaces_schema):
         check_columns(table, schema)
@@ -278,11 +280,11 @@ def _task(context: WriteContext, columns: Columns) -> WriteTask:
         dataset=dataset,
         schema=schema,
         appends_to=base.version if base is not None and adds_rows else None,
-        max_rows_per_file=request.options.max_rows_per_file,
+        max_rows_per_file=layout.max_rows_per_file,
         manifest=small_manifest(base) if base is not None and adds_rows else None,
         data_storage_version=base.data_storage_version
         if base is not None and adds_rows
-        else _format(schema, request, base),
+        else _format(schema, layout, base),
         condition=_replaced(context, schema),
         match=match,
         deletes=keys if compared is not None and compared.deletes else None,
@@ -304,10 +306,10 @@ def _kept(dataset: DatasetRef, base: LanceDataset, names: Sequence[str]) -> Kept
     return KeptColumns(names, dataset, base.version, at_once, small_manifest(base))
 
 
-def _format(schema: pa.Schema, request: WriteRequest, base: LanceDataset | None) -> str | None:
+def _format(schema: pa.Schema, layout: WriteOptions, base: LanceDataset | None) -> str | None:
     """Return the file format; a commit can't change that of a dataset, so an overwrite keeps it too."""
     if base is None:
-        return check_format(schema, request.options.data_storage_version, "data_storage_version")
+        return check_format(schema, layout.data_storage_version, "data_storage_version")
     return check_format(schema, base.data_storage_version, "blob_columns: the table's file format")
 
 

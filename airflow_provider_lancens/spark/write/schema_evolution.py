@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lance import LanceDataset
     from lance_namespace.errors import TableSchemaValidationError
 
-    from airflow_provider_lancens.spark.options import WriteRequest
+    from airflow_provider_lancens.spark.options import WriteOptions, WriteRequest
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
     from airflow_provider_lancens.spark.write.row_sources import Columns
     from airflow_provider_lancens.spark.write.write_context import WriteContext
@@ -65,7 +65,7 @@ def with_merged_columns(context: WriteContext, columns: Columns) -> WriteContext
     rows = columns.schema(context.target.dataset.storage_options, table=base.schema)
 
     def next_step(latest: LanceDataset) -> SchemaStep | None:
-        plan = merged_columns(request, rows, latest, columns, table)
+        plan = merged_columns(context, rows, latest, columns)
         check_keys(key_columns(request, plan), plan.schema, table)
         if plan.widenings and replaces_rows:
             raise _not_widened(plan, table, "the rows to replace could no longer be identified")
@@ -75,32 +75,30 @@ def with_merged_columns(context: WriteContext, columns: Columns) -> WriteContext
     latest = commits.run(next_step, base)
     for version, change in commits.made:
         _log.info("table %s: version %d changed the columns: %s", table, version, change)
-    plan = merged_columns(request, rows, latest, columns, table)
+    plan = merged_columns(context, rows, latest, columns)
     context = context.at(latest)
     if request.upsert is None:
         return context
     return context.with_change(replace(request.upsert, on=key_columns(request, plan)))
 
 
-def merged_columns(
-    request: WriteRequest, rows: pa.Schema, base: LanceDataset, columns: Columns, table: str
-) -> MergePlan:
+def merged_columns(context: WriteContext, rows: pa.Schema, base: LanceDataset, columns: Columns) -> MergePlan:
     """Return how to merge the columns of rows into those of a table.
 
     Args:
-        request: how the rows are to be written.
+        context: the write.
         rows: the schema of the rows.
         base: the table.
         columns: the columns of the rows.
-        table: the table's identifier, for messages.
 
     Raises:
         InvalidInputError: (13) a column's name or type can't be stored.
         TableSchemaValidationError: (20) the columns can't be merged.
     """
+    request, table = context.request, context.table
     check_columns(table, rows)
     plan = merge_plan(
-        _with_new_types(request, rows, base.schema, match_case=columns.match_case),
+        _with_new_types(context.layout, rows, base.schema, match_case=columns.match_case),
         base.schema,
         match_case=columns.match_case,
         time_zone_known=columns.time_zone_known,
@@ -125,7 +123,7 @@ def key_columns(request: WriteRequest, plan: MergePlan) -> list[str]:
 
 
 def _with_new_types(
-    request: WriteRequest, rows: pa.Schema, table: pa.Schema, *, match_case: bool
+    layout: WriteOptions, rows: pa.Schema, table: pa.Schema, *, match_case: bool
 ) -> pa.Schema:
     """Return the rows' schema with the new vectors and blobs as requested; the table's are as they are."""
     names = table.names if match_case else [name.lower() for name in table.names]
@@ -133,10 +131,9 @@ def _with_new_types(
     def is_new(name: str) -> bool:
         return (name if match_case else name.lower()) not in names
 
-    options = request.options
-    vectors = {name: size for name, size in options.vector_columns.items() if is_new(name)}
+    vectors = {name: size for name, size in layout.vector_columns.items() if is_new(name)}
     rows = with_vectors(rows, vectors) if vectors else rows
-    return with_blobs(rows, [name for name in options.blob_columns if is_new(name)])
+    return with_blobs(rows, [name for name in layout.blob_columns if is_new(name)])
 
 
 def _next_step(plan: MergePlan, latest: LanceDataset, table: str) -> SchemaStep | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from airflow_provider_lancens.spark.keys import KeyedCommit, KeyedWrite, KeyLookup, look_up
-from airflow_provider_lancens.spark.options import Change, Upsert, WriteRequest
+from airflow_provider_lancens.spark.options import Change, Upsert, WriteOptions, WriteRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,6 +52,15 @@ class WriteContext:
     def change(self) -> Change:
         """What the write does."""
         return self.request.change
+
+    @property
+    def layout(self) -> WriteOptions:
+        """The layout of a new dataset: as requested, and else as declared.
+
+        Raises:
+            InvalidTableStateError: (19) the catalog table has something else in its place.
+        """
+        return self.request.options.over(self.target.layout)
 
     @property
     def latest(self) -> LanceDataset | None:

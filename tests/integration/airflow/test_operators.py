@@ -113,6 +113,19 @@ def test_a_table_declared_at_another_location_fails_without_retry(
         run(LanceDeclareTableOperator, table=str(table), location=str(tmp_path / "new"))
 
 
+def test_a_table_keeps_the_layout_that_it_was_declared_with(run: Run, database: str) -> None:
+    run(LanceCreateNamespaceOperator, namespace=database)
+    name, stable = f"{database}$orders", {"enable_stable_row_ids": True}
+
+    assert run(LanceDeclareTableOperator, table=name, layout=stable)["created"]
+    assert not run(LanceDeclareTableOperator, table=name, layout=stable)["created"]
+    assert not run(LanceDeclareTableOperator, table=name)["created"]
+    with pytest.raises(AirflowFailException, match=r"exists with layout=\{.*true\}, not \{"):
+        run(LanceDeclareTableOperator, table=name, layout={"vector_columns": {"v": 2}})
+    with pytest.raises(AirflowFailException, match=r"layout: .*'rows'"):
+        run(LanceDeclareTableOperator, table=name, layout={"rows": 1})
+
+
 def test_several_tables_are_declared_by_one_task(run: Run, database: str) -> None:
     run(LanceCreateNamespaceOperator, namespace=database)
     run(LanceDeclareTableOperator, table=f"{database}$orders")

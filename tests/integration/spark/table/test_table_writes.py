@@ -11,7 +11,7 @@ from lance_namespace.errors import InvalidInputError
 
 from airflow_provider_lancens import LanceCatalog, Table, WriteIdentity, connect
 from airflow_provider_lancens.embedded import MetastoreServer
-from airflow_provider_lancens.spark import FileSource
+from airflow_provider_lancens.spark import FileSource, WriteOptions, write_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,6 +50,26 @@ def test_rows_are_appended_overwritten_upserted_and_read_at_each_version(
     assert [ids(orders.at(version)) for version in (1, 2, 3)] == [[1, 2], [1, 3], [1, 3, 4]]
     assert ids(lake.table(again)) == [1, 2]
     assert orders.to_arrow(filter="day = 'c'").to_pylist() == [{"id": 3, "day": "c"}]
+
+
+def test_the_first_write_has_the_layout_of_the_declaration_and_others_only_what_they_change(
+    lake: LanceCatalog, database: str
+) -> None:
+    lake.create_namespace(database)
+    layout = {"enable_stable_row_ids": True, "vector_columns": {"v": 2}}
+    table = lake.declare_table(f"{database}.images", layout=layout)
+    rows = lake.spark.sql("SELECT 1L AS id, array(1.0f, 2.0f) AS v")
+
+    write_table(rows, lake.source, f"{database}$images", options=WriteOptions(max_rows_per_file=1))
+
+    dataset = table.dataset()
+    assert dataset.has_stable_row_ids
+    assert str(dataset.schema.field("v").type) == "fixed_size_list<item: float>[2]"
+    assert lake.declare_table(f"{database}.images", layout=layout).name == table.name
+    with pytest.raises(InvalidInputError, match=r"declared with layout=\{.*\}, not \{\}: it existed"):
+        lake.declare_table(f"{database}.images", layout={})
+    with pytest.raises(InvalidInputError, match=r"layout: .*'rows'"):
+        lake.declare_table(f"{database}.others", layout={"rows": 1})
 
 
 def test_staged_rows_are_read_by_their_result_and_published(lake: LanceCatalog, orders: Table) -> None:
