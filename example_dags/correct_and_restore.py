@@ -40,7 +40,7 @@ def corrected_day(spark: Any) -> Any:
 def turnover(*versions: dict[str, Any]) -> list[float]:
     """Sum up the prices at each version."""
     with lance_spark(lance_conn_id=CONNECTION, spark_conf=SPARK) as lake:
-        frames = [lake.read(version, columns=["price"]) for version in versions]
+        frames = [lake.table(version).read(columns=["price"]) for version in versions]
         return [frame.selectExpr("sum(price)").first()[0] for frame in frames]
 
 

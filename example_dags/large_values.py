@@ -53,7 +53,7 @@ def files(spark: Any, folder: str) -> Any:
 def durations(recordings: dict[str, Any]) -> dict[str, float]:
     """Return the seconds of each recording, for which the beginning of each file is read."""
     with lance_spark(lance_conn_id=CONNECTION, spark_conf=SPARK) as lake:
-        rows = lake.read(recordings, blobs={"sound": (0, HEADER)}).collect()
+        rows = lake.table(recordings).read(blobs={"sound": (0, HEADER)}).collect()
     return {row["name"]: int.from_bytes(row["sound"][40:44], "little") / RATE for row in rows}
 
 

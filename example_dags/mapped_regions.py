@@ -35,7 +35,7 @@ def load_in_a_loop(places: list[str], ds: str | None = None, run_id: str | None 
     with lance_spark(lance_conn_id="lake", spark_conf=SPARK) as lake:
         for place in places:
             key = f"{place} of {ds or run_id}"
-            lake.write(sales_of(lake.spark, place), TABLE["table"], key=key)
+            lake.table(TABLE["table"]).append(sales_of(lake.spark, place), key=key)
 
 
 # [END howto_loop]

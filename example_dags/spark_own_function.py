@@ -24,10 +24,10 @@ SPARK = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
 def split(readings: dict[str, Any]) -> dict[str, Any]:
     """Split one table into two, both from the same version."""
     with lance_spark(lance_conn_id=CONNECTION, spark_conf=SPARK) as lake:
-        frame = lake.read(readings, filter="celsius IS NOT NULL")
-        warm = lake.write(frame.where("celsius >= 15"), "climate$warm", mode="overwrite")
-        cold = lake.write(frame.where("celsius < 15"), "climate$cold", mode="overwrite")
-    return {"warm": warm, "cold": cold}
+        frame = lake.table(readings).read(filter="celsius IS NOT NULL")
+        warm = lake.table("climate.warm").overwrite(frame.where("celsius >= 15"))
+        cold = lake.table("climate.cold").overwrite(frame.where("celsius < 15"))
+    return {"warm": warm.as_dict(), "cold": cold.as_dict()}
 
 
 # [END howto_spark_own_function]
@@ -38,8 +38,7 @@ def collect() -> dict[str, Any]:
     """Return a day's readings; here they are generated."""
     with lance_spark(lance_conn_id=CONNECTION, spark_conf=SPARK) as lake:
         frame = lake.spark.range(24).selectExpr("id AS hour", "10 + id % 12 AS celsius")
-        written: dict[str, Any] = lake.write(frame, "climate$readings")
-    return written
+        return lake.table("climate.readings").append(frame).as_dict()
 
 
 with DAG(

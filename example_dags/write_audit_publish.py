@@ -50,7 +50,7 @@ def payments(spark: Any, day: int, errors: int) -> Any:
 def audit(staged: dict[str, Any]) -> dict[str, int]:
     """Fail if a check finds rows in error. The staged version is read like any other one."""
     with lance_spark(lance_conn_id=CONNECTION, spark_conf=SPARK) as lake:
-        lake.read(staged).createOrReplaceTempView("payments")
+        lake.table(staged).read().createOrReplaceTempView("payments")
         errors = {name: lake.spark.sql(query).first()[0] for name, query in CHECKS.items()}
     if any(errors.values()):
         raise AirflowFailException(f"version {staged['version']} has rows in error: {errors}")

@@ -294,19 +294,31 @@ def not_empty(*names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
         @wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> T:
-            given = signature.bind(*args, **kwargs).arguments
-            for name in names:
-                if name in given and _is_empty(given[name]):
-                    raise AirflowFailException(
-                        f"{name}={given[name]!r}: it is passed, but empty, as a value is of a task that was "
-                        "marked as success or skipped. Clear that task: if it has committed before, it finds "
-                        f"that commit and returns its version. If there is to be no {name}, leave it out"
-                    )
+            refuse_empty(names, signature.bind(*args, **kwargs).arguments)
             return function(*args, **kwargs)
 
         return checked
 
     return decorated
+
+
+def refuse_empty(names: Collection[str], given: Mapping[str, Any]) -> None:
+    """Refuse None and empty text for arguments that may be left out.
+
+    Args:
+        names: the arguments.
+        given: the arguments that were passed, by name.
+
+    Raises:
+        AirflowFailException: one of them is empty.
+    """
+    for name in names:
+        if name in given and _is_empty(given[name]):
+            raise AirflowFailException(
+                f"{name}={given[name]!r}: it is passed, but empty, as a value is of a task that was "
+                "marked as success or skipped. Clear that task: if it has committed before, it finds "
+                f"that commit and returns its version. If there is to be no {name}, leave it out"
+            )
 
 
 def _parse_identifier(argument: str, text: str, parse: Callable[[str], _Id], form: str) -> _Id:

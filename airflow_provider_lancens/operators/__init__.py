@@ -52,7 +52,7 @@ if TYPE_CHECKING:
         LanceDropTableOperator,
         LanceRegisterTableOperator,
     )
-    from airflow_provider_lancens.operators.taskflow import SparkLake, lance_spark
+    from airflow_provider_lancens.operators.taskflow import lance_spark
     from airflow_provider_lancens.operators.version_authority import (
         LanceCheckTableOperator,
         LanceConvertTableOperator,
@@ -96,7 +96,6 @@ __all__ = [
     "LanceStreamOperator",
     "LanceTagVersionOperator",
     "LanceUpsertOperator",
-    "SparkLake",
     "lance_spark",
 ]
 
@@ -135,7 +134,6 @@ __getattr__ = lazy_exports(
         "LanceStreamOperator": "stream",
         "LanceTagVersionOperator": "versions",
         "LanceUpsertOperator": "ingest",
-        "SparkLake": "taskflow",
         "lance_spark": "taskflow",
     },
 )

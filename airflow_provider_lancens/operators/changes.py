@@ -29,7 +29,7 @@ class LanceFindChangesOperator(LanceOperator):
     ``expires_after`` expires at a clean-up, and changes after it may be lost, deletions among them.
 
     Its XCom is ``{"table": str, "previous_version": int | None, "version": int}``, which can be passed as
-    ``{"changes": ...}`` to an ingestion's ``inputs``, and to ``lake.read_changes``.
+    ``{"changes": ...}`` to an ingestion's ``inputs``, and ``lake.table(...).changes()`` takes it.
 
     Args:
         table: table identifier, ``database$table``. Templated.

@@ -32,7 +32,7 @@ class LanceFindVersionOperator(LanceOperator):
     """Find the version that a table had at a time, or that a tag names, for tasks that read it.
 
     Its XCom is ``{"table": str, "version": int}``, which can be passed as an ingestion's input and to
-    ``lake.read``: all tasks that use it read the same version, also if they are retried.
+    ``lake.table``: all tasks that use it read the same version, also if they are retried.
 
     Args:
         table: table identifier, ``database$table``. Templated.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, NamespaceId, TableId
 from airflow_provider_lancens.spark.options import check_choice
+from airflow_provider_lancens.spark.write_policy import NO_TASK, WritePolicy
 
 if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
@@ -83,6 +84,7 @@ class LanceCatalog:
         source: returns the namespace or what to connect to it by; called when it is first needed.
         spark: the session for methods that need Spark; by default the active one.
         attempt: wraps what the catalog and its tables do, to convert errors.
+        policy: what is done with reads and writes of its tables.
     """
 
     def __init__(
@@ -91,10 +93,12 @@ class LanceCatalog:
         *,
         spark: SparkSession | None = None,
         attempt: Attempt = nullcontext,
+        policy: WritePolicy = NO_TASK,
     ) -> None:
         self._open = source
         self._spark = spark
         self.attempt = attempt
+        self.policy = policy
 
     def __enter__(self) -> Self:
         return self

@@ -24,6 +24,7 @@ from airflow_provider_lancens.spark.options import (
     WriteRequest,
     check_choice,
 )
+from airflow_provider_lancens.spark.write_policy import Begin, PendingWrite
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -72,6 +73,7 @@ def _verb(
     def decorated(method: Callable[Concatenate[Table, P], T]) -> Callable[Concatenate[Table, P], T]:
         @functools.wraps(method)
         def called(self: Table, *args: P.args, **kwargs: P.kwargs) -> T:
+            self.lake.policy.check_given(method, args, kwargs)
             with self.lake.attempt(f"{doing} table {self.name!r}"):
                 if writes and self.is_pinned:
                     raise spec_errors.InvalidInputError(
@@ -250,11 +252,15 @@ class Table:
         """
         from airflow_provider_lancens.spark.read import read_table
 
+        version = self._at
+        if self.lake.policy.records_reads:
+            version = self._chosen(None)
+            self.lake.policy.record_read(self._table, version)
         return read_table(
             self.lake.spark,
             self.lake.source,
             self._table,
-            version=self._at,
+            version=version,
             columns=columns,
             filter=filter,
             blobs=blobs,
@@ -449,15 +455,18 @@ class Table:
         """
         from airflow_provider_lancens.spark.commit.delete import delete_rows
 
+        def commit(identity: WriteIdentity, _: Begin) -> WriteResult:
+            return delete_rows(
+                self.lake.source,
+                self._table,
+                where,
+                key=identity.key,
+                on_existing_key=identity.on_existing_key,
+                execution_id=identity.execution_id,
+            )
+
         identity = _identity_of(key, "the condition is that of a deletion")
-        return delete_rows(
-            self.lake.source,
-            self._table,
-            where,
-            key=identity.key,
-            on_existing_key=identity.on_existing_key,
-            execution_id=identity.execution_id,
-        )
+        return self.lake.policy.write(PendingWrite(self._table, identity, commit, adds_to_earlier=True))
 
     @_verb("restoring", writes=True)
     def restore(self, version: VersionLike, *, key: Key = None) -> RestoreResult:
@@ -506,7 +515,9 @@ class Table:
         """
         from airflow_provider_lancens.spark.publish import publish_version
 
-        return publish_version(self.lake.source, self._table, self._staged(staged))
+        result = publish_version(self.lake.source, self._table, self._staged(staged))
+        self.lake.policy.report(self._table, result)
+        return result
 
     @_verb("discarding a staged version of", writes=True)
     def discard(
@@ -1072,9 +1083,9 @@ class Table:
     def _write(self, rows: Any, change: Change, key: Key) -> WriteResult:
         from airflow_provider_lancens.spark.file_source import FileSource
         from airflow_provider_lancens.spark.write.pipeline import write_rows
-        from airflow_provider_lancens.spark.write.write_context import WriteContext
 
-        request = WriteRequest(change, WriteIdentity.of(key))
+        given, conditions = WriteIdentity.of(key), change.conditions
+        WriteRequest(change, given)  # refuses what contradicts before anything is read
         if isinstance(rows, Mapping):
             with _invalid_arguments("rows: "):
                 rows = FileSource(**rows)
@@ -1083,9 +1094,8 @@ class Table:
             from airflow_provider_lancens.spark.write.files.file_plan import is_of_files
             from airflow_provider_lancens.spark.write.files.file_writer import FileRows
 
-            fingerprint = request.identity.fingerprint
-            planned = fingerprint if is_of_files(fingerprint) else None
-            if request.upsert is not None and request.upsert.chooses_rows:
+            planned = given.fingerprint if is_of_files(given.fingerprint) else None
+            if isinstance(change, Upsert) and change.chooses_rows:
                 raise spec_errors.InvalidInputError(
                     "when_matched, sequence_by, delete_when, update_columns: not allowed for a "
                     "FileSource, whose rows aren't compared with the table's; read the files as a DataFrame"
@@ -1100,8 +1110,16 @@ class Table:
                 f"rows: expected a Spark DataFrame or a FileSource, got a {type(rows).__name__}; make it a "
                 "DataFrame by spark.createDataFrame"
             )
-        with self._resolved() as target:
-            return write_rows(written, WriteContext.begin(target, request))
+        frame = getattr(written, "frame", None)
+
+        def commit(identity: WriteIdentity, begin: Begin) -> WriteResult:
+            with self._resolved() as target:
+                return write_rows(written, begin(target, WriteRequest(change, identity)))
+
+        again = isinstance(change, Upsert)
+        return self.lake.policy.write(
+            PendingWrite(self._table, given, commit, frame, conditions, adds_to_earlier=again)
+        )
 
     def _spark(self) -> SparkSession:
         return self.lake.spark
@@ -1239,6 +1257,7 @@ class Changes:
 
         table = self.table
         with table.lake.attempt(f"reading changes of table {table.name!r}"):
+            table.lake.policy.record_read(table._table, self.version, self._previous)
             return read_changes(
                 table.lake.spark,
                 table.lake.source,

@@ -205,8 +205,8 @@ class Change:
         return self.schema_mode == "overwrite"
 
     @property
-    def conditions(self) -> dict[str, str | None]:
-        """Its conditions by argument; None if one wasn't given."""
+    def conditions(self) -> dict[str, str]:
+        """Its conditions by argument, without those that weren't given."""
         return {}
 
     @classmethod
@@ -271,9 +271,9 @@ class Overwrite(Change):
         return self.where is not None
 
     @property
-    def conditions(self) -> dict[str, str | None]:
+    def conditions(self) -> dict[str, str]:
         """See `Change.conditions`."""
-        return {"where": self.where}
+        return {} if self.where is None else {"where": self.where}
 
     def _check(self) -> None:
         if self.where is not None and (not isinstance(self.where, str) or not self.where.strip()):
@@ -304,9 +304,9 @@ class Upsert(Change):
     """The columns that are updated in rows that exist; None updates all."""
 
     @property
-    def conditions(self) -> dict[str, str | None]:
+    def conditions(self) -> dict[str, str]:
         """See `Change.conditions`."""
-        return {"delete_when": self.delete_when}
+        return {} if self.delete_when is None else {"delete_when": self.delete_when}
 
     @property
     def compares_rows(self) -> bool:

@@ -59,7 +59,6 @@ PUBLIC: dict[str, set[str]] = {
         "LanceUpsertOperator",
         "LanceStreamOperator",
         "LanceTagVersionOperator",
-        "SparkLake",
         "lance_spark",
     },
     "sensors": {"LanceTableVersionSensor"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -40,15 +41,23 @@ class CountedWrites:
         key = f"{task_key}/{self.table}"
         return f"{key}/{self.made + 1}" if self.made else key
 
-    def fingerprint(self, given: str | None, read: Any, where: str | None, frame: Any) -> str:
-        """Return the fingerprint of the next write: the given one, or what is known of its rows."""
+    def fingerprint(self, given: str | None, read: Any, texts: Mapping[str, str], frame: Any) -> str:
+        """Return the fingerprint of the next write: the given one, or what is known of its rows.
+
+        Args:
+            given: the given one.
+            read: the versions that the task has read.
+            texts: the conditions of the write by argument.
+            frame: its DataFrame; None for files and deletions.
+        """
         from airflow_provider_lancens.spark.write.plan_digest import plan_digest
 
-        plan = None if given else plan_digest(frame)
+        plan = None if given or frame is None else plan_digest(frame)
         self._is_compared = bool(given or plan)
         if given:
             return given
-        return fingerprint_of(read, *conditions(where=where), *([] if plan is None else [{"plan": plan}]))
+        known = [] if plan is None else [{"plan": plan}]
+        return fingerprint_of(read, *conditions(**texts), *known)
 
     def begin(self, target: ResolvedTable, request: WriteRequest) -> WriteContext:
         """Begin a write: look up its key, and whether what is found there is this write.
@@ -85,5 +94,5 @@ class CountedWrites:
     def _refusal(self, reason: str) -> AirflowFailException:
         return AirflowFailException(
             f"{reason}; a number doesn't identify the writes of a loop: set the key of each "
-            "lake.write to what identifies its rows, such as the file's name and the day"
+            "write to what identifies its rows, such as the file's name and the day"
         )

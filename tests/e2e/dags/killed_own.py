@@ -16,8 +16,7 @@ WRITTEN = AssetAlias("written")
 @task(outlets=[WRITTEN], retries=1, retry_delay=timedelta(0), execution_timeout=timedelta(hours=1))
 def ingest(table: str, lance_conn_id: str, spark_conn_id: str, marker: str) -> dict[str, Any]:
     with lance_spark(lance_conn_id=lance_conn_id, spark_conn_id=spark_conn_id, spark_conf=SMALL) as lake:
-        written: dict[str, Any] = lake.write(hanging(lake.spark, marker), table)
-    return written
+        return lake.table(table).append(hanging(lake.spark, marker)).as_dict()
 
 
 @task(inlets=[WRITTEN])

@@ -21,8 +21,10 @@ from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, 
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.operators._spark.spark_operator import TaskKilled
-from airflow_provider_lancens.operators.taskflow import SparkLake, lance_spark
+from airflow_provider_lancens.operators.taskflow import lance_spark
 from airflow_provider_lancens.sensors.version_bounds import versions_made
+from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
+from airflow_provider_lancens.spark.options import WriteIdentity
 
 Try = Callable[..., Any]
 
@@ -81,23 +83,23 @@ def tried(tables: list[str], outlets: list[Any], events: OutletEventAccessors, p
 def own(tried: Try) -> Try:
     """Run an attempt of the task with its lake."""
 
-    def run(function: Callable[[SparkLake], Any], run_id: str = "manual__1", clears: int = 0) -> Any:
+    def run(function: Callable[[LanceCatalog], Any], run_id: str = "manual__1", clears: int = 0) -> Any:
         with tried(run_id, clears), lance_spark(lance_conn_id="lake") as lake:
             return function(lake)
 
     return run
 
 
-def ids(lake: SparkLake, table: Any) -> list[int]:
-    return sorted(row["id"] for row in lake.read(table).collect())
+def ids(lake: LanceCatalog, table: Any) -> list[int]:
+    return sorted(row["id"] for row in lake.table(table).read().collect())
 
 
 def test_what_a_function_wrote_is_told_to_sensors_whatever_it_returns(
     own: Try, tables: list[str], pushed: dict[str, Any]
 ) -> None:
-    def write_both(lake: SparkLake) -> None:
+    def write_both(lake: LanceCatalog) -> None:
         for table in tables:
-            lake.write(lake.spark.range(2), table)
+            lake.table(table).append(lake.spark.range(2))
 
     own(write_both)
 
@@ -105,8 +107,10 @@ def test_what_a_function_wrote_is_told_to_sensors_whatever_it_returns(
 
 
 def test_each_write_of_a_task_is_made_once_even_to_the_same_table(own: Try, tables: list[str]) -> None:
-    def twice(lake: SparkLake) -> list[dict[str, Any]]:
-        return [lake.write(lake.spark.range(*span), tables[0]) for span in ((0, 10), (10, 15))]
+    def twice(lake: LanceCatalog) -> list[dict[str, Any]]:
+        return [
+            lake.table(tables[0]).append(lake.spark.range(*span)).as_dict() for span in ((0, 10), (10, 15))
+        ]
 
     first, retried, in_another_run = own(twice), own(twice), own(twice, "manual__2")
 
@@ -118,7 +122,7 @@ def test_each_write_of_a_task_is_made_once_even_to_the_same_table(own: Try, tabl
     assert own(lambda lake: ids(lake, first[1])) == list(range(15))
 
 
-Each = Callable[[SparkLake, str], Any]
+Each = Callable[[LanceCatalog, str], Any]
 """The rows of an item."""
 OF_ITEM: dict[str, Each] = {
     "literals": lambda lake, item: lake.spark.sql(f"SELECT '{item}' AS f"),
@@ -127,14 +131,14 @@ OF_ITEM: dict[str, Each] = {
 }
 
 
-def loop(table: str, items: str, of_item: Each) -> Callable[[SparkLake], None]:
+def loop(table: str, items: str, of_item: Each) -> Callable[[LanceCatalog], None]:
     """Write the rows of each item, whatever becomes of the others."""
 
-    def run(lake: SparkLake) -> None:
+    def run(lake: LanceCatalog) -> None:
         failures = []
         for item in items:
             try:
-                lake.write(of_item(lake, item), table)
+                lake.table(table).append(of_item(lake, item))
             except AirflowFailException as error:
                 failures.append(error)
         if failures:
@@ -144,7 +148,7 @@ def loop(table: str, items: str, of_item: Each) -> Callable[[SparkLake], None]:
 
 
 def files_of(own: Try, table: str) -> list[str]:
-    return sorted(own(lambda lake: [row["f"] for row in lake.read(table).collect()]))
+    return sorted(own(lambda lake: [row["f"] for row in lake.table(table).read().collect()]))
 
 
 @pytest.mark.parametrize(
@@ -178,10 +182,10 @@ def test_a_cleared_loop_writes_the_items_that_were_added_at_its_end(
 
 
 def test_a_loop_whose_writes_have_keys_may_have_any_items(own: Try, tables: list[str]) -> None:
-    def keyed(items: str) -> Callable[[SparkLake], None]:
-        def run(lake: SparkLake) -> None:
+    def keyed(items: str) -> Callable[[LanceCatalog], None]:
+        def run(lake: LanceCatalog) -> None:
             for item in items:
-                lake.write(OF_ITEM["rows of Python"](lake, item), tables[0], key=item)
+                lake.table(tables[0]).append(OF_ITEM["rows of Python"](lake, item), key=item)
 
         return run
 
@@ -210,8 +214,8 @@ def test_a_retry_over_other_items_is_refused(own: Try, tables: list[str]) -> Non
 
 
 def test_a_retry_finds_its_write_although_its_rows_contain_a_clock(own: Try, tables: list[str]) -> None:
-    def now(lake: SparkLake) -> Any:
-        return lake.write(lake.spark.sql(f"SELECT {time.time_ns()} AS at"), tables[0])
+    def now(lake: LanceCatalog) -> Any:
+        return lake.table(tables[0]).append(lake.spark.sql(f"SELECT {time.time_ns()} AS at")).as_dict()
 
     assert [own(now)["version"], own(now)["version"]] == [1, 1]
     with pytest.raises(AirflowFailException, match="different data"):
@@ -219,17 +223,18 @@ def test_a_retry_finds_its_write_although_its_rows_contain_a_clock(own: Try, tab
 
 
 def test_a_second_replacement_under_one_key_in_a_task_is_made(own: Try, tables: list[str]) -> None:
-    def twice(lake: SparkLake) -> list[int]:
-        how: Any = {"key": "k", "on_existing_key": "replace"}
-        return [lake.write(lake.spark.range(rows), tables[0], **how)["rows"] for rows in (2, 3)]
+    def twice(lake: LanceCatalog) -> list[int]:
+        key, table = WriteIdentity("k", on_existing_key="replace"), lake.table(tables[0])
+        return [table.append(lake.spark.range(rows), key=key).rows for rows in (2, 3)]
 
     assert [own(twice), own(twice)] == [[2, 3], [2, 3]]
     assert own(lambda lake: ids(lake, tables[0])) == [0, 1, 2]
 
 
 def test_columns_of_the_rows_are_merged_on_request(own: Try, tables: list[str]) -> None:
-    def write(lake: SparkLake, column: str, **how: Any) -> dict[str, Any]:
-        return lake.write(lake.spark.range(1).selectExpr("id", f"1 AS {column}"), tables[0], **how)
+    def write(lake: LanceCatalog, column: str, **how: Any) -> dict[str, Any]:
+        rows = lake.spark.range(1).selectExpr("id", f"1 AS {column}")
+        return lake.table(tables[0]).append(rows, **how).as_dict()
 
     own(lambda lake: write(lake, "a"))
     with pytest.raises(AirflowFailException, match=r"b is not in the table.*schema_mode='merge'"):
@@ -237,14 +242,14 @@ def test_columns_of_the_rows_are_merged_on_request(own: Try, tables: list[str]) 
     merged = own(lambda lake: write(lake, "b", schema_mode="merge"), "manual__2")
 
     assert merged["version"] == 3
-    assert own(lambda lake: lake.read(merged).columns) == ["id", "a", "b"]
+    assert own(lambda lake: lake.table(merged).read().columns) == ["id", "a", "b"]
 
 
 def test_the_last_line_of_a_write_links_to_its_version(
     own: Try, tables: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO):
-        own(lambda lake: lake.write(lake.spark.range(10), tables[0]))
+        own(lambda lake: lake.table(tables[0]).append(lake.spark.range(10)))
 
     *_, last = (one for one in caplog.messages if tables[0] in one)
     assert last.startswith(f"Done: table {tables[0]}: committed version 1 with 10 rows")
@@ -252,24 +257,26 @@ def test_the_last_line_of_a_write_links_to_its_version(
 
 
 def test_a_failed_write_repeated_in_the_task_is_the_same_write(own: Try, tables: list[str]) -> None:
-    def stubborn(lake: SparkLake) -> dict[str, Any]:
+    def stubborn(lake: LanceCatalog) -> dict[str, Any]:
         with pytest.raises(AirflowFailException, match="Lance has no type"):
-            lake.write(lake.spark.sql("SELECT make_ym_interval(1, 2) AS id"), tables[0])
-        written: dict[str, Any] = lake.write(lake.spark.range(10), tables[0])
-        return written
+            lake.table(tables[0]).append(lake.spark.sql("SELECT make_ym_interval(1, 2) AS id"))
+        return lake.table(tables[0]).append(lake.spark.range(10)).as_dict()
 
     assert own(stubborn)["committed"]
-    assert not own(lambda lake: lake.write(lake.spark.range(10), tables[0]))["committed"]
+    assert not own(lambda lake: lake.table(tables[0]).append(lake.spark.range(10))).committed
 
 
 def test_tables_read_by_the_task_are_part_of_its_fingerprint(own: Try, tables: list[str]) -> None:
     readings, means = tables
-    versions = [own(lambda lake: lake.write(lake.spark.range(5), readings), run) for run in ("a", "b", "c")]
+    versions = [
+        own(lambda lake: lake.table(readings).append(lake.spark.range(5)).as_dict(), run)
+        for run in ("a", "b", "c")
+    ]
 
-    def difference(*of: dict[str, Any]) -> Callable[[SparkLake], Any]:
-        def made(lake: SparkLake) -> Any:
-            newer, older = (lake.read(one) for one in of)
-            return lake.write(newer.exceptAll(older), means, mode="overwrite")
+    def difference(*of: dict[str, Any]) -> Callable[[LanceCatalog], Any]:
+        def made(lake: LanceCatalog) -> Any:
+            newer, older = (lake.table(one).read() for one in of)
+            return lake.table(means).overwrite(newer.exceptAll(older)).as_dict()
 
         return made
 
@@ -286,10 +293,10 @@ def test_tables_read_by_the_task_are_part_of_its_fingerprint(own: Try, tables: l
 def test_the_asset_of_each_written_table_gets_its_version(
     own: Try, tables: list[str], outlets: list[Any], events: OutletEventAccessors
 ) -> None:
-    def both(lake: SparkLake) -> None:
-        readings = lake.write(lake.spark.range(10), tables[0])
-        lake.write(lake.spark.range(3), tables[0])
-        lake.write(lake.read(readings), tables[1])
+    def both(lake: LanceCatalog) -> None:
+        readings = lake.table(tables[0]).append(lake.spark.range(10))
+        lake.table(tables[0]).append(lake.spark.range(3))
+        lake.table(tables[1]).append(lake.table(readings).read())
 
     own(both)
 
@@ -319,7 +326,7 @@ def test_lakes_of_two_connections_can_be_open_at_once(tried: Try, tables: list[s
     with tried() as task, lance_spark(lance_conn_id="lake") as one:
         outer = task.on_kill
         with lance_spark(lance_conn_id="lake") as other:
-            written = other.write(one.spark.range(10), tables[0])
+            written = other.table(tables[0]).append(one.spark.range(10)).as_dict()
             assert task.on_kill != outer
         assert ids(one, written) == list(range(10))
         assert task.on_kill == outer
@@ -331,26 +338,18 @@ def test_lakes_of_two_connections_can_be_open_at_once(tried: Try, tables: list[s
 @pytest.mark.parametrize(
     ("use", "message"),
     [
+        (lambda lake, table: lake.table({"table": table}), "a mapping with 'table' and 'version'"),
         (
-            lambda lake, table: lake.read({"table": table}),
-            "table=.*allowed: a mapping with 'table' and 'version'",
+            lambda lake, table: lake.table({"table": table, "version": "newest"}),
+            "version: expected a whole number of at least 0, got 'newest'",
         ),
-        (
-            lambda lake, table: lake.read({"table": table, "version": "newest"}),
-            r"table\['version'\]='newest'",
-        ),
-        (lambda lake, table: lake.read(table, 7), "reading table .* through connection 'lake'"),
-        (lambda lake, table: lake.write(lake.spark.range(1), "nowhere$"), "write it as database"),
-        (lambda lake, table: lake.write(lake.spark.range(1), table, mode="add"), "mode"),
-        (
-            lambda lake, table: lake.write(lake.spark.range(1), table, options={"rows": 1}),
-            "options: .*'rows'",
-        ),
-        (lambda lake, table: lake.write(lake.spark.range(1), table, options="x"), "options: is of type str"),
+        (lambda lake, table: lake.table(table).at(7), "a version of table .* through connection 'lake'"),
+        (lambda lake, table: lake.table("nowhere$"), "table='nowhere\\$'"),
+        (lambda lake, table: lake.table(table).append([1]), "rows: expected a Spark DataFrame"),
     ],
 )
 def test_invalid_arguments_fail_the_task_without_retry(
-    own: Try, tables: list[str], use: Callable[[SparkLake, str], Any], message: str
+    own: Try, tables: list[str], use: Callable[[LanceCatalog, str], Any], message: str
 ) -> None:
     with pytest.raises(AirflowFailException, match=message):
         own(lambda lake: use(lake, tables[0]))

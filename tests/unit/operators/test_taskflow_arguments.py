@@ -1,41 +1,37 @@
-"""Arguments of the functions for TaskFlow tasks."""
+"""Arguments of a table's methods in TaskFlow tasks."""
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.operators.taskflow import SparkLake
+from airflow_provider_lancens.operators.taskflow import TaskWrites
+from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
 
-LAKE = SparkLake(None, cast("Any", None), cast("Any", None))
+NOTHING = cast("Any", None)
+LAKE = LanceCatalog(NOTHING, policy=TaskWrites(NOTHING, NOTHING))
 """Without Spark and a connection: what is refused, is refused before anything is done."""
+TABLE = LAKE.table("db.t")
 ROWS: Any = None
 
 
 @pytest.mark.parametrize("value", [None, "", "None"])
-@pytest.mark.parametrize("argument", ["version", "as_of", "tag", "filter"])
-def test_a_read_refuses_what_a_task_that_was_marked_as_success_has_returned(
-    argument: str, value: Any
+@pytest.mark.parametrize(
+    ("argument", "call"),
+    [
+        ("version", TABLE.at),
+        ("version", TABLE.restore),
+        ("filter", lambda value: TABLE.read(filter=value)),
+        ("filter", lambda value: TABLE.count_rows(filter=value)),
+        ("where", lambda value: TABLE.overwrite(ROWS, where=value)),
+        ("where", TABLE.delete),
+        ("delete_when", lambda value: TABLE.upsert(ROWS, ["id"], delete_when=value)),
+        ("key", lambda value: TABLE.append(ROWS, key=value)),
+    ],
+)
+def test_what_a_task_that_was_marked_as_success_has_returned_is_refused(
+    argument: str, call: Callable[[Any], Any], value: Any
 ) -> None:
     with pytest.raises(AirflowFailException, match=rf"^{argument}={value!r}: it is passed, but empty"):
-        LAKE.read("db$t", **{argument: value})
-
-
-def test_a_version_is_refused_by_position_too() -> None:
-    wait: dict[str, Any] = {"version": None}
-    with pytest.raises(AirflowFailException, match=r"^version=None: it is passed, but empty"):
-        LAKE.read("db$t", wait["version"])
-
-
-def test_a_read_of_changes_refuses_an_empty_filter() -> None:
-    with pytest.raises(AirflowFailException, match=r"^filter='': it is passed, but empty"):
-        LAKE.read_changes({"table": "db$t", "previous_version": 1, "version": 2}, filter="")
-
-
-@pytest.mark.parametrize("value", [None, ""])
-@pytest.mark.parametrize("argument", ["where", "delete_when", "key", "fingerprint"])
-def test_a_write_refuses_what_a_task_that_was_marked_as_success_has_returned(
-    argument: str, value: Any
-) -> None:
-    with pytest.raises(AirflowFailException, match=rf"^{argument}={value!r}: it is passed, but empty"):
-        LAKE.write(ROWS, "db$t", mode="overwrite", **{argument: value})
+        call(value)

@@ -1,0 +1,67 @@
+"""How a catalog identifies the writes of its tables, and what it records and reports of their use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from airflow_provider_lancens.spark.options import WriteIdentity, WriteRequest
+
+if TYPE_CHECKING:
+    from airflow_provider_lancens.identifiers import TableId
+    from airflow_provider_lancens.spark.results import WriteResult
+    from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+    from airflow_provider_lancens.spark.write.write_context import WriteContext
+
+Begin: TypeAlias = "Callable[[ResolvedTable, WriteRequest], WriteContext]"
+"""Looks up the key of a write, and whether what is found under it is this write."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingWrite:
+    """A write that a method of a table is about to make."""
+
+    table: TableId
+    identity: WriteIdentity
+    """As it was given."""
+    commit: Callable[[WriteIdentity, Begin], WriteResult] = field(repr=False)
+    """Makes the write under an identity."""
+    frame: Any = field(default=None, repr=False)
+    """The DataFrame that is written; None for files and deletions."""
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    """The conditions of the write by argument, which are part of what it does."""
+    adds_to_earlier: bool = False
+    """Whether a repetition under the same key can't replace what the key wrote."""
+
+
+class WritePolicy:
+    """Identifies a write by the given key alone, and reports nothing."""
+
+    def check_given(self, method: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Check arguments of a method as they were given."""
+
+    @property
+    def records_reads(self) -> bool:
+        """Whether each read is told to `record_read`, with its version."""
+        return False
+
+    def record_read(self, table: TableId, *versions: int | None) -> None:
+        """Record a read.
+
+        Args:
+            table: the table.
+            versions: the version that is read, and for changes the version that they follow.
+        """
+
+    def write(self, pending: PendingWrite) -> WriteResult:
+        """Make a write, and report it."""
+        from airflow_provider_lancens.spark.write.write_context import WriteContext
+
+        return pending.commit(pending.identity, WriteContext.begin)
+
+    def report(self, table: TableId, result: WriteResult) -> None:
+        """Report a version that was made by something else than a write of rows, such as a publication."""
+
+
+NO_TASK = WritePolicy()
