@@ -12,7 +12,7 @@ from airflow.sdk import DAG, task
 
 from airflow_provider_lancens.assets import lance_table
 from airflow_provider_lancens.operators import (
-    LanceAdvanceTableVersionOperator,
+    LanceAdvanceVersionOperator,
     LanceCheckTableOperator,
     LanceCreateNamespaceOperator,
     LanceDeclareTableOperator,
@@ -52,7 +52,7 @@ with DAG(
     # [END howto_declare_managed]
     written = write_by_path(declare.output["location"])
     # [START howto_advance]
-    advance = LanceAdvanceTableVersionOperator(
+    advance = LanceAdvanceVersionOperator(
         task_id="advance",
         table=TABLE,
         expected_version="{{ ti.xcom_pull('write_by_path')['previous_version'] }}",

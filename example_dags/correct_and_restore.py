@@ -16,8 +16,8 @@ from airflow_provider_lancens.operators import (
     LanceDeclareTableOperator,
     LanceFindVersionOperator,
     LanceOverwriteOperator,
-    LanceRestoreTableOperator,
-    LanceTagVersionOperator,
+    LanceRestoreOperator,
+    LanceTagOperator,
     lance_spark,
 )
 
@@ -54,7 +54,7 @@ with DAG(
     create = LanceCreateNamespaceOperator(task_id="create", namespace="stores")
     declare = LanceDeclareTableOperator(task_id="declare", table=SALES)
     load = LanceOverwriteOperator(task_id="load", table=SALES, source=two_days, spark_conf=SPARK)
-    tag = LanceTagVersionOperator(
+    tag = LanceTagOperator(
         task_id="tag", table=SALES, version="{{ ti.xcom_pull('load')['version'] }}", tag="loaded"
     )
     # [START howto_replace_a_part]
@@ -71,7 +71,7 @@ with DAG(
     compare = turnover(before.output, correct.output)
     # [END howto_find_version]
     # [START howto_restore]
-    restore = LanceRestoreTableOperator(
+    restore = LanceRestoreOperator(
         task_id="restore", table=SALES, tag="loaded", outlets=[lance_table(SALES, CONNECTION)]
     )
     # [END howto_restore]

@@ -15,7 +15,7 @@ from airflow_provider_lancens.operators import (
     LanceCreateNamespaceOperator,
     LanceDeclareTableOperator,
     LanceFindChangesOperator,
-    LanceTagVersionOperator,
+    LanceTagOperator,
     LanceUpsertOperator,
 )
 
@@ -88,7 +88,7 @@ with DAG(
         spark_conf=SPARK,
         **given,
     )
-    move = LanceTagVersionOperator(
+    move = LanceTagOperator(
         task_id="move",
         table=ORDERS,
         version=changes.output["version"],

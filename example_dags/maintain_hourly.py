@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from airflow.sdk import DAG
 
-from airflow_provider_lancens.operators import LanceMaintainTableOperator
+from airflow_provider_lancens.operators import LanceMaintainOperator
 
 CONNECTION = "lake"
 READINGS = "weather$readings"
@@ -26,7 +26,7 @@ with DAG(
     doc_md=__doc__,
 ) as dag:
     # [START howto_maintain_hourly]
-    LanceMaintainTableOperator(
+    LanceMaintainOperator(
         task_id="maintain",
         table=READINGS,
         indices=[{"column": "day", "index_type": "BITMAP"}],

@@ -13,7 +13,7 @@ from airflow_provider_lancens.operators import (
     LanceCleanUpVersionsOperator,
     LanceCompactTableOperator,
     LanceCreateIndexOperator,
-    LanceDeleteRowsOperator,
+    LanceDeleteOperator,
     LanceRemoveOrphansOperator,
 )
 
@@ -30,7 +30,7 @@ with DAG(
     doc_md=__doc__,
 ) as dag:
     # [START howto_maintain]
-    delete_nights = LanceDeleteRowsOperator(
+    delete_nights = LanceDeleteOperator(
         task_id="delete_nights", table=READINGS, where=f"hour < 6 AND day <= '{DAY}'"
     )
     compact = LanceCompactTableOperator(task_id="compact", table=READINGS, spark_conf=SPARK)

@@ -18,7 +18,7 @@ from airflow_provider_lancens.operators import (
     LanceCreateNamespaceOperator,
     LanceDeclareTableOperator,
     LanceFindChangesOperator,
-    LanceTagVersionOperator,
+    LanceTagOperator,
     LanceUpsertOperator,
 )
 
@@ -93,7 +93,7 @@ with DAG(
         spark_conf={"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"},
         **given,
     )
-    move = LanceTagVersionOperator(
+    move = LanceTagOperator(
         task_id="move", table=READINGS, version=changes.output["version"], tag="highs", **given
     )
     # [END howto_pipeline_tasks]

@@ -14,9 +14,9 @@ from airflow.sdk import DAG
 from airflow_provider_lancens.operators import (
     LanceCreateNamespaceOperator,
     LanceDeclareTableOperator,
-    LanceFindReleaseSetOperator,
+    LanceFindReleaseOperator,
     LanceOverwriteOperator,
-    LanceReleaseSetOperator,
+    LanceReleaseOperator,
 )
 from airflow_provider_lancens.sensors import LanceTableVersionSensor
 
@@ -61,7 +61,7 @@ with DAG(
         for source, table in ((orders, ORDERS), (customers, CUSTOMERS))
     ]
     # [START howto_release_set]
-    release = LanceReleaseSetOperator(
+    release = LanceReleaseOperator(
         task_id="release",
         release_set=DAILY,
         tables=[task.output for task in ingest],
@@ -72,7 +72,7 @@ with DAG(
     wait = LanceTableVersionSensor(
         task_id="wait", table=DAILY, min_version=release.output["version"], **given
     )
-    find = LanceFindReleaseSetOperator(task_id="find", release_set=wait.output, **given)
+    find = LanceFindReleaseOperator(task_id="find", release_set=wait.output, **given)
     join = LanceOverwriteOperator(
         task_id="join",
         table=SALES,

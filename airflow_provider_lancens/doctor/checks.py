@@ -377,7 +377,7 @@ def _check_fragments(subject: str, state: TableState) -> Iterator[Finding]:
     from airflow_provider_lancens.spark.maintenance.maintenance_options import DEFAULT_THRESHOLDS
 
     decision = state.fragmentation(CompactionOptions()).decide(DEFAULT_THRESHOLDS)
-    advice = "Compact it, with LanceMaintainTableOperator." if decision.is_due else ""
+    advice = "Compact it, with LanceMaintainOperator." if decision.is_due else ""
     yield Finding("warning" if decision.is_due else "ok", subject, decision.reason, advice)
 
 
@@ -386,7 +386,7 @@ def _check_indices(subject: str, state: TableState) -> Iterator[Finding]:
     from airflow_provider_lancens.spark.maintenance.table_state import has_old_values
     from airflow_provider_lancens.spark.table.index_coverage import deleted_share, misses_rows
 
-    rebuild = "Rebuild it, with LanceCreateIndexOperator or LanceMaintainTableOperator."
+    rebuild = "Rebuild it, with LanceCreateIndexOperator or LanceMaintainOperator."
     for index in state.dataset.describe_indices():
         named = f"index {index.name!r} on {', '.join(index.field_names)}"
         if misses_rows(state.dataset, index.segments):
@@ -412,7 +412,7 @@ def _check_indices(subject: str, state: TableState) -> Iterator[Finding]:
                 subject,
                 f"{share:.1%} of the rows in {named} are "
                 "deleted: queries for the nearest rows can return fewer than they ask for",
-                "Rebuild it, with LanceMaintainTableOperator, or LanceCreateIndexOperator with "
+                "Rebuild it, with LanceMaintainOperator, or LanceCreateIndexOperator with "
                 'if_exists="replace".',
             )
 
@@ -421,7 +421,7 @@ def _check_versions(subject: str, state: TableState) -> Iterator[Finding]:
     from airflow_provider_lancens.spark.maintenance.maintenance_options import DEFAULT_AGE, DEFAULT_THRESHOLDS
 
     decision = state.old_versions(DEFAULT_AGE, 1).decide(DEFAULT_THRESHOLDS)
-    advice = "Clean up its versions, with LanceMaintainTableOperator." if decision.is_due else ""
+    advice = "Clean up its versions, with LanceMaintainOperator." if decision.is_due else ""
     yield Finding("warning" if decision.is_due else "ok", subject, decision.reason, advice)
 
 
@@ -435,7 +435,7 @@ def _check_leases(subject: str, state: TableState) -> Iterator[Finding]:
             "warning",
             subject,
             f"{len(dead)} writes have sent no heartbeat for a day, and left files",
-            "Run LanceRemoveOrphansOperator, or LanceMaintainTableOperator with orphans_older_than.",
+            "Run LanceRemoveOrphansOperator, or LanceMaintainOperator with orphans_older_than.",
         )
 
 

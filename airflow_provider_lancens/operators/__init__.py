@@ -12,13 +12,13 @@ from airflow_provider_lancens._exports import lazy_exports
 if TYPE_CHECKING:
     from airflow_provider_lancens.operators.changes import LanceFindChangesOperator
     from airflow_provider_lancens.operators.computed_column import LanceComputeColumnOperator
-    from airflow_provider_lancens.operators.delete_rows import LanceDeleteRowsOperator
+    from airflow_provider_lancens.operators.delete_rows import LanceDeleteOperator
     from airflow_provider_lancens.operators.ingest import (
         LanceAppendOperator,
         LanceOverwriteOperator,
         LanceUpsertOperator,
     )
-    from airflow_provider_lancens.operators.maintain_table import LanceMaintainTableOperator
+    from airflow_provider_lancens.operators.maintain_table import LanceMaintainOperator
     from airflow_provider_lancens.operators.maintenance import (
         LanceCompactTableOperator,
         LanceCreateIndexOperator,
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     )
     from airflow_provider_lancens.operators.publish import LanceDiscardOperator, LancePublishOperator
     from airflow_provider_lancens.operators.release_sets import (
-        LanceFindReleaseSetOperator,
-        LanceReleaseSetOperator,
+        LanceFindReleaseOperator,
+        LanceReleaseOperator,
     )
     from airflow_provider_lancens.operators.restore_table import (
         LanceFindVersionOperator,
-        LanceRestoreTableOperator,
+        LanceRestoreOperator,
     )
     from airflow_provider_lancens.operators.schema_changes import (
         LanceAddColumnsOperator,
@@ -58,14 +58,14 @@ if TYPE_CHECKING:
         LanceConvertTableOperator,
     )
     from airflow_provider_lancens.operators.versions import (
-        LanceAdvanceTableVersionOperator,
+        LanceAdvanceVersionOperator,
         LanceDeleteTagOperator,
-        LanceTagVersionOperator,
+        LanceTagOperator,
     )
 
 __all__ = [
     "LanceAddColumnsOperator",
-    "LanceAdvanceTableVersionOperator",
+    "LanceAdvanceVersionOperator",
     "LanceAlterColumnsOperator",
     "LanceAppendOperator",
     "LanceCheckTableOperator",
@@ -76,7 +76,7 @@ __all__ = [
     "LanceCreateIndexOperator",
     "LanceCreateNamespaceOperator",
     "LanceDeclareTableOperator",
-    "LanceDeleteRowsOperator",
+    "LanceDeleteOperator",
     "LanceDeleteTagOperator",
     "LanceDeregisterTableOperator",
     "LanceDiscardOperator",
@@ -84,17 +84,17 @@ __all__ = [
     "LanceDropNamespaceOperator",
     "LanceDropTableOperator",
     "LanceFindChangesOperator",
-    "LanceFindReleaseSetOperator",
+    "LanceFindReleaseOperator",
     "LanceFindVersionOperator",
-    "LanceMaintainTableOperator",
+    "LanceMaintainOperator",
     "LanceOverwriteOperator",
     "LancePublishOperator",
     "LanceRegisterTableOperator",
-    "LanceReleaseSetOperator",
+    "LanceReleaseOperator",
     "LanceRemoveOrphansOperator",
-    "LanceRestoreTableOperator",
+    "LanceRestoreOperator",
     "LanceStreamOperator",
-    "LanceTagVersionOperator",
+    "LanceTagOperator",
     "LanceUpsertOperator",
     "lance_spark",
 ]
@@ -103,7 +103,7 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "LanceAddColumnsOperator": "schema_changes",
-        "LanceAdvanceTableVersionOperator": "versions",
+        "LanceAdvanceVersionOperator": "versions",
         "LanceAlterColumnsOperator": "schema_changes",
         "LanceAppendOperator": "ingest",
         "LanceCheckTableOperator": "version_authority",
@@ -114,7 +114,7 @@ __getattr__ = lazy_exports(
         "LanceCreateIndexOperator": "maintenance",
         "LanceCreateNamespaceOperator": "namespaces",
         "LanceDeclareTableOperator": "tables",
-        "LanceDeleteRowsOperator": "delete_rows",
+        "LanceDeleteOperator": "delete_rows",
         "LanceDeleteTagOperator": "versions",
         "LanceDeregisterTableOperator": "tables",
         "LanceDiscardOperator": "publish",
@@ -122,17 +122,17 @@ __getattr__ = lazy_exports(
         "LanceDropNamespaceOperator": "namespaces",
         "LanceDropTableOperator": "tables",
         "LanceFindChangesOperator": "changes",
-        "LanceFindReleaseSetOperator": "release_sets",
+        "LanceFindReleaseOperator": "release_sets",
         "LanceFindVersionOperator": "restore_table",
-        "LanceMaintainTableOperator": "maintain_table",
+        "LanceMaintainOperator": "maintain_table",
         "LanceOverwriteOperator": "ingest",
         "LancePublishOperator": "publish",
         "LanceRegisterTableOperator": "tables",
-        "LanceReleaseSetOperator": "release_sets",
+        "LanceReleaseOperator": "release_sets",
         "LanceRemoveOrphansOperator": "table_clean_up",
-        "LanceRestoreTableOperator": "restore_table",
+        "LanceRestoreOperator": "restore_table",
         "LanceStreamOperator": "stream",
-        "LanceTagVersionOperator": "versions",
+        "LanceTagOperator": "versions",
         "LanceUpsertOperator": "ingest",
         "lance_spark": "taskflow",
     },

@@ -23,7 +23,7 @@ FAIL_OR_READ_ALL = ("fail", "read_all")
 class LanceFindChangesOperator(LanceOperator):
     """Find the versions of a table that a consumer has not read: those after its bookmark, up to the newest.
 
-    A bookmark is a tag, which keeps the version that it names from clean-ups. `LanceTagVersionOperator` moves
+    A bookmark is a tag, which keeps the version that it names from clean-ups. `LanceTagOperator` moves
     it once the changes are written: until then, every run finds them again. Without the tag,
     ``previous_version`` is None, and all rows are changes. A bookmark that wasn't moved for its
     ``expires_after`` expires at a clean-up, and changes after it may be lost, deletions among them.
@@ -88,7 +88,7 @@ class LanceFindChangesOperator(LanceOperator):
         if self.if_expired == "fail":
             raise AirflowFailException(
                 f"{found}; read the whole table, such as with if_expired='read_all', replace the earlier "
-                "results, and move the bookmark with LanceTagVersionOperator to the version that was read"
+                "results, and move the bookmark with LanceTagOperator to the version that was read"
             )
         self.log.warning("%s; if_expired='read_all': reading the whole table", found)
         return None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.options import OnExistingKey
 
 
-class LanceDeleteRowsOperator(LanceOperator):
+class LanceDeleteOperator(LanceOperator):
     """Delete the rows of a table that match a condition, exactly once.
 
     The rows are marked as deleted in one commit, which is made even if no row matches: a task that is

@@ -42,7 +42,7 @@ _THRESHOLDS = (
 )
 
 
-class LanceMaintainTableOperator(LanceSparkOperator):
+class LanceMaintainOperator(LanceSparkOperator):
     """Compact a table, extend its indices and remove its old versions, in this order, if that is due.
 
     The thresholds are compared with the metadata of one version, in the task's process. Only if a compaction

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 DEFAULT_KEEP = 2
 
 
-class LanceReleaseSetOperator(LanceOperator):
+class LanceReleaseOperator(LanceOperator):
     """Release versions of several tables together, in one commit: a reader sees all of them or none.
 
     A release set is a declared table of its own, whose rows are the tables with their versions. Each of its
-    versions is a release, which `LanceTableVersionSensor` can wait for, and `LanceFindReleaseSetOperator`
+    versions is a release, which `LanceTableVersionSensor` can wait for, and `LanceFindReleaseOperator`
     looks up. The released versions are tagged, so that clean-ups keep them.
 
     Its XCom is ``{"table": str, "version": int, "previous_version": int | None, "tables": dict[str, int],
@@ -109,7 +109,7 @@ class LanceReleaseSetOperator(LanceOperator):
         }
 
 
-class LanceFindReleaseSetOperator(LanceOperator):
+class LanceFindReleaseOperator(LanceOperator):
     """Look up the versions of a release set's tables, to be read as inputs.
 
     Its XCom is ``{"release_set": str, "version": int}`` and, for each table by its identifier, ``{"table":
@@ -117,7 +117,7 @@ class LanceFindReleaseSetOperator(LanceOperator):
     ``shop$orders``.
 
     Args:
-        release_set: the XCom of a sensor or of `LanceReleaseSetOperator`, which has a version; or the
+        release_set: the XCom of a sensor or of `LanceReleaseOperator`, which has a version; or the
             identifier of the release set's table, whose newest version is used. Templated.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """

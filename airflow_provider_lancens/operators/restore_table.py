@@ -71,7 +71,7 @@ class LanceFindVersionOperator(LanceOperator):
         return {"table": str(table), "version": version}
 
 
-class LanceRestoreTableOperator(LanceOperator):
+class LanceRestoreOperator(LanceOperator):
     """Restore an older version of a table, by its number, a time or a tag, exactly once.
 
     A new commit makes that version the newest; no version is removed. The commits in between are undone:

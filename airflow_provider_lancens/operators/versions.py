@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-class LanceAdvanceTableVersionOperator(LanceOperator):
+class LanceAdvanceVersionOperator(LanceOperator):
     """Advance a managed table's version in the metastore, by compare-and-set, after a commit made elsewhere.
 
     Its XCom is ``{"table": str, "version": int, "previous_version": int, "advanced": bool}``;
@@ -58,7 +58,7 @@ class LanceAdvanceTableVersionOperator(LanceOperator):
         return {"table": str(table), "version": new, "previous_version": expected, "advanced": advanced}
 
 
-class LanceTagVersionOperator(LanceOperator):
+class LanceTagOperator(LanceOperator):
     """Tag a version of a table in Lance, which protects it from clean-up; an existing tag is moved.
 
     Used as a setup task with `LanceDeleteTagOperator` as its teardown, it keeps the version for exactly
@@ -125,7 +125,7 @@ class LanceDeleteTagOperator(LanceOperator):
 
     Args:
         table: table identifier, ``database$table``. Templated.
-        tag: the tag that `LanceTagVersionOperator` or the sensor's ``pin`` created. Templated.
+        tag: the tag that `LanceTagOperator` or the sensor's ``pin`` created. Templated.
         if_missing: if there is no such tag or no such table, ``fail`` fails the task without retries, unless
             it is a later try, since an earlier one has then removed it; ``skip`` lets it succeed.
         lance_conn_id: a connection of any of this provider's types. Templated.

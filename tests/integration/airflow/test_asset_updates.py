@@ -9,7 +9,7 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from airflow_provider_lancens.assets.table import lance_table
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
-from airflow_provider_lancens.operators.versions import LanceAdvanceTableVersionOperator
+from airflow_provider_lancens.operators.versions import LanceAdvanceVersionOperator
 from tests.integration.airflow.tables import Table
 
 
@@ -22,7 +22,7 @@ def test_an_advanced_version_updates_the_tables_asset(lake: str, table: Table, t
     asset = lance_table(str(table), lake)
     events = OutletEventAccessors()
 
-    LanceAdvanceTableVersionOperator(
+    LanceAdvanceVersionOperator(
         task_id="advance",
         table=str(table),
         lance_conn_id=lake,

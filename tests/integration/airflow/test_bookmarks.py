@@ -16,8 +16,8 @@ from airflow_provider_lancens.operators import (
     LanceCleanUpVersionsOperator,
     LanceDeleteTagOperator,
     LanceFindChangesOperator,
-    LanceMaintainTableOperator,
-    LanceTagVersionOperator,
+    LanceMaintainOperator,
+    LanceTagOperator,
 )
 from airflow_provider_lancens.sensors import LanceTableVersionSensor
 from airflow_provider_lancens.spark import list_bookmarks
@@ -36,7 +36,7 @@ def orders(request: pytest.FixtureRequest, table: Table, run: Run) -> Table:
     table.declare(managed_by=request.param)
     for _ in range(3):
         table.advance()
-    run(LanceTagVersionOperator, table=str(table), version=1, tag="revenue", expires_after=AT_ONCE)
+    run(LanceTagOperator, table=str(table), version=1, tag="revenue", expires_after=AT_ONCE)
     time.sleep(0.05)
     return table
 
@@ -50,14 +50,14 @@ def test_the_consumer_of_an_expired_bookmark_fails_once_with_advice(run: Run, or
     assert (cleaned["versions"], cleaned["tagged"], cleaned["expired_bookmarks"]) == (2, 0, ["revenue"])
     message = (
         rf"bookmark='revenue' of table '{orders.database}\$orders' has expired: it was at version 1, last "
-        r"moved at 20.*, and a clean-up at 20.* if_expired='read_all'.* LanceTagVersionOperator"
+        r"moved at 20.*, and a clean-up at 20.* if_expired='read_all'.* LanceTagOperator"
     )
     with pytest.raises(AirflowFailException, match=message):
         run(LanceFindChangesOperator, **find)
     found = run(LanceFindChangesOperator, **find, if_expired="read_all")
     assert found == {"table": str(orders), "previous_version": None, "version": 3}
 
-    run(LanceTagVersionOperator, table=str(orders), version=3, tag="revenue")
+    run(LanceTagOperator, table=str(orders), version=3, tag="revenue")
     orders.advance()
     assert run(LanceFindChangesOperator, **find)["previous_version"] == 3
     assert run(LanceCleanUpVersionsOperator, table=str(orders), older_than=NOW)["expired_bookmarks"] == []
@@ -80,7 +80,7 @@ def test_a_bookmark_that_was_moved_meanwhile_leaves_nothing_to_read(
     monkeypatch.setattr(
         LanceHook, "table_status", lambda hook, table: replace(status(hook, table), version=2)
     )
-    run(LanceTagVersionOperator, table=str(orders), version=3, tag="revenue")
+    run(LanceTagOperator, table=str(orders), version=3, tag="revenue")
 
     with pytest.raises(AirflowSkipException, match="has no version after 3, its bookmark's"):
         run(LanceFindChangesOperator, table=str(orders), bookmark="revenue")
@@ -88,14 +88,14 @@ def test_a_bookmark_that_was_moved_meanwhile_leaves_nothing_to_read(
 
 def test_a_staged_version_is_no_bookmark(run: Run, orders: Table) -> None:
     with pytest.raises(AirflowFailException, match=r"is the number of a staged version.*publish it first"):
-        run(LanceTagVersionOperator, table=str(orders), version=2**63 + 5, tag="revenue")
+        run(LanceTagOperator, table=str(orders), version=2**63 + 5, tag="revenue")
 
 
 def test_maintenance_expires_bookmarks_when_it_cleans_up(run: Run, orders: Table) -> None:
     maintain = {"table": str(orders), "older_than": NOW, "min_small_fragments": 100}
 
-    kept = run(LanceMaintainTableOperator, **maintain, min_removable_versions=3)
-    done = run(LanceMaintainTableOperator, **maintain, min_removable_versions=2)
+    kept = run(LanceMaintainOperator, **maintain, min_removable_versions=3)
+    done = run(LanceMaintainOperator, **maintain, min_removable_versions=2)
 
     assert (kept["cleaned_up"], kept["clean_up"]["expired_bookmarks"]) == (False, [])
     assert (done["cleaned_up"], done["clean_up"]["expired_bookmarks"]) == (True, ["revenue"])
@@ -113,8 +113,8 @@ def test_the_lance_page_shows_when_bookmarks_expire_and_which_have(
     lake: str, run: Run, orders: Table
 ) -> None:
     hook, given = LanceHook.for_connection(lake), {"table": str(orders)}
-    run(LanceTagVersionOperator, **given, version=2, tag="report")
-    run(LanceTagVersionOperator, **given, version=2, tag="slow", expires_after=timedelta(days=3))
+    run(LanceTagOperator, **given, version=2, tag="report")
+    run(LanceTagOperator, **given, version=2, tag="slow", expires_after=timedelta(days=3))
     [late, slow] = [one for one in list_bookmarks(hook.get_conn(), str(orders)) if one.expires_at]
     assert late.expires_at is not None
     assert slow.expires_at is not None

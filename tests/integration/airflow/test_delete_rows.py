@@ -12,7 +12,7 @@ from lance_namespace import DescribeTableRequest
 
 from airflow_provider_lancens.assets.table import lance_table
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.operators.delete_rows import LanceDeleteRowsOperator
+from airflow_provider_lancens.operators.delete_rows import LanceDeleteOperator
 from tests.integration.airflow.lifecycle import Attempt
 from tests.integration.airflow.tables import Table
 
@@ -46,7 +46,7 @@ def delete(lake: str, orders: Table) -> Delete:
     def run(where: str, run_id: str = "manual__1", **arguments: Any) -> dict[str, Any]:
         asset, events = lance_table(str(orders), lake), OutletEventAccessors()
         given = {"table": str(orders), "lance_conn_id": lake, "outlets": [asset], **arguments}
-        task = LanceDeleteRowsOperator(task_id="delete", where=where, **given)
+        task = LanceDeleteOperator(task_id="delete", where=where, **given)
         instance = Attempt()
         instance.max_tries = next(clears)
         context: Any = {"ti": instance, "run_id": run_id, "outlet_events": events}

@@ -19,9 +19,9 @@ from airflow_provider_lancens.operators.version_authority import (
     LanceConvertTableOperator,
 )
 from airflow_provider_lancens.operators.versions import (
-    LanceAdvanceTableVersionOperator,
+    LanceAdvanceVersionOperator,
     LanceDeleteTagOperator,
-    LanceTagVersionOperator,
+    LanceTagOperator,
 )
 from tests.integration.airflow.tables import Table
 from tests.servers.proxy import Proxy
@@ -65,9 +65,9 @@ def test_a_tag_is_retried_if_the_metastore_fails_while_lance_opens_the_table(
         with monkeypatch.context() as patch:
             patch.setattr(Hive2Namespace, "describe_table", describe_and_lose_the_metastore)
             with pytest.raises(LanceRetryableError, match="SERVICE_UNAVAILABLE"):
-                run(LanceTagVersionOperator, table=str(table), version=1, tag="report")
+                run(LanceTagOperator, table=str(table), version=1, tag="report")
         network.gone = False
-        run(LanceTagVersionOperator, table=str(table), version=1, tag="report")
+        run(LanceTagOperator, table=str(table), version=1, tag="report")
 
     assert lance.dataset(managed).tags.list()["report"]["version"] == 1
 
@@ -114,23 +114,23 @@ def test_a_version_is_advanced_once(run: Run, table: Table, managed: str) -> Non
     commit_directly(managed)
     arguments = {"table": str(table), "expected_version": "1", "new_version": "2"}
     moved = {"table": str(table), "version": 2, "previous_version": 1}
-    assert run(LanceAdvanceTableVersionOperator, **arguments) == {**moved, "advanced": True}
-    assert run(LanceAdvanceTableVersionOperator, **arguments) == {**moved, "advanced": False}
+    assert run(LanceAdvanceVersionOperator, **arguments) == {**moved, "advanced": True}
+    assert run(LanceAdvanceVersionOperator, **arguments) == {**moved, "advanced": False}
 
 
 def test_an_unmet_expected_version_is_retryable(run: Run, table: Table, managed: str) -> None:
     with pytest.raises(LanceRetryableError, match="it is at version 1, expected 5"):
-        run(LanceAdvanceTableVersionOperator, table=str(table), expected_version=5, new_version=6)
+        run(LanceAdvanceVersionOperator, table=str(table), expected_version=5, new_version=6)
 
 
 def test_advancing_to_a_missing_version_fails_without_retry(run: Run, table: Table, managed: str) -> None:
     with pytest.raises(AirflowFailException, match="no manifest of version 2"):
-        run(LanceAdvanceTableVersionOperator, table=str(table), expected_version=1, new_version=2)
+        run(LanceAdvanceVersionOperator, table=str(table), expected_version=1, new_version=2)
 
 
 def test_a_version_rendered_empty_is_reported_by_its_argument(run: Run, table: Table) -> None:
     with pytest.raises(AirflowFailException, match="new_version='None': expected a version"):
-        run(LanceAdvanceTableVersionOperator, table=str(table), expected_version=1, new_version="None")
+        run(LanceAdvanceVersionOperator, table=str(table), expected_version=1, new_version="None")
 
 
 def test_a_consistent_metastore_and_storage_are_reported_as_such(
@@ -187,8 +187,8 @@ def test_a_tagged_version_survives_clean_up_until_it_is_deleted(run: Run, table:
     for _ in range(3):
         table.advance()
     pinned = {"table": str(table), "version": 2, "tag": "a-run"}
-    assert run(LanceTagVersionOperator, **{**pinned, "version": "2"}) == pinned
-    assert run(LanceTagVersionOperator, **pinned) == pinned
+    assert run(LanceTagOperator, **{**pinned, "version": "2"}) == pinned
+    assert run(LanceTagOperator, **pinned) == pinned
 
     clean_up(location)
     assert lance.dataset(location, version="a-run").count_rows() == 2
@@ -210,7 +210,7 @@ def test_a_tag_moves_to_another_version(run: Run, table: Table) -> None:
     table.advance()
     table.advance()
     for version in (1, 2):
-        run(LanceTagVersionOperator, table=str(table), version=version, tag="a-run")
+        run(LanceTagOperator, table=str(table), version=version, tag="a-run")
     assert lance.dataset(location, version="a-run").count_rows() == 2
 
 
@@ -218,6 +218,6 @@ def test_an_invalid_tag_or_version_fails_without_retry(run: Run, table: Table) -
     table.declare()
     table.advance()
     with pytest.raises(AirflowFailException, match="has no version 7: it has not been written yet"):
-        run(LanceTagVersionOperator, table=str(table), version=7, tag="a-run")
+        run(LanceTagOperator, table=str(table), version=7, tag="a-run")
     with pytest.raises(AirflowFailException, match="tag='a:run': is not a valid tag name"):
-        run(LanceTagVersionOperator, table=str(table), version=1, tag="a:run")
+        run(LanceTagOperator, table=str(table), version=1, tag="a:run")

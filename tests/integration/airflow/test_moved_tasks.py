@@ -9,9 +9,9 @@ import pytest
 from lance_namespace import DeclareTableRequest
 
 from airflow_provider_lancens.operators import (
-    LanceDeleteRowsOperator,
-    LanceReleaseSetOperator,
-    LanceRestoreTableOperator,
+    LanceDeleteOperator,
+    LanceReleaseOperator,
+    LanceRestoreOperator,
 )
 from tests.integration.airflow.lifecycle import Attempt
 from tests.integration.airflow.tables import Table
@@ -20,18 +20,18 @@ MakeTask = Callable[[Table], Any]
 
 
 def delete(table: Table) -> Any:
-    return LanceDeleteRowsOperator(task_id="step", table=str(table), where="n = 1")
+    return LanceDeleteOperator(task_id="step", table=str(table), where="n = 1")
 
 
 def restore(table: Table) -> Any:
-    return LanceRestoreTableOperator(task_id="step", table=str(table), version=1)
+    return LanceRestoreOperator(task_id="step", table=str(table), version=1)
 
 
 def release(table: Table) -> Any:
     daily = [table.id[0], "daily"]
     if "daily" not in table.namespace.list_tables({"id": [table.id[0]]}).tables:
         table.namespace.declare_table(DeclareTableRequest(id=daily))
-    return LanceReleaseSetOperator(task_id="step", release_set="$".join(daily), tables={str(table): 1})
+    return LanceReleaseOperator(task_id="step", release_set="$".join(daily), tables={str(table): 1})
 
 
 def run(task: Any, task_id: str, clears: int) -> dict[str, Any]:

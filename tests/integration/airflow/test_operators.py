@@ -27,9 +27,9 @@ from airflow_provider_lancens.operators.version_authority import (
     LanceConvertTableOperator,
 )
 from airflow_provider_lancens.operators.versions import (
-    LanceAdvanceTableVersionOperator,
+    LanceAdvanceVersionOperator,
     LanceDeleteTagOperator,
-    LanceTagVersionOperator,
+    LanceTagOperator,
 )
 from tests.integration.airflow.lifecycle import Attempt
 from tests.integration.airflow.tables import Table
@@ -200,12 +200,12 @@ def test_a_table_is_dropped_once_with_its_data(run: Run, table: Table) -> None:
         (LanceDeregisterTableOperator, {"table": "sales$orders"}),
         (LanceDropTableOperator, {"table": "sales$orders"}),
         (
-            LanceAdvanceTableVersionOperator,
+            LanceAdvanceVersionOperator,
             {"table": "sales$orders", "expected_version": "1", "new_version": "2"},
         ),
         (LanceConvertTableOperator, {"table": "sales$orders", "version_authority": "catalog"}),
         (LanceCheckTableOperator, {"table": "sales$orders"}),
-        (LanceTagVersionOperator, {"table": "sales$orders", "version": "1", "tag": "run"}),
+        (LanceTagOperator, {"table": "sales$orders", "version": "1", "tag": "run"}),
         (LanceDeleteTagOperator, {"table": "sales$orders", "tag": "run"}),
     ],
 )

@@ -9,7 +9,7 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 from lance_namespace import DeclareTableRequest
 
 from airflow_provider_lancens.assets.table import lance_table
-from airflow_provider_lancens.operators.release_sets import LanceReleaseSetOperator
+from airflow_provider_lancens.operators.release_sets import LanceReleaseOperator
 from tests.integration.airflow.lifecycle import Attempt
 from tests.integration.airflow.tables import Table
 
@@ -28,7 +28,7 @@ def release(lake: str, table: Table) -> Release:
 
     def run(run_id: str, version: int, clear: int | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
         asset, events = lance_table("$".join(daily), lake), OutletEventAccessors()
-        task = LanceReleaseSetOperator(
+        task = LanceReleaseOperator(
             task_id="release",
             release_set="$".join(daily),
             tables={str(table): version},

@@ -14,7 +14,7 @@ from airflow_provider_lancens.assets.table import lance_table
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.operators.restore_table import (
     LanceFindVersionOperator,
-    LanceRestoreTableOperator,
+    LanceRestoreOperator,
 )
 from tests.integration.airflow.lifecycle import Attempt
 from tests.integration.airflow.tables import Table
@@ -44,7 +44,7 @@ def restore(lake: str, flights: Table) -> Restore:
     def run(run_id: str = "manual__1", **arguments: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         asset, events = lance_table(str(flights), lake), OutletEventAccessors()
         given = {"table": str(flights), "lance_conn_id": lake, "outlets": [asset], **arguments}
-        task = LanceRestoreTableOperator(task_id="restore", **given)
+        task = LanceRestoreOperator(task_id="restore", **given)
         instance = Attempt()
         instance.max_tries = next(clears)
         context: Any = {"ti": instance, "run_id": run_id, "outlet_events": events}
@@ -121,7 +121,7 @@ def test_a_version_is_found_by_time_and_by_tag(lake: str, flights: Table) -> Non
     assert find(tag="gold") == {"table": str(flights), "version": 2}
 
 
-@pytest.mark.parametrize("operator", [LanceFindVersionOperator, LanceRestoreTableOperator])
+@pytest.mark.parametrize("operator", [LanceFindVersionOperator, LanceRestoreOperator])
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

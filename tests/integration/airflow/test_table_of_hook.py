@@ -7,7 +7,7 @@ import pytest
 
 from airflow_provider_lancens.hooks import LanceHook
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.operators import LanceTagVersionOperator
+from airflow_provider_lancens.operators import LanceTagOperator
 from tests.integration.airflow.tables import Table
 
 
@@ -21,7 +21,7 @@ def orders(request: pytest.FixtureRequest, table: Table) -> Table:
 
 
 def test_exactly_the_version_of_an_xcom_is_read(lake: str, orders: Table, run: Callable[..., Any]) -> None:
-    tagged = run(LanceTagVersionOperator, table=str(orders).replace("$", "."), version=2, tag="train")
+    tagged = run(LanceTagOperator, table=str(orders).replace("$", "."), version=2, tag="train")
     read, newest = LanceHook(lake).table(tagged), LanceHook(lake).table(str(orders))
 
     assert (tagged["table"], read.version, newest.version) == (str(orders), 2, 3)

@@ -17,8 +17,8 @@ from airflow_provider_lancens.lineage import task_lineage
 from airflow_provider_lancens.lineage.task_lineage import LineageColumn
 from airflow_provider_lancens.operators import (
     LanceAddColumnsOperator,
-    LanceDeleteRowsOperator,
-    LanceRestoreTableOperator,
+    LanceDeleteOperator,
+    LanceRestoreOperator,
 )
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
 from tests.integration.airflow.lifecycle import Attempt
@@ -63,7 +63,7 @@ def run(lake: str, orders: Table) -> Run:
 def test_a_deletion_reports_the_version_its_schema_and_the_deleted_rows(
     run: Run, orders: Table, metastore: MetastoreServer
 ) -> None:
-    inputs, outputs = reported(run(LanceDeleteRowsOperator, where="n >= 2"))
+    inputs, outputs = reported(run(LanceDeleteOperator, where="n >= 2"))
 
     assert inputs == []
     assert outputs == [
@@ -87,8 +87,8 @@ def test_a_deletion_reports_the_version_its_schema_and_the_deleted_rows(
 
 @pytest.mark.usefixtures("enabled")
 def test_a_cleared_task_reports_the_version_and_no_rows_again(run: Run) -> None:
-    run(LanceDeleteRowsOperator, where="n >= 2")
-    _, [output] = reported(run(LanceDeleteRowsOperator, where="n >= 2"))
+    run(LanceDeleteOperator, where="n >= 2")
+    _, [output] = reported(run(LanceDeleteOperator, where="n >= 2"))
 
     assert output["facets"]["version"] == {"datasetVersion": "2"}
     assert output["facets"]["lance_commit"] == {
@@ -111,7 +111,7 @@ def test_a_change_of_columns_reports_them_and_the_new_schema(run: Run) -> None:
 @pytest.mark.usefixtures("enabled")
 def test_a_restore_reports_the_restored_version_and_its_columns(run: Run) -> None:
     run(LanceAddColumnsOperator, columns={"vector": "float[2]"})
-    _, [output] = reported(run(LanceRestoreTableOperator, version=1))
+    _, [output] = reported(run(LanceRestoreOperator, version=1))
     facets = output["facets"]
 
     assert facets["schema"] == {"fields": FIELDS}
@@ -122,7 +122,7 @@ def test_a_restore_reports_the_restored_version_and_its_columns(run: Run) -> Non
 
 @pytest.mark.usefixtures("enabled")
 def test_a_forked_process_can_report_what_its_parent_did(run: Run) -> None:
-    task = run(LanceDeleteRowsOperator, where="n >= 2")
+    task = run(LanceDeleteOperator, where="n >= 2")
     reader, writer = os.pipe()
     if (child := os.fork()) == 0:
         os.write(writer, json.dumps(reported(task)).encode())
@@ -143,7 +143,7 @@ def test_a_schema_that_cannot_be_read_fails_no_task(
 
     monkeypatch.setattr(LineageColumn, "of", unreadable)
     with caplog.at_level(logging.WARNING):
-        _, [output] = reported(run(LanceDeleteRowsOperator, where="n >= 2"))
+        _, [output] = reported(run(LanceDeleteOperator, where="n >= 2"))
 
     assert output["facets"]["version"] == {"datasetVersion": "2"}
     assert "schema" not in output["facets"]
@@ -156,7 +156,7 @@ def test_a_lineage_that_cannot_be_determined_fails_no_task(
 ) -> None:
     monkeypatch.setattr(task_lineage, "is_enabled", lambda: json.loads("not the transport"))
 
-    assert reported(run(LanceDeleteRowsOperator, where="n >= 2")) == ([], [])
+    assert reported(run(LanceDeleteOperator, where="n >= 2")) == ([], [])
     assert "OpenLineage: no lineage of table" in caplog.text
 
 
@@ -164,4 +164,4 @@ def test_nothing_is_read_without_the_provider(run: Run, monkeypatch: pytest.Monk
     monkeypatch.setattr(task_lineage, "find_spec", lambda _: None)
     monkeypatch.setattr(LineageColumn, "of", lambda _: pytest.fail("a schema was read"))
 
-    assert reported(run(LanceDeleteRowsOperator, where="n >= 2")) == ([], [])
+    assert reported(run(LanceDeleteOperator, where="n >= 2")) == ([], [])

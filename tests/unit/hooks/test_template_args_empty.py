@@ -15,8 +15,8 @@ from airflow_provider_lancens.operators import (
     LanceAppendOperator,
     LanceCreateIndexOperator,
     LanceFindVersionOperator,
-    LanceReleaseSetOperator,
-    LanceRestoreTableOperator,
+    LanceReleaseOperator,
+    LanceRestoreOperator,
 )
 from airflow_provider_lancens.sensors import LanceTableVersionSensor
 
@@ -88,7 +88,7 @@ def rendered(kind: type[Any], given: dict[str, Any], *, native: bool = False, **
         for name, one in parameters(kind).items()
         if one.default is inspect.Parameter.empty and one.kind is one.KEYWORD_ONLY
     }
-    if kind is LanceRestoreTableOperator and not {"as_of", "tag"} & given.keys():
+    if kind is LanceRestoreOperator and not {"as_of", "tag"} & given.keys():
         required["version"] = 1
     if kind is LanceFindVersionOperator and "as_of" not in given:
         required["tag"] = "gold"
@@ -113,9 +113,9 @@ def test_an_argument_that_came_out_empty_is_refused(kind: type[Any], argument: s
 
 
 def test_an_argument_that_was_left_out_or_has_a_value_is_accepted() -> None:
-    rendered(LanceReleaseSetOperator, {}).pre_execute({})
-    rendered(LanceReleaseSetOperator, {"expected_version": None}).pre_execute({})
-    task = rendered(LanceReleaseSetOperator, {"expected_version": "{{ zero }}"}, native=True, zero=0)
+    rendered(LanceReleaseOperator, {}).pre_execute({})
+    rendered(LanceReleaseOperator, {"expected_version": None}).pre_execute({})
+    task = rendered(LanceReleaseOperator, {"expected_version": "{{ zero }}"}, native=True, zero=0)
     task.pre_execute({})
     assert vars(task)["expected_version"] == 0
 

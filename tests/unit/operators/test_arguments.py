@@ -12,10 +12,10 @@ from airflow_provider_lancens.operators.namespaces import (
     LanceDropNamespaceOperator,
 )
 from airflow_provider_lancens.operators.release_sets import (
-    LanceFindReleaseSetOperator,
-    LanceReleaseSetOperator,
+    LanceFindReleaseOperator,
+    LanceReleaseOperator,
 )
-from airflow_provider_lancens.operators.restore_table import LanceRestoreTableOperator
+from airflow_provider_lancens.operators.restore_table import LanceRestoreOperator
 from airflow_provider_lancens.operators.tables import (
     LanceDeclareTableOperator,
     LanceDeregisterTableOperator,
@@ -27,9 +27,9 @@ from airflow_provider_lancens.operators.version_authority import (
     LanceConvertTableOperator,
 )
 from airflow_provider_lancens.operators.versions import (
-    LanceAdvanceTableVersionOperator,
+    LanceAdvanceVersionOperator,
     LanceDeleteTagOperator,
-    LanceTagVersionOperator,
+    LanceTagOperator,
 )
 from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVersionSensor
 
@@ -81,10 +81,10 @@ def test_an_invalid_choice_is_refused_with_the_allowed_ones(
         LanceRegisterTableOperator,
         LanceDeregisterTableOperator,
         LanceDropTableOperator,
-        LanceAdvanceTableVersionOperator,
+        LanceAdvanceVersionOperator,
         LanceConvertTableOperator,
         LanceCheckTableOperator,
-        LanceTagVersionOperator,
+        LanceTagOperator,
         LanceDeleteTagOperator,
     ],
 )
@@ -99,12 +99,12 @@ STAGED = 2**63 + 7
 @pytest.mark.parametrize(
     ("operator", "arguments"),
     [
-        (LanceTagVersionOperator, {"table": "a$b", "version": str(STAGED), "tag": "t"}),
-        (LanceRestoreTableOperator, {"table": "a$b", "version": STAGED}),
-        (LanceAdvanceTableVersionOperator, {"table": "a$b", "expected_version": 1, "new_version": STAGED}),
-        (LanceReleaseSetOperator, {"release_set": "a$r", "tables": [{"table": "a$b", "version": STAGED}]}),
-        (LanceReleaseSetOperator, {"release_set": "a$r", "tables": {"a$b": STAGED}}),
-        (LanceFindReleaseSetOperator, {"release_set": {"table": "a$r", "version": STAGED}}),
+        (LanceTagOperator, {"table": "a$b", "version": str(STAGED), "tag": "t"}),
+        (LanceRestoreOperator, {"table": "a$b", "version": STAGED}),
+        (LanceAdvanceVersionOperator, {"table": "a$b", "expected_version": 1, "new_version": STAGED}),
+        (LanceReleaseOperator, {"release_set": "a$r", "tables": [{"table": "a$b", "version": STAGED}]}),
+        (LanceReleaseOperator, {"release_set": "a$r", "tables": {"a$b": STAGED}}),
+        (LanceFindReleaseOperator, {"release_set": {"table": "a$r", "version": STAGED}}),
         (LanceTableVersionSensor, {"table": "a$b", "min_version": STAGED}),
         (LanceTableVersionSensor, {"table": "a$b", "after_version": str(STAGED)}),
     ],
@@ -119,4 +119,4 @@ def test_a_staged_version_is_refused_where_a_version_is_expected(
 @pytest.mark.parametrize("value", [timedelta(0), timedelta(-1), 30, "P30D"])
 def test_an_invalid_expiry_of_a_tag_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match="expires_after: expected a timedelta of at least a millisecond"):
-        LanceTagVersionOperator(task_id="task", table="a$b", version=1, tag="t", expires_after=value)
+        LanceTagOperator(task_id="task", table="a$b", version=1, tag="t", expires_after=value)

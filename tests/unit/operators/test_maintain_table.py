@@ -12,7 +12,7 @@ from airflow_provider_lancens.operators import (
     LanceCleanUpVersionsOperator,
     LanceCompactTableOperator,
     LanceCreateIndexOperator,
-    LanceMaintainTableOperator,
+    LanceMaintainOperator,
 )
 from airflow_provider_lancens.operators._spark.maintenance_args import parse_thresholds
 from airflow_provider_lancens.spark.maintenance.maintenance_options import DEFAULT_THRESHOLDS, Thresholds
@@ -23,28 +23,28 @@ INDEX = {"column": "day", "index_type": "BITMAP"}
 @pytest.mark.parametrize(
     ("operator", "arguments", "message"),
     [
-        (LanceMaintainTableOperator, {"min_small_fragments": 0}, "min_small_fragments: .*at least 1, got 0"),
-        (LanceMaintainTableOperator, {"max_deleted_share": 10}, "max_deleted_share: .*from 0 to 1, got 10"),
-        (LanceMaintainTableOperator, {"max_unindexed_share": -1}, "max_unindexed_share: .*got -1"),
-        (LanceMaintainTableOperator, {"max_removal_delay": 7}, "max_removal_delay: expected a timedelta"),
-        (LanceMaintainTableOperator, {"compaction": {"rows": 1}}, "compaction: .*'rows'"),
+        (LanceMaintainOperator, {"min_small_fragments": 0}, "min_small_fragments: .*at least 1, got 0"),
+        (LanceMaintainOperator, {"max_deleted_share": 10}, "max_deleted_share: .*from 0 to 1, got 10"),
+        (LanceMaintainOperator, {"max_unindexed_share": -1}, "max_unindexed_share: .*got -1"),
+        (LanceMaintainOperator, {"max_removal_delay": 7}, "max_removal_delay: expected a timedelta"),
+        (LanceMaintainOperator, {"compaction": {"rows": 1}}, "compaction: .*'rows'"),
         (
-            LanceMaintainTableOperator,
+            LanceMaintainOperator,
             {"indices": [{"column": "day"}]},
             r"indices\[0\]: requires 'index_type'",
         ),
-        (LanceMaintainTableOperator, {"indices": [INDEX, {**INDEX, "type": 1}]}, r"indices\[1\]: has 'type'"),
+        (LanceMaintainOperator, {"indices": [INDEX, {**INDEX, "type": 1}]}, r"indices\[1\]: has 'type'"),
         (
-            LanceMaintainTableOperator,
+            LanceMaintainOperator,
             {"indices": [{**INDEX, "index_type": "X"}]},
             r"indices\[0\]: .*'X'; all",
         ),
-        (LanceMaintainTableOperator, {"indices": [INDEX, INDEX]}, "indices: 'day_idx' is the name of more"),
-        (LanceMaintainTableOperator, {"segments": 0}, "segments: .*at least 1"),
-        (LanceMaintainTableOperator, {"older_than": 14}, "older_than: expected a timedelta"),
-        (LanceMaintainTableOperator, {"keep_versions": 0}, "keep_versions: .*at least 1"),
-        (LanceMaintainTableOperator, {"keep_keys": 1}, "keep_keys: expected a timedelta"),
-        (LanceMaintainTableOperator, {"orphans_older_than": 1}, "orphans_older_than: expected a timedelta"),
+        (LanceMaintainOperator, {"indices": [INDEX, INDEX]}, "indices: 'day_idx' is the name of more"),
+        (LanceMaintainOperator, {"segments": 0}, "segments: .*at least 1"),
+        (LanceMaintainOperator, {"older_than": 14}, "older_than: expected a timedelta"),
+        (LanceMaintainOperator, {"keep_versions": 0}, "keep_versions: .*at least 1"),
+        (LanceMaintainOperator, {"keep_keys": 1}, "keep_keys: expected a timedelta"),
+        (LanceMaintainOperator, {"orphans_older_than": 1}, "orphans_older_than: expected a timedelta"),
         (LanceCompactTableOperator, {"min_small_fragments": "10"}, "min_small_fragments: .*got '10'"),
         (LanceCompactTableOperator, {"max_deleted_share": 2}, "max_deleted_share: .*got 2"),
         (
@@ -71,11 +71,11 @@ def test_an_invalid_argument_is_refused_when_the_dag_is_parsed(
 @pytest.mark.parametrize("indices", ["day", INDEX, 1, ["day"]])
 def test_indices_are_a_list_of_mappings(indices: Any) -> None:
     with pytest.raises(TypeError, match=r"^indices.*: is of type \w+; allowed: "):
-        LanceMaintainTableOperator(task_id="maintain", table="db$t", indices=indices)
+        LanceMaintainOperator(task_id="maintain", table="db$t", indices=indices)
 
 
 def test_the_defaults_are_those_of_the_function() -> None:
-    task = LanceMaintainTableOperator(task_id="maintain", table="db$t")
+    task = LanceMaintainOperator(task_id="maintain", table="db$t")
 
     names = [name for name in task.template_fields if hasattr(DEFAULT_THRESHOLDS, name)]
     assert len(names) == 5
@@ -91,10 +91,10 @@ def test_operators_for_single_steps_have_no_thresholds_by_default(operator: type
     assert parse_thresholds(task, *names) == Thresholds()
 
 
-def rendered(native: bool = False, **values: Any) -> LanceMaintainTableOperator:
+def rendered(native: bool = False, **values: Any) -> LanceMaintainOperator:
     templates: Any = {name: f"{{{{ params.{name} }}}}" for name in values}
     with DAG(dag_id="dag", params=values, render_template_as_native_obj=native):
-        task = LanceMaintainTableOperator(task_id="maintain", table="db$t", **templates)
+        task = LanceMaintainOperator(task_id="maintain", table="db$t", **templates)
     task.render_template_fields({"params": values})  # type: ignore[typeddict-item]
     return task
 
@@ -111,7 +111,7 @@ def test_a_threshold_may_be_a_template(native: bool) -> None:
 def test_a_duration_may_be_a_template_of_a_dag_that_renders_native_objects() -> None:
     week = timedelta(days=7)
     with DAG(dag_id="dag", render_template_as_native_obj=True):
-        task = LanceMaintainTableOperator(task_id="m", table="db$t", max_removal_delay="{{ week }}")
+        task = LanceMaintainOperator(task_id="m", table="db$t", max_removal_delay="{{ week }}")
     task.render_template_fields({"week": week})  # type: ignore[typeddict-unknown-key]
 
     assert parse_thresholds(task, "max_removal_delay").max_removal_delay == week

@@ -8,7 +8,7 @@ from airflow.sdk import DAG, BaseOperator
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.operators.computed_column import LanceComputeColumnOperator
-from airflow_provider_lancens.operators.delete_rows import LanceDeleteRowsOperator
+from airflow_provider_lancens.operators.delete_rows import LanceDeleteOperator
 from airflow_provider_lancens.operators.ingest import LanceAppendOperator
 from airflow_provider_lancens.operators.maintenance import (
     LanceCompactTableOperator,
@@ -18,7 +18,7 @@ from airflow_provider_lancens.operators.namespaces import (
     LanceCreateNamespaceOperator,
     LanceDropNamespaceOperator,
 )
-from airflow_provider_lancens.operators.restore_table import LanceRestoreTableOperator
+from airflow_provider_lancens.operators.restore_table import LanceRestoreOperator
 from airflow_provider_lancens.operators.schema_changes import (
     LanceAddColumnsOperator,
     LanceAlterColumnsOperator,
@@ -50,12 +50,12 @@ OPERATORS: dict[str, tuple[type[BaseOperator], dict[str, Any]]] = {
     "ingest": (LanceAppendOperator, {"table": "db$t", "source": rows}),
     "compact": (LanceCompactTableOperator, {"table": "db$t"}),
     "index": (LanceCreateIndexOperator, {"table": "db$t", "column": "c", "index_type": "BTREE"}),
-    "restore": (LanceRestoreTableOperator, {"table": "db$t", "version": 1}),
+    "restore": (LanceRestoreOperator, {"table": "db$t", "version": 1}),
     "compute": (
         LanceComputeColumnOperator,
         {"table": "db$t", "column": "c", "function": rows, "columns": ["a"]},
     ),
-    "delete": (LanceDeleteRowsOperator, {"table": "db$t", "where": "n = 1"}),
+    "delete": (LanceDeleteOperator, {"table": "db$t", "where": "n = 1"}),
     "add": (LanceAddColumnsOperator, {"table": "db$t"}),
     "alter": (LanceAlterColumnsOperator, {"table": "db$t"}),
     "wait": (LanceTableVersionSensor, {"after_version": 1}),

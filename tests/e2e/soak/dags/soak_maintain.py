@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from airflow.sdk import DAG
 
-from airflow_provider_lancens.operators import LanceMaintainTableOperator
+from airflow_provider_lancens.operators import LanceMaintainOperator
 
 TABLES = json.loads(os.environ["LANCE_TEST_TABLES"])
 SECONDS = int(os.environ["LANCE_TEST_MAINTENANCE_SECONDS"])
@@ -22,7 +22,7 @@ with DAG(
     user_defined_macros={"tables": TABLES},
 ) as dag:
     first, second = (
-        LanceMaintainTableOperator(
+        LanceMaintainOperator(
             task_id=f"maintain_{number}",
             table=f"{{{{ tables[2 * ({PAIR}) + {number}] }}}}",
             indices=[{"column": "n", "index_type": "BITMAP"}],

@@ -13,7 +13,7 @@ from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, 
 from airflow_provider_lancens.operators import (
     LanceAppendOperator,
     LanceFindChangesOperator,
-    LanceTagVersionOperator,
+    LanceTagOperator,
     LanceUpsertOperator,
 )
 from airflow_provider_lancens.spark import WriteOptions, delete_rows, read_table
@@ -70,7 +70,7 @@ class Shop:
                 key=f"revenue/{found}",
             )
         if not fails:
-            self.run(LanceTagVersionOperator, table=self.orders.id, version=found["version"], tag=BOOKMARK)
+            self.run(LanceTagOperator, table=self.orders.id, version=found["version"], tag=BOOKMARK)
 
     def run(self, operator: type[Any], **arguments: Any) -> Any:
         task = operator(task_id="task", lance_conn_id=self.lake, **arguments)
@@ -116,7 +116,7 @@ def test_changes_are_found_until_the_bookmark_is_moved(shop: Shop) -> None:
     assert first == {"table": shop.orders.id, "previous_version": None, "version": 1}
     assert shop.run(LanceFindChangesOperator, **given) == first
 
-    shop.run(LanceTagVersionOperator, table=shop.orders.id, version=1, tag=BOOKMARK)
+    shop.run(LanceTagOperator, table=shop.orders.id, version=1, tag=BOOKMARK)
     with pytest.raises(AirflowSkipException, match="has no version after 1, its bookmark's"):
         shop.run(LanceFindChangesOperator, **given)
     shop.ingest()

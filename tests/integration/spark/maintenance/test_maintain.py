@@ -12,7 +12,7 @@ import pytest
 from lance_namespace.errors import InvalidTableStateError
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.operators import LanceMaintainTableOperator
+from airflow_provider_lancens.operators import LanceMaintainOperator
 from airflow_provider_lancens.operators._spark.spark_operator import LanceSparkOperator
 from airflow_provider_lancens.spark.maintenance import (
     IndexSpec,
@@ -50,8 +50,8 @@ def test_a_task_does_what_is_due_in_one_session_and_nothing_when_run_again(
     write(hive, 0, 100, 10)
     indices = [BY_ID, {"column": "word", "index_type": "BITMAP"}]
 
-    did, event = run(LanceMaintainTableOperator, indices=indices)
-    again, no_event = run(LanceMaintainTableOperator, indices=indices)
+    did, event = run(LanceMaintainOperator, indices=indices)
+    again, no_event = run(LanceMaintainOperator, indices=indices)
 
     newest = hive.newest
     assert (did["compacted"], did["indexed"], did["cleaned_up"]) == (True, ["id_idx", "word_idx"], False)
@@ -73,11 +73,11 @@ def test_a_vector_index_is_built_anew_by_the_run_whose_compaction_left_deleted_r
 ) -> None:
     indices = [{"column": "v", "index_type": "IVF_FLAT", "options": {"num_partitions": 1}}]
     write(hive, 0, 600, 2, enable_stable_row_ids=True)
-    run(LanceMaintainTableOperator, indices=indices, min_small_fragments=9)
+    run(LanceMaintainOperator, indices=indices, min_small_fragments=9)
     hive.newest.delete("id % 3 = 0")
 
-    did, _ = run(LanceMaintainTableOperator, indices=indices, min_small_fragments=9)
-    again, _ = run(LanceMaintainTableOperator, indices=indices, min_small_fragments=9)
+    did, _ = run(LanceMaintainOperator, indices=indices, min_small_fragments=9)
+    again, _ = run(LanceMaintainOperator, indices=indices, min_small_fragments=9)
 
     assert (did["compacted"], did["indexed"]) == (True, ["v_idx"])
     assert did["indices"][0]["reason"] == "33.3% of the rows in the index are deleted (max_deleted_share=0.1)"
@@ -90,11 +90,11 @@ def test_below_the_thresholds_no_spark_is_started_and_nothing_is_committed(
     hive: Maintained, run: Run, sessions: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     write(hive, 0, 950)
-    run(LanceMaintainTableOperator, indices=[BY_ID])
+    run(LanceMaintainOperator, indices=[BY_ID])
     write(hive, 0, 50, 5)
     sessions.clear()
 
-    did, event = run(LanceMaintainTableOperator, indices=[BY_ID], min_small_fragments=6)
+    did, event = run(LanceMaintainOperator, indices=[BY_ID], min_small_fragments=6)
 
     assert (did["compacted"], did["indexed"], did["cleaned_up"], event) == (False, [], False, {})
     assert did["compaction"]["reason"] == (
@@ -110,8 +110,8 @@ def test_below_the_thresholds_no_spark_is_started_and_nothing_is_committed(
 IDLE = """
 import sys
 from pathlib import Path
-from airflow_provider_lancens.operators import LanceMaintainTableOperator
-task = LanceMaintainTableOperator(task_id="maintain", table=sys.argv[1], lance_conn_id="lake")
+from airflow_provider_lancens.operators import LanceMaintainOperator
+task = LanceMaintainOperator(task_id="maintain", table=sys.argv[1], lance_conn_id="lake")
 did = task.execute({})
 children = Path("/proc/self/task").glob("*/children")
 print(did["compacted"], "pyspark" in sys.modules, "py4j" in sys.modules, *(c.read_text() for c in children))
@@ -212,14 +212,14 @@ def test_an_error_names_its_step_and_the_other_steps_are_made(hive: Maintained, 
         r"clean-up removed 3 versions\): table .*column='nope' does not exist.*code 12",
     ):
         run(
-            LanceMaintainTableOperator,
+            LanceMaintainOperator,
             indices=[{"column": "nope", "index_type": "BTREE"}],
             older_than=NOW,
             min_removable_versions=1,
         )
 
     assert (hive.newest.version, len(hive.newest.get_fragments())) == (4, 1)
-    assert run(LanceMaintainTableOperator)[0]["compacted"] is False
+    assert run(LanceMaintainOperator)[0]["compacted"] is False
 
 
 def test_orphans_are_removed_also_if_the_clean_up_fails(
