@@ -67,12 +67,12 @@ with DAG(
     )
     # [END howto_replace_a_part]
     # [START howto_find_version]
-    before = LanceFindVersionOperator(task_id="before", table=SALES, tag="loaded")
+    before = LanceFindVersionOperator(task_id="before", table=SALES, version="loaded")
     compare = turnover(before.output, correct.output)
     # [END howto_find_version]
     # [START howto_restore]
     restore = LanceRestoreOperator(
-        task_id="restore", table=SALES, tag="loaded", outlets=[lance_table(SALES, CONNECTION)]
+        task_id="restore", table=SALES, version="loaded", outlets=[lance_table(SALES, CONNECTION)]
     )
     # [END howto_restore]
     create >> declare >> load >> tag >> correct >> before >> compare >> restore

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_lancens.spark.options import OnExistingKey
+    from airflow_provider_lancens.spark.table.version_lookup import VersionLike
 
 
 class LanceFindVersionOperator(LanceOperator):
@@ -36,37 +37,32 @@ class LanceFindVersionOperator(LanceOperator):
 
     Args:
         table: table identifier, ``database$table``. Templated.
-        as_of: a time with a time zone in the past, such as ``{{ data_interval_end }}``. Templated.
-        tag: the name of a tag, instead of a time. Templated.
+        version: a time with a time zone in the past, such as ``{{ data_interval_end }}``, which means the
+            version that was the newest then; the name of a tag; or a number. Templated.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
-    template_fields: Sequence[str] = ("table", "as_of", "tag", *LanceOperator.template_fields)
+    template_fields: Sequence[str] = ("table", "version", *LanceOperator.template_fields)
     operator_extra_links = (LancePageLink(), LanceGlueTableLink())
 
-    def __init__(
-        self, *, table: str, as_of: datetime | str | None = None, tag: str | None = None, **kwargs: Any
-    ) -> None:
+    def __init__(self, *, table: str, version: VersionLike, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if (as_of is None) == (tag is None):
-            raise ValueError(f"as_of, tag: expected one of them, got as_of={as_of!r}, tag={tag!r}")
-        _check_time(as_of)
+        _check_version(version)
         self.table = table
-        self.as_of = as_of
-        self.tag = tag
+        self.version = version
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Find the version.
 
         Raises:
-            AirflowFailException: there is no such table, tag or version, or `as_of` is invalid.
+            AirflowFailException: there is no such table, tag or version, or it is invalid.
             LanceRetryableError: the metastore or the storage is unavailable.
         """
         from airflow_provider_lancens.spark.table.version_lookup import find_version
 
-        table, as_of, tag = parse_table(self.table), parse_time("as_of", self.as_of), parse_text(self.tag)
+        table, wanted = parse_table(self.table), _given_version(self.version)
         with self.connected(f"finding a version of table {str(table)!r}") as namespace:
-            version = find_version(namespace, table, as_of=as_of, tag=tag)
+            version = find_version(namespace, table, wanted)
         self.log.info("Table %s was at version %d", table, version)
         return {"table": str(table), "version": version}
 
@@ -87,10 +83,8 @@ class LanceRestoreOperator(LanceOperator):
 
     Args:
         table: table identifier, ``database$table``. Templated.
-        version: the version to restore. Templated.
-        as_of: instead of a version, a time with a time zone in the past: restores the version that was the
-            newest then. Templated.
-        tag: instead of a version, the name of a tag. Templated.
+        version: the version to restore: a number; a time with a time zone in the past, which means the
+            version that was the newest then; or the name of a tag. Templated.
         key: identifies this restore. By default the DAG, the task, the map index and the data
             interval, or the run if there is no interval. Templated.
         on_existing_key: what to do if the key was committed before: ``skip``, or ``write_again`` to restore
@@ -102,8 +96,6 @@ class LanceRestoreOperator(LanceOperator):
     template_fields: Sequence[str] = (
         "table",
         "version",
-        "as_of",
-        "tag",
         "key",
         *LanceOperator.template_fields,
     )
@@ -113,22 +105,16 @@ class LanceRestoreOperator(LanceOperator):
         self,
         *,
         table: str,
-        version: int | str | None = None,
-        as_of: datetime | str | None = None,
-        tag: str | None = None,
+        version: VersionLike,
         key: str | None = None,
         on_existing_key: OnExistingKey = "skip",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if sum(given is not None for given in (version, as_of, tag)) != 1:
-            raise ValueError(f"version, as_of, tag: expected one of them, got {version=}, {as_of=}, {tag=}")
-        _check_time(as_of)
+        _check_version(version)
         check_choice("on_existing_key", on_existing_key, ("skip", "write_again"))
         self.table = table
         self.version = version
-        self.as_of = as_of
-        self.tag = tag
         self.key = key
         self.on_existing_key: OnExistingKey = on_existing_key
 
@@ -143,19 +129,12 @@ class LanceRestoreOperator(LanceOperator):
         from airflow_provider_lancens.lineage.task_lineage import TableWrite
         from airflow_provider_lancens.spark.maintenance.restore import restore_version
 
-        table = parse_table(self.table)
-        wanted = {
-            "version": parse_version("version", self.version),
-            "as_of": parse_time("as_of", self.as_of),
-            "tag": parse_text(self.tag),
-        }
-        if all(value is None for value in wanted.values()):
-            raise AirflowFailException("version, as_of, tag: the one that is given is empty")
+        table, wanted = parse_table(self.table), _given_version(self.version)
         with self.connected(f"restoring table {str(table)!r}") as namespace:
             result = restore_version(
                 namespace,
                 table,
-                **wanted,  # type: ignore[arg-type]
+                wanted,
                 key=write_key_in(namespace, table, self.key, context),
                 on_existing_key=existing_key_policy(self.on_existing_key, context),
                 execution_id=execution_id_of(context),
@@ -178,31 +157,35 @@ class LanceRestoreOperator(LanceOperator):
         return {**result.as_dict(), "previous_version": previous}
 
 
-def parse_time(argument: str, value: datetime | str | None) -> datetime | None:
-    """Parse a time that a template may have rendered as text.
+def _given_version(value: VersionLike) -> VersionLike:
+    """Return a version as it was given or rendered.
 
     Raises:
-        AirflowFailException: it isn't a time in ISO 8601; the message names the argument.
+        AirflowFailException: it is empty, or the number of a staged version.
     """
     text = parse_text(value)
-    if text is None or isinstance(value, datetime):
-        return value if isinstance(value, datetime) else None
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        raise AirflowFailException(
-            f"{argument}={value!r}: not a time; allowed: ISO 8601 with a time zone, such as "
-            "2026-11-01T06:00:00+00:00"
-        ) from None
+    if text is None:
+        raise AirflowFailException(f"version={value!r}: it is empty; expected a number, a time or a tag")
+    if isinstance(value, datetime):
+        return value
+    number = parse_version("version", value) if text.isascii() and text.isdecimal() else None
+    return text if number is None or isinstance(value, str) else number
 
 
-def _check_time(as_of: datetime | str | None) -> None:
-    """Refuse an invalid time while the DAG is parsed."""
-    if as_of is None or is_template(as_of):
+def _check_version(version: VersionLike) -> None:
+    """Refuse an invalid version while the DAG is parsed, as far as it isn't rendered later."""
+    if isinstance(version, int) or is_template(version):
         return
-    try:
-        time = parse_time("as_of", as_of)
-    except AirflowFailException as error:
-        raise ValueError(str(error)) from None
-    if time is None or time.tzinfo is None:
-        raise ValueError(f"as_of={as_of!r}: expected a time with a time zone")
+    time = version
+    if isinstance(version, str):
+        if ":" not in version:  # a number or a tag
+            return
+        try:
+            time = datetime.fromisoformat(version)
+        except ValueError as error:
+            raise ValueError(
+                f"version={version!r}: expected a number, the name of a tag, or a time in ISO 8601 with a "
+                "time zone, such as 2026-11-01T06:00:00+00:00"
+            ) from error
+    if not isinstance(time, datetime) or time.tzinfo is None:
+        raise ValueError(f"version={version!r}: expected a number, a tag, or a time with a time zone")

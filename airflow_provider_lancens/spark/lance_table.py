@@ -483,21 +483,14 @@ class Table:
             LanceNamespaceError: as `restore_version`.
         """
         from airflow_provider_lancens.spark.maintenance.restore import restore_version
-        from airflow_provider_lancens.spark.table.version_lookup import WantedVersion
 
         identity = _identity_of(key, "the version is that of a restore")
         if version is None:
             raise spec_errors.InvalidInputError("version: expected the version to restore, got None")
-        wanted = WantedVersion.of(version)
-        if wanted.is_text:
-            with self._resolved() as target:
-                wanted.find(target)
         return restore_version(
             self.lake.source,
             self._table,
-            wanted.version,
-            as_of=wanted.as_of,
-            tag=wanted.tag,
+            version,
             key=identity.key,
             on_existing_key=identity.on_existing_key,
             execution_id=identity.execution_id,

@@ -18,14 +18,13 @@ from airflow_provider_lancens.spark.table.opened_version import (
     projected_columns,
 )
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
-from airflow_provider_lancens.spark.table.version_lookup import WantedVersion
+from airflow_provider_lancens.spark.table.version_lookup import VersionLike, WantedVersion
 from airflow_provider_lancens.spark.types import arrow_schema, spark_schema
 from airflow_provider_lancens.spark.write.executor_tasks import KeyReadTask, ReadTask
 from airflow_provider_lancens.spark.write.row_changes import POSITION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime
 
     from lance import LanceDataset
     from lance_namespace import LanceNamespace
@@ -41,9 +40,7 @@ def read_table(
     namespace: NamespaceSpec | LanceNamespace,
     table: TableId | str,
     *,
-    version: int | None = None,
-    as_of: datetime | None = None,
-    tag: str | None = None,
+    version: VersionLike | None = None,
     columns: Sequence[str] | None = None,
     filter: str | None = None,  # noqa: A002 what Lance's own readers call it
     blobs: Mapping[str, BlobRange] | None = None,
@@ -57,9 +54,7 @@ def read_table(
         spark: the session.
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
         table: its identifier, such as ``db$table``.
-        version: the version to read. Without it, and without `as_of` and `tag`, the one that is newest now.
-        as_of: reads the version that was the newest at this time, see `find_version`.
-        tag: reads the version with this tag.
+        version: the version to read, see `find_version`; None is the version that is newest now.
         columns: the columns to read, in this order; None reads all.
         filter: a condition such as ``month = 3 AND delay IS NOT NULL``, see docs/conditions.md; it runs on
             the executors, before Spark gets the rows.
@@ -73,10 +68,10 @@ def read_table(
         TableTagNotFoundError: (8) it has no such tag.
         TableVersionNotFoundError: (11) it has no such version, or none at all yet.
         TableColumnNotFoundError: (12) it has no such column.
-        InvalidInputError: (13) the version, the columns, the filter, the time or `blobs` is invalid, more
-            than one of `version`, `as_of` and `tag` is given, or Spark has no type for a column.
+        InvalidInputError: (13) the version, the columns, the filter or `blobs` is invalid, or Spark has no
+            type for a column.
     """
-    wanted = WantedVersion(version, as_of, tag)
+    wanted = WantedVersion.of(version)
     schema, task = plan_read(namespace, table, wanted=wanted, columns=columns, condition=filter, blobs=blobs)
     return _frame(spark, schema, task)
 

@@ -6,7 +6,6 @@ import datetime as dt
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from datetime import datetime
 from decimal import Decimal
 from typing import Any, Self, cast
 
@@ -114,7 +113,7 @@ _WRITE = ("table", *_KEY, "on", "schema_mode", "where", *_LAYOUT)
 _EPOCH = ("table", "on", "schema_mode", "query_id", *_LAYOUT)
 _OF_SPARK = ("checkpointlocation", "queryname")
 """Options of a stream that Spark itself uses, and passes on; `queryName` names a query in Spark's UI."""
-_BATCH_READ = ("version", "as_of", "tag", "blobs")
+_BATCH_READ = ("version", "blobs")
 _STREAM_READ = ("after_version", "max_rows_per_batch", "skip_change_commits")
 _READ = ("table", "columns", "filter")
 
@@ -141,7 +140,7 @@ class ReadConfig:
         _check_known(options, (*_READ, *_BATCH_READ))
         return cls(
             table=_table(options),
-            wanted=WantedVersion(_whole(options, "version"), _time(options, "as_of"), options.get("tag")),
+            wanted=WantedVersion.of(options.get("version")),
             columns=_columns(options),
             filter=options.get("filter"),
             blobs=_object(options, "blobs", '{"image": "all", "video": [0, 65536]}'),
@@ -319,16 +318,6 @@ def _whole(options: Options, name: str, lowest: int = 1) -> int | None:
             f"{name}: expected a whole number of at least {lowest}, got {text!r}"
         )
     return int(text)
-
-
-def _time(options: Options, name: str) -> datetime | None:
-    text = options.get(name)
-    try:
-        return None if text is None else datetime.fromisoformat(text)
-    except ValueError:
-        raise spec_errors.InvalidInputError(
-            f"{name}: expected a time such as 2026-11-01T06:00:00+00:00, got {text!r}"
-        ) from None
 
 
 def _flag(options: Options, name: str) -> bool | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
@@ -34,7 +33,7 @@ from airflow_provider_lancens.spark.options import OnExistingKey, WriteIdentity
 from airflow_provider_lancens.spark.table.described_columns import update_catalog_columns
 from airflow_provider_lancens.spark.table.history import read_transaction, restored_version
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
-from airflow_provider_lancens.spark.table.version_lookup import WantedVersion
+from airflow_provider_lancens.spark.table.version_lookup import VersionLike, WantedVersion
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -73,10 +72,8 @@ def check_files(namespace: NamespaceSpec | LanceNamespace, table: TableId | str)
 def restore_version(
     namespace: NamespaceSpec | LanceNamespace,
     table: TableId | str,
-    version: int | None = None,
+    version: VersionLike | None = None,
     *,
-    as_of: datetime | None = None,
-    tag: str | None = None,
     key: str | None = None,
     on_existing_key: OnExistingKey = "skip",
     execution_id: str | None = None,
@@ -89,10 +86,8 @@ def restore_version(
     Args:
         namespace: the namespace that knows the table, or a `NamespaceSpec` to connect from.
         table: its identifier, such as ``db$table``.
-        version: the version to restore. Without it, and without `as_of` and `tag`, that is the newest one
+        version: the version to restore, see `find_version`. Without it, that is the newest one
             that lacks no file, and nothing is committed if that is already the newest version.
-        as_of: restores the version that was the newest at this time, see `find_version`.
-        tag: restores the version with this tag.
         key: identifies this restore, which is then made only once, whatever is committed
             afterwards; None makes every call a new one.
         on_existing_key: what to do if the key was committed before: ``skip``, or ``write_again`` to restore
@@ -113,7 +108,7 @@ def restore_version(
         InvalidTableStateError: (19) the version lacks files, or every version does; or metastore and storage
             disagree on which version is the newest.
     """
-    wanted = WantedVersion(version, as_of, tag)
+    wanted = WantedVersion.of(version)
     if on_existing_key not in ("skip", "write_again"):
         raise spec_errors.InvalidInputError(
             f"on_existing_key: expected skip or write_again for a restore, got {on_existing_key!r}"

@@ -29,11 +29,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def find_version(
     namespace: NamespaceSpec | LanceNamespace,
     table: TableId | str,
-    *,
-    as_of: datetime | None = None,
-    tag: str | None = None,
+    version: VersionLike,
 ) -> int:
-    """Return the version that was the newest at a time, or that a tag names.
+    """Return the number of the version that was the newest at a time, or that a tag names.
 
     The time of a version is when the storage got its manifest, by the storage's clock: the writers' clocks
     may differ, and then a later commit could become part of the past. It is the same for all clients, and
@@ -42,22 +40,24 @@ def find_version(
     Args:
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
         table: its identifier, such as ``db$table``.
-        as_of: a time with a time zone, not in the future, so that later calls return the same version. It
+        version: a time with a time zone, not in the future, so that later calls return the same version. It
             counts in whole seconds on an object store, and in hundredths locally, as precise as their times.
-        tag: the name of a tag.
+            Or the name of a tag, a number, or a time as text in ISO 8601.
 
     Raises:
         TableNotFoundError: (4) the table isn't declared.
         TableTagNotFoundError: (8) it has no such tag.
         TableVersionNotFoundError: (11) nothing was written to it by then, or the versions of that time were
             cleaned up.
-        InvalidInputError: (13) neither or both are given, or the time has no time zone or is in the future.
+        InvalidInputError: (13) it is none of these, or the time has no time zone or is in the future.
     """
-    wanted = WantedVersion(as_of=as_of, tag=tag)
+    wanted = WantedVersion.of(version)
     if not wanted.is_given:
-        raise spec_errors.InvalidInputError("as_of, tag: expected one of them, got none")
+        raise spec_errors.InvalidInputError(_unknown_version("version", version))
     with resolved_table(namespace, table) as target:
-        return wanted.find(target) or 0
+        found = wanted.find(target) or 0
+        target.check_version(found)
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,7 @@ from airflow_provider_lancens.hooks.template_args import not_empty
 from airflow_provider_lancens.operators import (
     LanceAppendOperator,
     LanceCreateIndexOperator,
-    LanceFindVersionOperator,
     LanceReleaseOperator,
-    LanceRestoreOperator,
 )
 from airflow_provider_lancens.sensors import LanceTableVersionSensor
 
@@ -88,10 +86,6 @@ def rendered(kind: type[Any], given: dict[str, Any], *, native: bool = False, **
         for name, one in parameters(kind).items()
         if one.default is inspect.Parameter.empty and one.kind is one.KEYWORD_ONLY
     }
-    if kind is LanceRestoreOperator and not {"as_of", "tag"} & given.keys():
-        required["version"] = 1
-    if kind is LanceFindVersionOperator and "as_of" not in given:
-        required["tag"] = "gold"
     if kind is LanceCreateIndexOperator and "max_unindexed_share" in given:
         required["if_exists"] = "extend"
     with DAG(dag_id="dag", render_template_as_native_obj=native):

@@ -135,7 +135,7 @@ def test_an_input_is_any_mapping_with_a_table_and_a_version(version: object) -> 
 @pytest.mark.parametrize("further", [{"filter": "id > 3"}, {"if_unavailable": "read_all"}])
 def test_changes_as_an_input_have_no_arguments_of_their_own(further: dict[str, str]) -> None:
     changed = {"table": "db$flights", "version": 3, "previous_version": 2}
-    message = r"inputs\['flights'\].* aren't allowed here; pass them as arguments of lake.read_changes"
+    message = r"inputs\['flights'\].* aren't allowed here; pass them as arguments of Changes.read"
 
     for given in ({"changes": {**changed, **further}}, {"changes": changed, **further}):
         with pytest.raises(AirflowFailException, match=message):

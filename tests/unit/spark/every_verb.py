@@ -316,7 +316,7 @@ READS: Mapping[str, Verb] = {
     "read": collected(read_table),
     "read an older version": collected(read_table, version=2),
     "read a tag": lambda lake: read_table(SPARK, lake.namespace, NAME, tag="reader").collect(),
-    "read at a time": lambda lake: read_table(SPARK, lake.namespace, NAME, as_of=lake.created).collect(),
+    "read at a time": lambda lake: read_table(SPARK, lake.namespace, NAME, version=lake.created).collect(),
     "read changes": collected(read_changes, after_version=3, version=4),
     "find version": of_table(find_version, tag="reader"),
     "find bookmark": of_table(find_bookmark, "reader"),

@@ -107,8 +107,8 @@ def test_a_restore_does_not_undo_what_others_commit_meanwhile(orders: Orders) ->
 def test_a_version_is_restored_by_time_and_by_tag(orders: Orders) -> None:
     tag(orders, "first", 1)
 
-    by_time = restore_version(orders.spec, orders.table, as_of=committed_at(orders, 2))
-    by_tag = restore_version(orders.spec, orders.table, tag="first")
+    by_time = restore_version(orders.spec, orders.table, committed_at(orders, 2))
+    by_tag = restore_version(orders.spec, orders.table, "first")
 
     assert (by_time.restored_version, by_tag.restored_version) == (2, 1)
     assert orders.ids == [0]
@@ -118,7 +118,7 @@ def test_the_version_at_a_time_is_the_newest_committed_by_then(orders: Orders) -
     times = {version: committed_at(orders, version) for version in (1, 2, 3)}
 
     def at(time: datetime) -> int:
-        return find_version(orders.spec, orders.table, as_of=time)
+        return find_version(orders.spec, orders.table, time)
 
     assert [at(times[version]) for version in (1, 2, 3)] == [1, 2, 3]
     assert at(times[3] - PRECISION) == 2
@@ -134,9 +134,9 @@ def test_a_version_at_a_time_stays_that_version(orders: Orders) -> None:
         location = target.dataset.location
     for _ in range(20):
         now = datetime.now(UTC)
-        before = find_version(orders.spec, orders.table, as_of=now)
+        before = find_version(orders.spec, orders.table, now)
         lance.dataset(location).update_config({"step": str(before)})
-        assert find_version(orders.spec, orders.table, as_of=now) == before
+        assert find_version(orders.spec, orders.table, now) == before
 
 
 @pytest.mark.parametrize("orders", [DIR], indirect=True)
@@ -158,14 +158,14 @@ def test_the_clock_of_the_storage_decides_not_that_of_a_writer(
         os.utime(folder / manifest_names(version)[0], (time_of_file, time_of_file))
 
     times = [noon + timedelta(minutes=minutes) for minutes in asked]
-    assert [find_version(orders.spec, orders.table, as_of=one) for one in times] == found
+    assert [find_version(orders.spec, orders.table, one) for one in times] == found
 
 
 def test_a_table_is_read_as_of_a_time_and_by_tag(spark: SparkSession, orders: Orders) -> None:
     tag(orders, "second", 2)
 
-    at_time = read_table(spark, orders.spec, orders.table, as_of=committed_at(orders, 1))
-    tagged = read_table(spark, orders.spec, orders.table, tag="second")
+    at_time = read_table(spark, orders.spec, orders.table, version=committed_at(orders, 1))
+    tagged = read_table(spark, orders.spec, orders.table, version="second")
 
     assert [sorted(row["id"] for row in frame.collect()) for frame in (at_time, tagged)] == [[0], [0, 1]]
 
@@ -176,9 +176,9 @@ def test_what_cannot_be_found_is_refused_with_what_there_is(orders: Orders) -> N
     long_ago = datetime(2020, 1, 1, tzinfo=UTC)
 
     with pytest.raises(TableTagNotFoundError, match="no tag 'other'; tags: kept"):
-        find_version(orders.spec, orders.table, tag="other")
+        find_version(orders.spec, orders.table, "other")
     with pytest.raises(TableVersionNotFoundError, match="its oldest version, 1, was committed at 20"):
-        find_version(orders.spec, orders.table, as_of=long_ago)
+        find_version(orders.spec, orders.table, long_ago)
     with pytest.raises(TableVersionNotFoundError, match="has no version 9"):
         restore_version(orders.spec, orders.table, 9)
 
@@ -187,15 +187,14 @@ def test_what_cannot_be_found_is_refused_with_what_there_is(orders: Orders) -> N
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        ({}, "as_of, tag: expected one of them"),
-        ({"as_of": datetime(2026, 1, 1), "tag": None}, "as_of: expected a time with a time zone"),  # noqa: DTZ001 the case
-        ({"as_of": datetime.now(UTC) + timedelta(days=1)}, "as_of: expected a time in the past"),
-        ({"as_of": datetime(2026, 1, 1, tzinfo=UTC), "tag": "kept"}, "expected at most one of them"),
+        (None, "version: expected a number"),
+        (datetime(2026, 1, 1), "expected a time with a time zone"),  # noqa: DTZ001 the case
+        (datetime.now(UTC) + timedelta(days=1), "expected a time in the past"),
     ],
 )
-def test_an_ambiguous_version_is_refused(orders: Orders, wanted: dict[str, Any], message: str) -> None:
+def test_an_ambiguous_version_is_refused(orders: Orders, wanted: Any, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        find_version(orders.spec, orders.table, **wanted)
+        find_version(orders.spec, orders.table, wanted)
 
 
 @pytest.mark.parametrize("orders", [DIR], indirect=True)
@@ -205,4 +204,4 @@ def test_versions_that_were_cleaned_up_are_not_guessed(orders: Orders) -> None:
     clean_up_versions(orders.spec, orders.table, older_than=timedelta(0))
 
     with pytest.raises(TableVersionNotFoundError, match="its oldest version, 3, was committed at"):
-        find_version(orders.spec, orders.table, as_of=before)
+        find_version(orders.spec, orders.table, before)
