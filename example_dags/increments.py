@@ -69,7 +69,7 @@ with DAG(
         on=["number"],
         delete_when="canceled",
         helper_columns=["canceled"],
-        options={"enable_stable_row_ids": True},  # which make all changes known
+        options={"stable_row_ids": True},  # which make all changes known
         spark_conf=SPARK,
         **given,
     )

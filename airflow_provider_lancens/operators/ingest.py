@@ -86,7 +86,7 @@ class LanceWriteOperator(LanceSparkOperator):
             are the partitions of the asset event: as its partition keys on Airflow 3.3 or newer, one event
             for each, and in its extra. At most 1,000 values. With ``stage=True``, pass it to
             `LancePublishOperator` instead. Templated.
-        options: fields of `airflow_provider_lancens.spark.WriteOptions`, such as ``max_rows_per_file``.
+        options: fields of `airflow_provider_lancens.spark.TableLayout`, such as ``max_rows_per_file``.
         spark_conn_id: where Spark runs: a connection of type ``spark`` or ``spark_connect``; None runs it in
             the task's process. Templated.
         spark_conf: Spark configuration, which overrides the connection's; by default ``local[2]`` without a

@@ -52,7 +52,7 @@ class LanceStreamOperator(LanceSparkOperator):
             are never written. Without it, columns that `delete_when` names and the table doesn't have aren't
             written; the first write of a table writes all.
         update_columns: an ``upsert`` updates only these columns of rows that exist.
-        options: fields of `airflow_provider_lancens.spark.WriteOptions`, such as ``max_rows_per_file``.
+        options: fields of `airflow_provider_lancens.spark.TableLayout`, such as ``max_rows_per_file``.
         spark_conn_id: where Spark runs: a connection of type ``spark``; None runs it in the task's process.
             Templated.
         spark_conf: Spark configuration, which overrides the connection's; by default ``local[2]`` without a

@@ -51,8 +51,8 @@ class LanceDeclareTableOperator(LanceOperator):
             connection's field. The catalog table has it as ``managed_by``, ``storage`` or ``impl``.
             Templated.
         layout: the storage layout of the data that the first write creates, whoever makes it through this
-            package: fields of `airflow_provider_lancens.spark.WriteOptions`, such as
-            ``{"enable_stable_row_ids": True}``. Stored as a parameter of the catalog table. Templated.
+            package: fields of `airflow_provider_lancens.spark.TableLayout`, such as
+            ``{"stable_row_ids": True}``. Stored as a parameter of the catalog table. Templated.
         properties: stored as parameters of the catalog table. Templated.
         if_exists: ``skip`` leaves an existing Lance table unchanged if it has the `location`, the
             `version_authority` and the `layout` that are given, and otherwise fails the task without
@@ -323,10 +323,10 @@ def _layout_of(fields: Mapping[str, Any]) -> dict[str, str]:
         AirflowFailException: a field is unknown or invalid.
     """
     from airflow_provider_lancens.namespace.table_properties import LAYOUT
-    from airflow_provider_lancens.spark.options import WriteOptions
+    from airflow_provider_lancens.spark.options import TableLayout
 
     try:
-        return {LAYOUT: WriteOptions(**fields).to_json()}
+        return {LAYOUT: TableLayout(**fields).to_json()}
     except (TypeError, ValueError) as error:
         raise AirflowFailException(f"layout: {error}") from error
 

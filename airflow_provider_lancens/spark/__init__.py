@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.lance_catalog import LanceCatalog, connect
     from airflow_provider_lancens.spark.lance_table import Changes, Table
     from airflow_provider_lancens.spark.maintenance.orphans import Orphans, remove_orphans
-    from airflow_provider_lancens.spark.options import WriteIdentity, WriteOptions
+    from airflow_provider_lancens.spark.options import TableLayout, WriteIdentity
     from airflow_provider_lancens.spark.publish import discard_version, publish_version
     from airflow_provider_lancens.spark.read import read_table
     from airflow_provider_lancens.spark.release_sets import ReleaseSet, find_release_set, move_release_set
@@ -60,11 +60,11 @@ __all__ = [
     "ReleaseSet",
     "SchemaResult",
     "Table",
+    "TableLayout",
     "TableStats",
     "Tag",
     "VersionInfo",
     "WriteIdentity",
-    "WriteOptions",
     "WriteResult",
     "accept_lost_keys",
     "add_columns",
@@ -115,7 +115,7 @@ __getattr__ = lazy_exports(
         "NamespaceSpec": "table.resolved_table",
         "Orphans": "maintenance.orphans",
         "SchemaResult": "results",
-        "WriteOptions": "options",
+        "TableLayout": "options",
         "WriteResult": "results",
         "add_columns": "schema",
         "alter_columns": "schema",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from airflow_provider_lancens.spark.lance_table import Table
-    from airflow_provider_lancens.spark.options import WriteOptions
+    from airflow_provider_lancens.spark.options import TableLayout
     from airflow_provider_lancens.spark.release_sets import ReleaseSet
     from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
 
@@ -211,7 +211,7 @@ class LanceCatalog:
         table: str | TableId,
         *,
         location: str | None = None,
-        layout: WriteOptions | Mapping[str, Any] | None = None,
+        layout: TableLayout | Mapping[str, Any] | None = None,
         properties: Mapping[str, str] | None = None,
         if_exists: Literal["skip", "fail"] = "skip",
     ) -> Table:
@@ -220,7 +220,7 @@ class LanceCatalog:
         Args:
             table: its identifier, ``database.table``.
             location: where its data will be; by default the catalog chooses.
-            layout: the storage layout of the data that the first write creates, a `WriteOptions` or a mapping
+            layout: the storage layout of the data that the first write creates, a `TableLayout` or a mapping
                 of its fields; the catalog must store properties of tables.
             properties: properties of the entry.
             if_exists: ``skip`` leaves a table that exists as it is, and refuses another location; ``fail`` is
@@ -491,7 +491,7 @@ class LanceCatalog:
                 "or leave it out"
             )
 
-    def _check_layout(self, table: TableId, layout: WriteOptions | Mapping[str, Any] | None) -> None:
+    def _check_layout(self, table: TableId, layout: TableLayout | Mapping[str, Any] | None) -> None:
         from lance_namespace import DescribeTableRequest
 
         for name, asked in _layout_property(layout).items():
@@ -519,19 +519,19 @@ def _parsed(argument: str, text: Any, parse: Callable[[str], _Id]) -> _Id:
         raise spec_errors.InvalidInputError(f"{argument}={text!r}: {error}") from error
 
 
-def _layout_property(layout: WriteOptions | Mapping[str, Any] | None) -> dict[str, str]:
+def _layout_property(layout: TableLayout | Mapping[str, Any] | None) -> dict[str, str]:
     """Return the property by which a catalog keeps a layout; empty without one.
 
     Raises:
         InvalidInputError: (13) a field of the layout is unknown or invalid.
     """
     from airflow_provider_lancens.namespace.table_properties import LAYOUT
-    from airflow_provider_lancens.spark.options import WriteOptions
+    from airflow_provider_lancens.spark.options import TableLayout
 
     if layout is None:
         return {}
     try:
-        options = layout if isinstance(layout, WriteOptions) else WriteOptions(**layout)
+        options = layout if isinstance(layout, TableLayout) else TableLayout(**layout)
     except (TypeError, ValueError) as error:
         raise spec_errors.InvalidInputError(f"layout: {error}") from error
     return {LAYOUT: options.to_json()}

@@ -64,7 +64,7 @@ def _check_positive(name: str, value: object) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class WriteOptions:
+class TableLayout:
     """Storage layout of a dataset.
 
     Raises:
@@ -75,7 +75,7 @@ class WriteOptions:
     """Rows after which a task starts the next data file."""
     data_storage_version: str | None = None
     """Lance's file format for a new dataset, such as ``2.1``; None is Lance's default."""
-    enable_stable_row_ids: bool = False
+    stable_row_ids: bool = False
     """Whether a new dataset's row ids survive compaction."""
     vector_columns: Mapping[str, int] = field(default_factory=dict)
     """Array columns that a new dataset stores as fixed-size lists, with their dimension."""
@@ -110,7 +110,7 @@ class WriteOptions:
         """Return the fields that differ from their defaults, as JSON."""
         return json.dumps(self._given(), sort_keys=True)
 
-    def over(self, declared: WriteOptions) -> WriteOptions:
+    def over(self, declared: TableLayout) -> TableLayout:
         """Return this layout with the fields of a declared one where a field is at its default."""
         return replace(declared, **self._given())
 
@@ -119,7 +119,7 @@ class WriteOptions:
         return {name: value for name, value in asdict(self).items() if value != default[name]}
 
 
-DEFAULT_LAYOUT = WriteOptions()
+DEFAULT_LAYOUT = TableLayout()
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,7 +394,7 @@ class WriteRequest:
 
     change: Change = field(default_factory=Append)
     identity: WriteIdentity = NEW_WRITE
-    options: WriteOptions = DEFAULT_LAYOUT
+    options: TableLayout = DEFAULT_LAYOUT
     """The layout of a new dataset; what isn't given is as declared."""
     digest_rows: bool = False
     """Whether the commit's fingerprint is the digest of its rows, which is known once they are written."""
@@ -425,7 +425,7 @@ class WriteRequest:
         return cls(
             CHANGES[values["mode"]](**values["change"]),
             WriteIdentity(**values["identity"]),
-            WriteOptions(**values["options"]),
+            TableLayout(**values["options"]),
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -81,7 +81,7 @@ PUBLIC: dict[str, set[str]] = {
         "NamespaceSpec",
         "Orphans",
         "SchemaResult",
-        "WriteOptions",
+        "TableLayout",
         "WriteResult",
         "accept_lost_keys",
         "add_columns",

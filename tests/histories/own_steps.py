@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from lance_namespace.errors import InvalidTableStateError
 
 from airflow_provider_lancens.spark import (
-    WriteOptions,
+    TableLayout,
     add_columns,
     alter_columns,
     compute_column,
@@ -73,9 +73,9 @@ def first_write(work: Work, chance: random.Random) -> State:
     columns = tuple(work.model.new_column(name, kind) for name, kind in kinds.items())
     rows = tuple(row for _ in range(3) for row in work.rows(chance, columns))
     state = State(columns, rows)
-    options = WriteOptions(
+    options = TableLayout(
         max_rows_per_file=chance.choice((3, 6, 1000)),
-        enable_stable_row_ids=work.stable,
+        stable_row_ids=work.stable,
         vector_columns={"vec": 2},
     )
     _write(work, chance, rows, columns, options=options)
@@ -480,7 +480,7 @@ def _write(
     **named: Any,
 ) -> Any:
     if vectors and (names := [one.name for one in columns if one.type == "vector"]):
-        named["options"] = WriteOptions(vector_columns=dict.fromkeys(names, 2))
+        named["options"] = TableLayout(vector_columns=dict.fromkeys(names, 2))
     data = work.arrow(rows, columns)
     parts = chance.choice((1, 1, 2))
     work.note("write_table", "rows", **named)

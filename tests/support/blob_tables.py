@@ -5,9 +5,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_provider_lancens.spark import WriteOptions
+from airflow_provider_lancens.spark import TableLayout
 
-BLOBS = WriteOptions(blob_columns=["video"])
+BLOBS = TableLayout(blob_columns=["video"])
 
 
 REFERENCES = "id long, video struct<uri: string, position: long, size: long>"

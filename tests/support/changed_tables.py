@@ -4,17 +4,17 @@ from collections.abc import Callable
 from typing import Any
 
 from airflow_provider_lancens.spark import (
-    WriteOptions,
+    TableLayout,
 )
 from tests.support.maintained_tables import Maintained, rows
 
 Changes = Callable[..., list[tuple[Any, ...]]]
 
 
-STABLE = WriteOptions(enable_stable_row_ids=True)
+STABLE = TableLayout(stable_row_ids=True)
 
 
-def start(table: Maintained, options: WriteOptions | None = STABLE) -> None:
+def start(table: Maintained, options: TableLayout | None = STABLE) -> None:
     """Write version 1: the rows 0 to 5 in two files."""
     table.write(rows(table.spark, 0, 6, 2), options=options)
 

@@ -8,8 +8,8 @@ from typing import Any
 from airflow_provider_lancens.spark.options import (
     Mode,
     OnExistingKey,
+    TableLayout,
     WriteIdentity,
-    WriteOptions,
     WriteRequest,
     change_of,
 )
@@ -21,7 +21,7 @@ def write_request(
     """Return the request that an operator's arguments describe.
 
     Args:
-        layout: the fields of `WriteOptions`.
+        layout: the fields of `TableLayout`.
         mode: what the write does.
         on_existing_key: what to do if its key was committed before.
         arguments: see `change_of`.
@@ -30,7 +30,7 @@ def write_request(
         ValueError: an argument is invalid, or doesn't go with another one; the message names it.
     """
     try:
-        options = WriteOptions(**layout)
+        options = TableLayout(**layout)
     except (TypeError, ValueError) as error:
         raise ValueError(f"options: {error}") from error
     try:

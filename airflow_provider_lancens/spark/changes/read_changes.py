@@ -89,7 +89,7 @@ def read_changes(
     - ``_commit_version``: the version that inserted or updated the row; null if it was deleted or restored,
       if the version is staged, or if another client replaced a column's values without saying in which rows.
 
-    A table whose first write had ``enable_stable_row_ids`` has these changes whatever was committed, also if
+    A table whose first write had ``stable_row_ids`` has these changes whatever was committed, also if
     versions in between were cleaned up. Without, only appends are known.
 
     Args:

@@ -25,7 +25,7 @@ from airflow_provider_lancens.conditions.tree import (
     Value,
 )
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
-from airflow_provider_lancens.spark.options import Mode, WriteIdentity, WriteOptions, WriteRequest, change_of
+from airflow_provider_lancens.spark.options import Mode, TableLayout, WriteIdentity, WriteRequest, change_of
 from airflow_provider_lancens.spark.streaming.foreach_batch import check_query_id
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
 from airflow_provider_lancens.spark.table.version_lookup import WantedVersion
@@ -107,7 +107,7 @@ def _value(value: Any, arrow: pa.DataType) -> Value | None:
 
 _NAMESPACE = "namespace."
 _IMPL = "namespace.impl"
-_LAYOUT = tuple(field.name for field in fields(WriteOptions))
+_LAYOUT = tuple(field.name for field in fields(TableLayout))
 _KEY = ("key", "fingerprint", "on_existing_key", "execution_id")
 _WRITE = ("table", *_KEY, "on", "schema_mode", "where", *_LAYOUT)
 _EPOCH = ("table", "on", "schema_mode", "query_id", *_LAYOUT)
@@ -266,18 +266,18 @@ def namespace_of(options: Options, bound: NamespaceSpec | None) -> NamespaceSpec
     return NamespaceSpec(options[_IMPL], properties)
 
 
-def _layout(options: Options) -> WriteOptions:
+def _layout(options: Options) -> TableLayout:
     given: dict[str, Any] = {
         "max_rows_per_file": _whole(options, "max_rows_per_file"),
         "data_storage_version": options.get("data_storage_version"),
-        "enable_stable_row_ids": _flag(options, "enable_stable_row_ids"),
+        "stable_row_ids": _flag(options, "stable_row_ids"),
         "vector_columns": _object(options, "vector_columns", '{"embedding": 768}'),
         "blob_columns": _names("blob_columns", options["blob_columns"])
         if "blob_columns" in options
         else None,
     }
     try:
-        return WriteOptions(**{name: value for name, value in given.items() if value is not None})
+        return TableLayout(**{name: value for name, value in given.items() if value is not None})
     except ValueError as error:
         raise spec_errors.InvalidInputError(str(error)) from error
 

@@ -143,7 +143,7 @@ _Rule = tuple[Callable[[Any], bool], str]
 _ORDERED: _Rule = (_is_ordered, "numbers, booleans, text, bytes, dates and times")
 _VECTOR: _Rule = (
     _is_vector,
-    "vectors, which WriteOptions(vector_columns={'embedding': 768}) makes from an array",
+    "vectors, which TableLayout(vector_columns={'embedding': 768}) makes from an array",
 )
 _FITTING: dict[str, _Rule] = {
     "BLOOMFILTER": (_is_hashed, "whole numbers, floats, doubles, text, bytes, dates, times or timestamps"),

@@ -15,8 +15,8 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.options import (
     DEFAULT_LAYOUT,
     SchemaMode,
+    TableLayout,
     WhenMatched,
-    WriteOptions,
     WriteRequest,
     change_of,
     is_whole_number,
@@ -128,7 +128,7 @@ def foreach_batch(
     delete_when: str | None = None,
     helper_columns: Sequence[str] | None = None,
     update_columns: Sequence[str] | None = None,
-    options: WriteOptions | None = None,
+    options: TableLayout | None = None,
     query_id: str | None = None,
 ) -> Callable[[DataFrame, int], None]:
     """Return a function for ``foreachBatch`` that writes each epoch of a query to a table, once.

@@ -19,7 +19,7 @@ from airflow_provider_lancens.namespace.storage.object_store import VERSIONS, de
 from airflow_provider_lancens.namespace.storage.vended_options import EXPIRES_AT, VendedOptions
 from airflow_provider_lancens.namespace.table_properties import LAYOUT
 from airflow_provider_lancens.spark.executor_failures import storage_failures
-from airflow_provider_lancens.spark.options import DEFAULT_LAYOUT, WriteOptions, is_whole_number
+from airflow_provider_lancens.spark.options import DEFAULT_LAYOUT, TableLayout, is_whole_number
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, VersionAuthority
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class ResolvedTable:
         return list(self.id.parts)
 
     @property
-    def layout(self) -> WriteOptions:
+    def layout(self) -> TableLayout:
         """The layout that it was declared with.
 
         Raises:
@@ -90,7 +90,7 @@ class ResolvedTable:
         if self.declared_layout is None:
             return DEFAULT_LAYOUT
         try:
-            return WriteOptions.from_json(self.declared_layout)
+            return TableLayout.from_json(self.declared_layout)
         except (TypeError, ValueError) as error:
             raise spec_errors.InvalidTableStateError(
                 f"table {self.id}: the property {LAYOUT!r} of its catalog table is "

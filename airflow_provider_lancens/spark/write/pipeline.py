@@ -45,9 +45,9 @@ from airflow_provider_lancens.spark.options import (
     Mode,
     OnExistingKey,
     SchemaMode,
+    TableLayout,
     WhenMatched,
     WriteIdentity,
-    WriteOptions,
     WriteRequest,
     change_of,
 )
@@ -147,7 +147,7 @@ class WritePlan:
             base=None if base is None else base.version,
             task=task,
             written_for=None if base is None else base.lance_schema,
-            stable_row_ids=context.layout.enable_stable_row_ids,
+            stable_row_ids=context.layout.stable_row_ids,
         )
 
     def commit(
@@ -306,7 +306,7 @@ def _kept(dataset: DatasetRef, base: LanceDataset, names: Sequence[str]) -> Kept
     return KeptColumns(names, dataset, base.version, at_once, small_manifest(base))
 
 
-def _format(schema: pa.Schema, layout: WriteOptions, base: LanceDataset | None) -> str | None:
+def _format(schema: pa.Schema, layout: TableLayout, base: LanceDataset | None) -> str | None:
     """Return the file format; a commit can't change that of a dataset, so an overwrite keeps it too."""
     if base is None:
         return check_format(schema, layout.data_storage_version, "data_storage_version")
@@ -480,7 +480,7 @@ def write_table(
     *,
     mode: Mode = "append",
     key: str | None = None,
-    options: WriteOptions | None = None,
+    options: TableLayout | None = None,
     fingerprint: str | None = None,
     on_existing_key: OnExistingKey = "skip",
     execution_id: str | None = None,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lance import LanceDataset
     from lance_namespace.errors import TableSchemaValidationError
 
-    from airflow_provider_lancens.spark.options import WriteOptions, WriteRequest
+    from airflow_provider_lancens.spark.options import TableLayout, WriteRequest
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
     from airflow_provider_lancens.spark.write.row_sources import Columns
     from airflow_provider_lancens.spark.write.write_context import WriteContext
@@ -122,9 +122,7 @@ def key_columns(request: WriteRequest, plan: MergePlan) -> list[str]:
     return [names.get(name.lower(), name) for name in on]
 
 
-def _with_new_types(
-    layout: WriteOptions, rows: pa.Schema, table: pa.Schema, *, match_case: bool
-) -> pa.Schema:
+def _with_new_types(layout: TableLayout, rows: pa.Schema, table: pa.Schema, *, match_case: bool) -> pa.Schema:
     """Return the rows' schema with the new vectors and blobs as requested; the table's are as they are."""
     names = table.names if match_case else [name.lower() for name in table.names]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from airflow_provider_lancens.spark.keys import KeyedCommit, KeyedWrite, KeyLookup, look_up
-from airflow_provider_lancens.spark.options import Change, Upsert, WriteOptions, WriteRequest
+from airflow_provider_lancens.spark.options import Change, TableLayout, Upsert, WriteRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +54,7 @@ class WriteContext:
         return self.request.change
 
     @property
-    def layout(self) -> WriteOptions:
+    def layout(self) -> TableLayout:
         """The layout of a new dataset: as requested, and else as declared.
 
         Raises:

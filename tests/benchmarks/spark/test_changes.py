@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.spark import (
     NamespaceSpec,
-    WriteOptions,
+    TableLayout,
     read_changes,
     read_table,
     write_table,
@@ -54,7 +54,7 @@ def test_changes_cost_a_small_part_of_a_full_read(
 ) -> None:
     spec = NamespaceSpec("dir", {"root": str(tmp_path)})
     spec.connect().declare_table(DeclareTableRequest(id=["t"]))
-    write_table(_rows(spark, 0, ROWS, 1, 0), spec, "t", options=WriteOptions(enable_stable_row_ids=True))
+    write_table(_rows(spark, 0, ROWS, 1, 0), spec, "t", options=TableLayout(stable_row_ids=True))
     rows = _rows(spark, *CHANGED[changed], 1)
     version = write_table(rows, spec, "t", mode="upsert", on=["id"]).version
     if compacted:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from airflow_provider_lancens.spark import (
     FileSource,
     NamespaceSpec,
-    WriteOptions,
+    TableLayout,
     read_table,
     write_files,
     write_table,
@@ -20,7 +20,7 @@ from tests.benchmarks.spark.worker_probes import MeasuredTask, fresh_workers, pe
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
-BLOBS = WriteOptions(blob_columns=["blob"])
+BLOBS = TableLayout(blob_columns=["blob"])
 MOST_MEGABYTES = 700
 
 

@@ -8,7 +8,7 @@ import pytest
 from lance_namespace import DeclareTableRequest
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark import NamespaceSpec, WriteOptions, publish_version, write_table
+from airflow_provider_lancens.spark import NamespaceSpec, TableLayout, publish_version, write_table
 from tests.support.benchmark_sizes import SCALE
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
@@ -34,7 +34,7 @@ def test_a_version_is_published_within_a_second(
     spark: SparkSession, spec: NamespaceSpec, mode: str, rows: int
 ) -> None:
     columns = ("id", "cast(id AS string) AS text", "rand() AS value")
-    options = WriteOptions(max_rows_per_file=20_000)
+    options = TableLayout(max_rows_per_file=20_000)
     write_table(spark.range(0, rows, 1, 4).selectExpr(*columns), spec, "t", options=options)
     changed = spark.range(rows // 2, rows + rows // 2, 1, 4).selectExpr(*columns)
     staged = write_table(changed, spec, "t", options=options, stage=True, **MODES[mode])

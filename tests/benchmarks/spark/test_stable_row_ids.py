@@ -15,7 +15,7 @@ import pytest
 from lance_namespace import DeclareTableRequest
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_provider_lancens.spark import NamespaceSpec, WriteOptions, delete_rows, read_table, write_table
+from airflow_provider_lancens.spark import NamespaceSpec, TableLayout, delete_rows, read_table, write_table
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
 from tests.benchmarks.timing import Times
 from tests.support.benchmark_sizes import ROUNDS, SCALE
@@ -42,7 +42,7 @@ class Steps:
         folder = self._root / kind
         spec = NamespaceSpec("dir", {"root": str(folder)})
         spec.connect().declare_table(DeclareTableRequest(id=["t"]))
-        options = WriteOptions(enable_stable_row_ids=KINDS[kind])
+        options = TableLayout(stable_row_ids=KINDS[kind])
         steps: dict[str, Callable[[], object]] = {
             "write": lambda: write_table(self._rows(), spec, "t", options=options),
             "append a row": lambda: write_table(self._rows().limit(1), spec, "t"),

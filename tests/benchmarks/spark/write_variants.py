@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 from lance_namespace import DeclareTableRequest
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_provider_lancens.spark import FileSource, NamespaceSpec, WriteOptions, write_files, write_table
+from airflow_provider_lancens.spark import FileSource, NamespaceSpec, TableLayout, write_files, write_table
 from tests.benchmarks.timing import Measure
 
 COMPARED = (("direct", "parquet"), ("frame", "parquet"), ("direct", "pylance"))
@@ -58,11 +58,11 @@ class Ways:
 
     def direct(self, name: str, tasks: int | None = None) -> None:
         source = FileSource("parquet", str(self.source), tasks=tasks)
-        write_files(self.spark, source, self.spec, name, options=WriteOptions(vector_columns=self.vectors))
+        write_files(self.spark, source, self.spec, name, options=TableLayout(vector_columns=self.vectors))
 
     def frame(self, name: str, tasks: int | None = None) -> None:
         df = self._rows(tasks)
-        write_table(df, self.spec, name, options=WriteOptions(vector_columns=self.vectors))
+        write_table(df, self.spec, name, options=TableLayout(vector_columns=self.vectors))
 
     def parquet(self, name: str, tasks: int | None = None) -> None:
         self._rows(tasks).write.parquet(str(self.folder / f"{name}.parquet"))

@@ -115,7 +115,7 @@ def test_a_table_declared_at_another_location_fails_without_retry(
 
 def test_a_table_keeps_the_layout_that_it_was_declared_with(run: Run, database: str) -> None:
     run(LanceCreateNamespaceOperator, namespace=database)
-    name, stable = f"{database}$orders", {"enable_stable_row_ids": True}
+    name, stable = f"{database}$orders", {"stable_row_ids": True}
 
     assert run(LanceDeclareTableOperator, table=name, layout=stable)["created"]
     assert not run(LanceDeclareTableOperator, table=name, layout=stable)["created"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from airflow_provider_lancens.spark import WriteOptions
+from airflow_provider_lancens.spark import TableLayout
 
 # The default in each run.
 BOTH_KINDS = [
@@ -11,6 +11,6 @@ BOTH_KINDS = [
 ]
 """Whether row ids are stable, for tests of what holds with either kind."""
 OPTIONS_OF_BOTH_KINDS = [
-    pytest.param(WriteOptions(enable_stable_row_ids=True), id="stable row ids"),
-    pytest.param(WriteOptions(enable_stable_row_ids=False), id="row addresses", marks=pytest.mark.long),
+    pytest.param(TableLayout(stable_row_ids=True), id="stable row ids"),
+    pytest.param(TableLayout(stable_row_ids=False), id="row addresses", marks=pytest.mark.long),
 ]

@@ -10,7 +10,7 @@ from lance_namespace import DeclareTableRequest, DescribeTableRequest
 from lance_namespace.errors import InvalidInputError
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from airflow_provider_lancens.spark import NamespaceSpec, WriteOptions, read_table, write_table
+from airflow_provider_lancens.spark import NamespaceSpec, TableLayout, read_table, write_table
 from tests.pyspark_versions import has_calendar_intervals, has_time, has_variant
 from tests.support.typed_rows import SCHEMA, VALUES
 
@@ -81,7 +81,7 @@ def test_vectors_are_fixed_size_lists_in_lance_and_arrays_in_spark(
     vectors = spark.sql(f"SELECT id, transform(sequence(1, 8), x -> cast(x AS {element})) AS v FROM range(5)")
     with_null = vectors.unionByName(spark.sql(f"SELECT 9L AS id, cast(NULL AS array<{element}>) AS v"))
 
-    write_table(with_null, spec, table, options=WriteOptions(vector_columns={"v": 8}))
+    write_table(with_null, spec, table, options=TableLayout(vector_columns={"v": 8}))
 
     assert stored_type(spec, table, "v") == f"fixed_size_list<item: {element}>[8]"
     assert read_table(spark, spec, table).orderBy("id").collect() == with_null.orderBy("id").collect()

@@ -27,8 +27,8 @@ from airflow_provider_lancens.spark.options import (
     Mode,
     OnExistingKey,
     SchemaMode,
+    TableLayout,
     WriteIdentity,
-    WriteOptions,
     WriteRequest,
     change_of,
 )
@@ -259,7 +259,7 @@ def write_files(
     *,
     mode: Mode = "append",
     key: str | None = None,
-    options: WriteOptions | None = None,
+    options: TableLayout | None = None,
     fingerprint: str | None = None,
     on_existing_key: OnExistingKey = "skip",
     execution_id: str | None = None,

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from airflow_provider_lancens.spark import (
     FileSource,
     NamespaceSpec,
-    WriteOptions,
+    TableLayout,
     compute_column,
     read_table,
     remove_orphans,
@@ -123,7 +123,7 @@ def test_files_with_uris_are_ingested(
 def test_values_survive_every_change_of_the_table(
     spark: SparkSession, spec: NamespaceSpec, table: str, read: Read, files: Path, dataset: Any, stable: bool
 ) -> None:
-    options = WriteOptions(blob_columns=["video"], enable_stable_row_ids=stable)
+    options = TableLayout(blob_columns=["video"], stable_row_ids=stable)
     big = os.urandom(LONG)
     write_table(clips(spark, (0, b"s"), (1, big), (2, b"m" * 100_000)), spec, table, options=options)
     write_table(clips(spark, (3, str(files / "a.bin")), (4, str(files / "b.bin"))), spec, table)
@@ -182,7 +182,7 @@ def test_a_column_is_computed_from_the_bytes(
 
 
 def test_a_merge_adds_a_blob_column(spark: SparkSession, spec: NamespaceSpec, table: str, read: Read) -> None:
-    format_2_2 = WriteOptions(data_storage_version="2.2")
+    format_2_2 = TableLayout(data_storage_version="2.2")
     write_table(spark.createDataFrame([(0,)], "id long"), spec, table, options=format_2_2)
 
     write_table(clips(spark, (1, b"x")), spec, table, schema_mode="merge", options=BLOBS)

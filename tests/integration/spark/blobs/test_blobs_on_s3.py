@@ -9,7 +9,7 @@ from lance_namespace import DeclareTableRequest
 from obstore.store import S3Store
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark import NamespaceSpec, WriteOptions, read_table, write_table
+from airflow_provider_lancens.spark import NamespaceSpec, TableLayout, read_table, write_table
 from tests.servers.s3_double import S3Double
 
 MEBIBYTE = 1024 * 1024
@@ -40,7 +40,7 @@ def test_objects_are_not_read_when_they_are_written_and_then_by_ranges(
     rows = [(number, f"s3a://{s3.bucket_name}/{name}") for number, name in enumerate(videos)]
 
     frame = spark.createDataFrame(rows, "id long, video string")
-    write_table(frame, spec, "clips", options=WriteOptions(blob_columns=["video"]))
+    write_table(frame, spec, "clips", options=TableLayout(blob_columns=["video"]))
     written, passed = kinds_for(s3, videos), s3.outgoing.passed
     found = read_table(spark, spec, "clips", blobs={"video": (5, 3)}).collect()
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import (
     NamespaceSpec,
-    WriteOptions,
+    TableLayout,
     compute_column,
     read_changes,
     read_table,
@@ -54,7 +54,7 @@ def test_an_invalid_reference_is_refused(spark: SparkSession, spec: NamespaceSpe
 def test_a_table_of_an_older_format_cannot_get_blobs(
     spark: SparkSession, spec: NamespaceSpec, table: str, dataset: Any, how: Any
 ) -> None:
-    older = WriteOptions(data_storage_version="2.1")
+    older = TableLayout(data_storage_version="2.1")
     write_table(spark.createDataFrame([(0,)], "id long"), spec, table, options=older)
 
     with pytest.raises((InvalidInputError, TableSchemaValidationError), match=r"2\.2 or newer"):
@@ -78,7 +78,7 @@ def test_invalid_options_are_refused(
     spark: SparkSession, spec: NamespaceSpec, table: str, options: Any, message: str
 ) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        write_table(clips(spark, (1, b"x")), spec, table, options=WriteOptions(**options))
+        write_table(clips(spark, (1, b"x")), spec, table, options=TableLayout(**options))
 
 
 @pytest.mark.parametrize(

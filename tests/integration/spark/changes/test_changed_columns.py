@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 
-from airflow_provider_lancens.spark import WriteOptions, delete_rows, read_changes
+from airflow_provider_lancens.spark import TableLayout, delete_rows, read_changes
 from airflow_provider_lancens.spark.changes.changed_values import changed_values
 from tests.support.changed_tables import Changes
 from tests.support.maintained_tables import Maintained, by_path_alone, rows
 
-STABLE = WriteOptions(enable_stable_row_ids=True)
+STABLE = TableLayout(stable_row_ids=True)
 
 
 @pytest.fixture

@@ -16,13 +16,13 @@ from airflow_provider_lancens.operators import (
     LanceTagOperator,
     LanceUpsertOperator,
 )
-from airflow_provider_lancens.spark import WriteOptions, delete_rows, read_table
+from airflow_provider_lancens.spark import TableLayout, delete_rows, read_table
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
 from tests.integration.airflow.lifecycle import Attempt
 from tests.support.maintained_tables import Maintained
 
 BOOKMARK = "revenue"
-STABLE = WriteOptions(enable_stable_row_ids=True)
+STABLE = TableLayout(stable_row_ids=True)
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 from lance_namespace.errors import InvalidInputError, TableColumnNotFoundError, TableVersionNotFoundError
 
 from airflow_provider_lancens.spark import (
-    WriteOptions,
+    TableLayout,
     alter_columns,
     compute_column,
     delete_rows,
@@ -161,7 +161,7 @@ def test_appends_are_reported_without_stable_row_ids(table: Maintained, changes:
     assert changes(1, last, columns=["id"], filter="id > 6") == [(7, "insert", 2), (8, "insert", last)]
 
     delete_rows(table.spec, table.id, "id = 0")
-    with pytest.raises(InvalidInputError, match=r"isn't an append .* enable_stable_row_ids=True"):
+    with pytest.raises(InvalidInputError, match=r"isn't an append .* stable_row_ids=True"):
         changes(1, last + 1)
     everything = changes(1, last + 1, columns=["id"], if_unavailable="read_all")
     assert everything == [(number, "snapshot", last + 1) for number in range(1, 9)]
@@ -188,7 +188,7 @@ def test_versions_in_between_are_needed_only_without_stable_row_ids(
 @on("hive")
 @pytest.mark.parametrize("options", OPTIONS_OF_BOTH_KINDS)
 def test_the_rows_of_a_staged_version_are_read_alone(
-    table: Maintained, changes: Changes, options: WriteOptions
+    table: Maintained, changes: Changes, options: TableLayout
 ) -> None:
     start(table, options)
     staged = write_table(rows(table.spark, 6, 8), table.spec, table.id, key="day", stage=True).version

@@ -13,13 +13,13 @@ import pytest
 from lance import LanceOperation
 from lance_namespace.errors import TableVersionNotFoundError
 
-from airflow_provider_lancens.spark import WriteOptions, add_columns, drop_columns, read_changes, write_table
+from airflow_provider_lancens.spark import TableLayout, add_columns, drop_columns, read_changes, write_table
 from airflow_provider_lancens.spark.changes.changed_values import changed_values
 from airflow_provider_lancens.spark.maintenance import restore_version
 from tests.histories.table import Table
 
 Rows = list[tuple[Any, ...]]
-STABLE = WriteOptions(enable_stable_row_ids=True)
+STABLE = TableLayout(stable_row_ids=True)
 
 
 @pytest.fixture
@@ -201,7 +201,7 @@ def structs(table: Table) -> None:
     kind = pa.struct([("a", pa.int64()), ("b", pa.string())])
     meta = pa.array([{"a": 1, "b": "x"}, {"a": 2, "b": None}], kind)
     rows = pa.table({"id": pa.array([1, 2]), "meta": meta})
-    options = WriteOptions(enable_stable_row_ids=True)
+    options = TableLayout(stable_row_ids=True)
     write_table(
         table.frame(rows),
         table.namespace,

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.embedded import MetastoreServer
-from airflow_provider_lancens.spark import WriteOptions
+from airflow_provider_lancens.spark import TableLayout
 from airflow_provider_lancens.spark.compute.compute_column import ColumnRun
 from tests.integration.spark.row_ids import OPTIONS_OF_BOTH_KINDS
 from tests.support.computed_tables import Meanwhile
@@ -43,9 +43,9 @@ def stored(spark: SparkSession, tmp_path: Path) -> Maintained:
 
 
 @pytest.fixture(params=OPTIONS_OF_BOTH_KINDS)
-def stable(request: pytest.FixtureRequest) -> WriteOptions:
+def stable(request: pytest.FixtureRequest) -> TableLayout:
     """Both kinds of row ids."""
-    options: WriteOptions = request.param
+    options: TableLayout = request.param
     return options
 
 

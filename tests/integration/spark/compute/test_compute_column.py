@@ -14,7 +14,7 @@ from lance_namespace.errors import (
     TableVersionNotFoundError,
 )
 
-from airflow_provider_lancens.spark import ColumnFunctionError, WriteOptions
+from airflow_provider_lancens.spark import ColumnFunctionError, TableLayout
 from tests.support.computed_tables import compute, data_files, doubled, expected, fill, folder, values
 from tests.support.maintained_tables import Maintained, rows
 
@@ -30,7 +30,7 @@ def vectors(batch: pa.RecordBatch) -> pa.Array:
 
 
 def test_a_column_is_added_and_computed_without_touching_other_files(
-    table: Maintained, stable: WriteOptions
+    table: Maintained, stable: TableLayout
 ) -> None:
     table.write(rows(table.spark, 0, 20_000, 2), options=stable)
     table.newest.delete("id % 7 = 3")
@@ -78,8 +78,8 @@ def test_nothing_to_compute_starts_no_spark(stored: Maintained) -> None:
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-def test_rows_that_have_a_value_keep_it(stored: Maintained, stable: WriteOptions, version: str) -> None:
-    options = WriteOptions(enable_stable_row_ids=stable.enable_stable_row_ids, data_storage_version=version)
+def test_rows_that_have_a_value_keep_it(stored: Maintained, stable: TableLayout, version: str) -> None:
+    options = TableLayout(stable_row_ids=stable.stable_row_ids, data_storage_version=version)
     own = "if(id % 3 = 0, NULL, array(named_struct('x', id, 'y', 'own'))) AS n"
     stored.write(rows(stored.spark, 0, 50, 1).selectExpr("*", own), options=options)
     stored.newest.delete("id IN (0, 1, 7, 8, 9, 48, 49)")
@@ -135,7 +135,7 @@ def test_all_rows_are_computed_again_once_per_execution(stored: Maintained) -> N
 def test_changed_rows_are_reported_with_stable_row_ids(stored: Maintained) -> None:
     stored.write(
         rows(stored.spark, 0, 20, 2).selectExpr("*", "if(id < 15, id, NULL) AS n"),
-        options=WriteOptions(enable_stable_row_ids=True),
+        options=TableLayout(stable_row_ids=True),
     )
     result = compute(stored)
 

@@ -5,7 +5,7 @@ import pyarrow.compute as pc
 import pytest
 from lance_namespace.errors import ConcurrentModificationError
 
-from airflow_provider_lancens.spark import WriteOptions, write_table
+from airflow_provider_lancens.spark import TableLayout, write_table
 from airflow_provider_lancens.spark.compute.compute_column import ColumnRun
 from airflow_provider_lancens.spark.maintenance import build_index, compact_table
 from tests.support.computed_tables import Meanwhile, compute, expected, fill, values
@@ -15,7 +15,7 @@ NULL = "cast(null AS bigint) AS n"
 
 
 def test_rows_appended_meanwhile_are_computed_by_the_next_run(
-    table: Maintained, meanwhile: Meanwhile, stable: WriteOptions
+    table: Maintained, meanwhile: Meanwhile, stable: TableLayout
 ) -> None:
     fill(table, options=stable)
     meanwhile(lambda: table.write(rows(table.spark, 40, 50).selectExpr("*", NULL)))
@@ -28,7 +28,7 @@ def test_rows_appended_meanwhile_are_computed_by_the_next_run(
 
 
 def test_a_compaction_meanwhile_is_survived(
-    table: Maintained, meanwhile: Meanwhile, stable: WriteOptions
+    table: Maintained, meanwhile: Meanwhile, stable: TableLayout
 ) -> None:
     fill(table, options=stable)
     table.newest.delete("id IN (3, 17)")
@@ -42,7 +42,7 @@ def test_a_compaction_meanwhile_is_survived(
 
 
 def test_rows_deleted_meanwhile_stay_deleted(
-    table: Maintained, meanwhile: Meanwhile, stable: WriteOptions
+    table: Maintained, meanwhile: Meanwhile, stable: TableLayout
 ) -> None:
     fill(table, options=stable)
     table.newest.delete("id = 5")
@@ -55,7 +55,7 @@ def test_rows_deleted_meanwhile_stay_deleted(
 
 
 def test_rows_upserted_meanwhile_get_no_value_of_earlier_rows(
-    table: Maintained, meanwhile: Meanwhile, stable: WriteOptions
+    table: Maintained, meanwhile: Meanwhile, stable: TableLayout
 ) -> None:
     fill(table, options=stable)
     changed = rows(table.spark, 8, 12).selectExpr("id", "'changed' AS word", NULL)
@@ -154,7 +154,7 @@ def test_rows_of_an_append_can_be_replaced_with_their_values(stored: Maintained)
     assert values(stored) == expected(range(10)) | dict.fromkeys(range(100, 105))
 
 
-def test_an_index_returns_no_old_value(stored: Maintained, stable: WriteOptions) -> None:
+def test_an_index_returns_no_old_value(stored: Maintained, stable: TableLayout) -> None:
     fill(stored, options=stable)
     compute(stored)
     build_index(stored.spark, stored.spec, stored.id, "n", "BTREE")

@@ -8,7 +8,7 @@ from lance_namespace.errors import (
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.namespace.managed.publication import Publication
-from airflow_provider_lancens.spark import WriteOptions
+from airflow_provider_lancens.spark import TableLayout
 from airflow_provider_lancens.spark.maintenance import CompactionOptions, compact, compact_table
 from tests.support.maintained_tables import Maintained, Meanwhile, on, rows
 
@@ -160,7 +160,7 @@ def test_an_index_and_ingestion_keep_working_after_compaction(hive: Maintained) 
 
 @pytest.mark.parametrize("version", ["2.0", pytest.param("2.1", marks=pytest.mark.long)])
 def test_a_table_keeps_its_format(stored: Maintained, version: str) -> None:
-    stored.write(rows(stored.spark, 0, 60, 6), options=WriteOptions(data_storage_version=version))
+    stored.write(rows(stored.spark, 0, 60, 6), options=TableLayout(data_storage_version=version))
 
     compact_table(stored.spark, stored.spec, stored.id)
 

@@ -11,7 +11,7 @@ from lance_namespace.errors import (
 )
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_provider_lancens.spark import WriteOptions
+from airflow_provider_lancens.spark import TableLayout
 from airflow_provider_lancens.spark.maintenance import IndexResult, build_index, index, measure_recall
 from airflow_provider_lancens.spark.maintenance.maintenance_options import SCALAR_TYPES, VECTOR_TYPES
 from tests.support.maintained_tables import (
@@ -48,7 +48,7 @@ def written_vectors(spark: SparkSession, tmp_path_factory: pytest.TempPathFactor
     """The folder of a table with vectors, written once by Spark."""
     folder = tmp_path_factory.mktemp("vectors")
     table = stored_table(spark, folder)
-    table.write(with_vectors(table), options=WriteOptions(vector_columns={"v": DIMENSION}))
+    table.write(with_vectors(table), options=TableLayout(vector_columns={"v": DIMENSION}))
     return folder
 
 
@@ -165,7 +165,7 @@ def test_an_index_of_the_same_name_on_another_column_is_kept(stored: Maintained,
         ("nope", "BTREE", {}, TableColumnNotFoundError, "'nope' does not exist; columns: .*'words', 'v'"),
         ("id", "INVERTED", {}, InvalidInputError, "column id is int64; .*'INVERTED' requires text"),
         ("v", "BTREE", {}, InvalidInputError, "column v is fixed_size_list.*requires numbers"),
-        ("words", "IVF_PQ", {}, InvalidInputError, "requires vectors, which WriteOptions"),
+        ("words", "IVF_PQ", {}, InvalidInputError, "requires vectors, which TableLayout"),
         ("v", "IVF_PQ", {"options": {"num_sub_vectors": 5}}, InvalidInputError, r"is 5.*\[1, 2, 4, 8, 16\]"),
         ("v", "IVF_FLAT", {"options": {"num_partitions": 301}}, InvalidInputError, "602 rows.*there are 600"),
         (
@@ -190,7 +190,7 @@ def test_an_impossible_index_is_reported_and_nothing_is_committed(
 
 
 def test_too_few_rows_for_a_quantizer_are_reported(stored: Maintained) -> None:
-    stored.write(with_vectors(stored, 100), options=WriteOptions(vector_columns={"v": DIMENSION}))
+    stored.write(with_vectors(stored, 100), options=TableLayout(vector_columns={"v": DIMENSION}))
 
     with pytest.raises(InvalidInputError, match=r"requires at least 512 rows, but there are 100.*IVF_FLAT"):
         build(stored, "v", "IVF_PQ")
@@ -212,7 +212,7 @@ def test_an_extension_builds_segments_over_the_new_rows_alone(vectors: Maintaine
     options = {"num_partitions": 4} if is_vector else {}
     build(vectors, column, index_type, options=options)
     before = segments_of(vectors)
-    vectors.write(with_vectors(vectors), options=WriteOptions(vector_columns={"v": DIMENSION}))
+    vectors.write(with_vectors(vectors), options=TableLayout(vector_columns={"v": DIMENSION}))
 
     result = build(vectors, column, index_type, options=options, if_exists="extend")
 
@@ -229,7 +229,7 @@ def segments_of(table: Maintained) -> set[str]:
 def test_new_vectors_are_found_through_an_extended_index(vectors: Maintained, index_type: str) -> None:
     options = {"num_partitions": 4}
     build(vectors, "v", index_type, options=options)
-    vectors.write(with_vectors(vectors), options=WriteOptions(vector_columns={"v": DIMENSION}))
+    vectors.write(with_vectors(vectors), options=TableLayout(vector_columns={"v": DIMENSION}))
     build(vectors, "v", index_type, options=options, if_exists="extend")
     asked = vectors.newest.to_table(filter="id = 300")["v"][0].as_py()
 
@@ -246,7 +246,7 @@ def test_new_vectors_are_found_through_an_extended_index(vectors: Maintained, in
 def test_a_vector_index_with_other_options_is_rebuilt(vectors: Maintained, options: dict[str, Any]) -> None:
     build(vectors, "v", "IVF_FLAT", options={"num_partitions": 4})
     before = segments_of(vectors)
-    vectors.write(with_vectors(vectors), options=WriteOptions(vector_columns={"v": DIMENSION}))
+    vectors.write(with_vectors(vectors), options=TableLayout(vector_columns={"v": DIMENSION}))
 
     assert build(vectors, "v", "IVF_FLAT", options=options, if_exists="extend").rows == 1200
 
@@ -255,7 +255,7 @@ def test_a_vector_index_with_other_options_is_rebuilt(vectors: Maintained, optio
 
 def test_a_vector_index_of_a_table_that_has_grown_is_trained_again(vectors: Maintained) -> None:
     build(vectors, "v", "IVF_FLAT", options={"num_partitions": 4})
-    vectors.write(with_vectors(vectors), options=WriteOptions(vector_columns={"v": DIMENSION}))
+    vectors.write(with_vectors(vectors), options=TableLayout(vector_columns={"v": DIMENSION}))
 
     build(vectors, "v", "IVF_FLAT", if_exists="extend")
 

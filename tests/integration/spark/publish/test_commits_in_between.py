@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from lance_namespace.errors import InvalidTableStateError
 
-from airflow_provider_lancens.spark import WriteOptions, delete_rows, write_table
+from airflow_provider_lancens.spark import TableLayout, delete_rows, write_table
 from airflow_provider_lancens.spark.maintenance import compact_table
 from airflow_provider_lancens.spark.maintenance.restore import restore_version
 from tests.integration.spark.publish.staging import publish, stage, words
@@ -31,7 +31,7 @@ def test_rows_of_others_are_kept_when_it_is_published(table: Maintained) -> None
 @on("hive")
 @pytest.mark.parametrize("stable", BOTH_KINDS)
 def test_an_upsert_is_published_onto_later_rows(table: Maintained, stable: bool) -> None:
-    options = WriteOptions(enable_stable_row_ids=stable)
+    options = TableLayout(stable_row_ids=stable)
     table.write(rows(table.spark, 0, 3), options=options)
     changed = table.spark.range(2, 4).selectExpr("id", "'changed' AS word")
     staged = write_table(changed, table.spec, table.id, mode="upsert", on=["id"], stage=True)

@@ -11,7 +11,7 @@ from lance_namespace.errors import InvalidInputError
 
 from airflow_provider_lancens import LanceCatalog, Table, WriteIdentity, connect
 from airflow_provider_lancens.embedded import MetastoreServer
-from airflow_provider_lancens.spark import FileSource, WriteOptions, write_table
+from airflow_provider_lancens.spark import FileSource, TableLayout, write_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,11 +56,11 @@ def test_the_first_write_has_the_layout_of_the_declaration_and_others_only_what_
     lake: LanceCatalog, database: str
 ) -> None:
     lake.create_namespace(database)
-    layout = {"enable_stable_row_ids": True, "vector_columns": {"v": 2}}
+    layout = {"stable_row_ids": True, "vector_columns": {"v": 2}}
     table = lake.declare_table(f"{database}.images", layout=layout)
     rows = lake.spark.sql("SELECT 1L AS id, array(1.0f, 2.0f) AS v")
 
-    write_table(rows, lake.source, f"{database}$images", options=WriteOptions(max_rows_per_file=1))
+    write_table(rows, lake.source, f"{database}$images", options=TableLayout(max_rows_per_file=1))
 
     dataset = table.dataset()
     assert dataset.has_stable_row_ids

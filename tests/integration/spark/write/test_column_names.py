@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from airflow_provider_lancens.spark import (
     FileSource,
     NamespaceSpec,
-    WriteOptions,
+    TableLayout,
     delete_rows,
     read_table,
     write_files,
@@ -52,7 +52,7 @@ def test_columns_of_any_name_are_written_and_read(
     sensitive = "spark.sql.caseSensitive"
     spark.conf.set(sensitive, "true")  # otherwise Spark refuses names that differ only in case
     try:
-        write(way, spark, spec, table, tmp_path, 1, options=WriteOptions(vector_columns={VECTOR: 2}))
+        write(way, spark, spec, table, tmp_path, 1, options=TableLayout(vector_columns={VECTOR: 2}))
         write(way, spark, spec, table, tmp_path, 2)
         write(way, spark, spec, table, tmp_path, 2, mode="upsert", on=[KEY, UPPER])
 

@@ -12,7 +12,7 @@ from lance_namespace.errors import ConcurrentModificationError, InvalidInputErro
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import udf
 
-from airflow_provider_lancens.spark import FileSource, NamespaceSpec, WriteOptions, write_files, write_table
+from airflow_provider_lancens.spark import FileSource, NamespaceSpec, TableLayout, write_files, write_table
 from tests.integration.spark.row_ids import BOTH_KINDS
 
 pytestmark = pytest.mark.slow
@@ -30,7 +30,7 @@ def rows(spark: SparkSession, *values: Row) -> DataFrame:
 def location(request: pytest.FixtureRequest, spark: SparkSession, spec: NamespaceSpec, table: str) -> str:
     """A table with three rows, changed at the times 10 and 20 and at none."""
     frame = rows(spark, (1, 10, "a"), (2, 20, "b"), (3, None, "c"))
-    write_table(frame, spec, table, options=WriteOptions(enable_stable_row_ids=request.param))
+    write_table(frame, spec, table, options=TableLayout(stable_row_ids=request.param))
     return str(spec.connect().describe_table(DescribeTableRequest(id=[table])).location)
 
 

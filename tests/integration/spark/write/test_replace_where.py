@@ -12,7 +12,7 @@ from lance_namespace import DescribeTableRequest
 from lance_namespace.errors import ConcurrentModificationError, InvalidInputError
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_provider_lancens.spark import FileSource, NamespaceSpec, WriteOptions, write_files, write_table
+from airflow_provider_lancens.spark import FileSource, NamespaceSpec, TableLayout, write_files, write_table
 from tests.integration.spark.row_ids import BOTH_KINDS
 
 pytestmark = pytest.mark.slow
@@ -31,7 +31,7 @@ def flights(spark: SparkSession, *rows: tuple[int | None, int]) -> DataFrame:
 def location(request: pytest.FixtureRequest, spark: SparkSession, spec: NamespaceSpec, table: str) -> str:
     """A table with two flights on the first day, and one on the second."""
     rows = flights(spark, (1, 10), (1, 11), (2, 20))
-    write_table(rows, spec, table, options=WriteOptions(enable_stable_row_ids=request.param))
+    write_table(rows, spec, table, options=TableLayout(stable_row_ids=request.param))
     return str(spec.connect().describe_table(DescribeTableRequest(id=[table])).location)
 
 

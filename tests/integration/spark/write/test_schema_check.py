@@ -14,7 +14,7 @@ from lance_namespace import DescribeTableRequest
 from lance_namespace.errors import TableSchemaValidationError
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark import FileSource, NamespaceSpec, WriteOptions, write_files, write_table
+from airflow_provider_lancens.spark import FileSource, NamespaceSpec, TableLayout, write_files, write_table
 
 pytestmark = pytest.mark.thorough
 
@@ -33,7 +33,7 @@ NARROW = """
 @pytest.fixture
 def wide(spark: SparkSession, spec: NamespaceSpec, table: str) -> lance.LanceDataset:
     """A table of wide types with one row."""
-    write_table(spark.sql(WIDE), spec, table, options=WriteOptions(vector_columns={"v": 2}))
+    write_table(spark.sql(WIDE), spec, table, options=TableLayout(vector_columns={"v": 2}))
     return lance.dataset(spec.connect().describe_table(DescribeTableRequest(id=[table])).location)
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from airflow_provider_lancens.spark import (
     FileSource,
     NamespaceSpec,
-    WriteOptions,
+    TableLayout,
     WriteResult,
     lance_data_source,
     write_files,
@@ -211,7 +211,7 @@ def test_dates_and_vectors_are_converted_as_without_merging(
     spec: NamespaceSpec, table: str, write: Write
 ) -> None:
     write("SELECT timestamp'2026-01-01' AS at")
-    options = WriteOptions(vector_columns={"v": 2, "at": 3})
+    options = TableLayout(vector_columns={"v": 2, "at": 3})
 
     write("SELECT date'2026-01-02' AS AT, array(1f, 2f) AS v", schema_mode="merge", options=options)
 

@@ -11,7 +11,7 @@ from lance_namespace import DescribeTableRequest
 from lance_namespace.errors import InvalidInputError, TableSchemaValidationError
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark import FileSource, NamespaceSpec, WriteOptions, write_files, write_table
+from airflow_provider_lancens.spark import FileSource, NamespaceSpec, TableLayout, write_files, write_table
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +21,7 @@ FLIGHTS = "SELECT 1L AS id, 'BER' AS origin, array(1f, 2f) AS v"
 @pytest.fixture
 def location(spark: SparkSession, spec: NamespaceSpec, table: str) -> str:
     """A table of one flight, with an index."""
-    write_table(spark.sql(FLIGHTS), spec, table, options=WriteOptions(vector_columns={"v": 2}))
+    write_table(spark.sql(FLIGHTS), spec, table, options=TableLayout(vector_columns={"v": 2}))
     location = str(spec.connect().describe_table(DescribeTableRequest(id=[table])).location)
     lance.dataset(location).create_scalar_index("origin", "BTREE")
     return location

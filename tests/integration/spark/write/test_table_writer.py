@@ -12,7 +12,7 @@ from lance_namespace.errors import (
 )
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark import NamespaceSpec, WriteOptions, read_table, write_table
+from airflow_provider_lancens.spark import NamespaceSpec, TableLayout, read_table, write_table
 
 Ids = Callable[..., list[int]]
 
@@ -97,8 +97,8 @@ def test_empty_partitions_write_no_file(spark: SparkSession, spec: NamespaceSpec
 
 
 def test_options_set_the_layout_of_the_data_set(spark: SparkSession, spec: NamespaceSpec, table: str) -> None:
-    options = WriteOptions(
-        max_rows_per_file=10, data_storage_version="2.1", enable_stable_row_ids=True, vector_columns={"v": 2}
+    options = TableLayout(
+        max_rows_per_file=10, data_storage_version="2.1", stable_row_ids=True, vector_columns={"v": 2}
     )
     df = spark.range(0, 40, 1, 2).selectExpr("id", "array(cast(id as float), 1f) AS v")
 
@@ -114,9 +114,9 @@ def test_options_set_the_layout_of_the_data_set(spark: SparkSession, spec: Names
 def test_an_append_keeps_the_columns_and_the_format_of_the_table(
     spark: SparkSession, spec: NamespaceSpec, table: str
 ) -> None:
-    options = WriteOptions(data_storage_version="2.0", vector_columns={"v": 2})
+    options = TableLayout(data_storage_version="2.0", vector_columns={"v": 2})
     write_table(spark.sql("SELECT 1L AS id, array(1f, 2f) AS v"), spec, table, options=options)
-    other = WriteOptions(data_storage_version="2.1")
+    other = TableLayout(data_storage_version="2.1")
     write_table(spark.sql("SELECT array(3f, 4f) AS v, 2 AS id"), spec, table, options=other)
 
     written = dataset(spec, table)
@@ -127,13 +127,13 @@ def test_an_append_keeps_the_columns_and_the_format_of_the_table(
 def test_an_overwrite_changes_the_columns_on_request_and_keeps_the_format(
     spark: SparkSession, spec: NamespaceSpec, table: str
 ) -> None:
-    write_table(spark.range(3), spec, table, options=WriteOptions(data_storage_version="2.0"))
+    write_table(spark.range(3), spec, table, options=TableLayout(data_storage_version="2.0"))
     write_table(
         spark.sql("SELECT 'x' AS name"),
         spec,
         table,
         mode="overwrite",
-        options=WriteOptions(data_storage_version="2.2"),
+        options=TableLayout(data_storage_version="2.2"),
         schema_mode="overwrite",
     )
 

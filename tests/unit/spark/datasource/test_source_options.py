@@ -11,7 +11,7 @@ from tests.pyspark_versions import need_data_sources
 
 need_data_sources()
 
-from airflow_provider_lancens.spark import LanceDataSource, NamespaceSpec, WriteOptions, foreach_batch
+from airflow_provider_lancens.spark import LanceDataSource, NamespaceSpec, TableLayout, foreach_batch
 from airflow_provider_lancens.spark.datasource import check_pyspark
 from airflow_provider_lancens.spark.datasource.source_options import (
     ReadConfig,
@@ -58,7 +58,7 @@ def test_options_of_a_write_are_parsed() -> None:
             "key": "january",
             "on_existing_key": "replace",
             "max_rows_per_file": "10",
-            "enable_stable_row_ids": "True",
+            "stable_row_ids": "True",
             "data_storage_version": "2.1",
             "vector_columns": '{"embedding": 768}',
         },
@@ -68,7 +68,7 @@ def test_options_of_a_write_are_parsed() -> None:
     assert (table, request.change) == ("db$t", Overwrite())
     assert request.identity == WriteIdentity("january", on_existing_key="replace")
     vectors = {"embedding": 768}
-    assert request.options == WriteOptions(10, "2.1", enable_stable_row_ids=True, vector_columns=vectors)
+    assert request.options == TableLayout(10, "2.1", stable_row_ids=True, vector_columns=vectors)
 
 
 def test_the_schema_mode_is_an_option() -> None:
@@ -115,7 +115,7 @@ def test_an_invalid_read_is_refused(options: dict[str, str], message: str) -> No
         ({"on_existing_key": "perhaps"}, False, "on_existing_key: expected one of skip, replace_if"),
         ({"query_id": "q"}, False, "unknown: query_id"),
         ({"key": " "}, False, "key: expected text"),
-        ({"enable_stable_row_ids": "1"}, False, "expected true or false, got '1'"),
+        ({"stable_row_ids": "1"}, False, "expected true or false, got '1'"),
         ({"vector_columns": "[768]"}, False, "vector_columns: expected a JSON object such as"),
         ({"vector_columns": '{"e": 0}'}, False, "vector_columns['e']"),
         ({"max_rows_per_file": "-1"}, False, "max_rows_per_file: expected a whole number"),

@@ -2,7 +2,7 @@
 
 import json
 
-from airflow_provider_lancens.spark.options import Upsert, WriteIdentity, WriteOptions, WriteRequest
+from airflow_provider_lancens.spark.options import TableLayout, Upsert, WriteIdentity, WriteRequest
 from airflow_provider_lancens.spark.submit import Job
 
 
@@ -10,7 +10,7 @@ def test_a_job_is_the_same_after_it_was_serialized() -> None:
     request = WriteRequest(
         Upsert(on=["id"], schema_mode="merge"),
         WriteIdentity("january", "f", "write_again"),
-        WriteOptions(10, vector_columns={"v": 2}),
+        TableLayout(10, vector_columns={"v": 2}),
     )
     job = Job("dir", {"root": "/lake"}, "db$t", "a.module:function", kwargs={"month": 1}, request=request)
 

@@ -20,7 +20,7 @@ from lance_namespace.errors import (
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark import FileSource, NamespaceSpec, WriteOptions, write_files
+from airflow_provider_lancens.spark import FileSource, NamespaceSpec, TableLayout, write_files
 from airflow_provider_lancens.spark.write.files import file_writer
 from airflow_provider_lancens.spark.write.files.file_plan import FileUnit, plan
 from tests.servers.glue_double import GlueDouble
@@ -115,7 +115,7 @@ def test_columns_filter_renames_and_casts_are_applied(
         casts={"price": "double", "id": "int8"},
     )
 
-    write_files(spark, source, spec, table, options=WriteOptions(vector_columns={"v": 2}))
+    write_files(spark, source, spec, table, options=TableLayout(vector_columns={"v": 2}))
 
     kept = [i for i in range(50, 100) if i % 7]
     expected = pa.table(
