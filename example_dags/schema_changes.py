@@ -8,12 +8,10 @@ from typing import Any
 from airflow.sdk import DAG
 
 from airflow_provider_lancens.operators import (
-    LanceAddColumnsOperator,
-    LanceAlterColumnsOperator,
+    LanceAlterTableOperator,
     LanceAppendOperator,
     LanceCreateNamespaceOperator,
     LanceDeclareTableOperator,
-    LanceDropColumnsOperator,
 )
 
 CONNECTION = "lake"
@@ -59,15 +57,14 @@ with DAG(
     )
     # [END howto_merge_columns]
     # [START howto_change_columns]
-    add = LanceAddColumnsOperator(
-        task_id="add",
+    alter = LanceAlterTableOperator(
+        task_id="alter",
         table=PARCELS,
-        columns={"delivered_at": "timestamp", "embedding": "float[8]"},
+        rename={"id": "parcel_id"},
+        types={"parcel_id": "bigint"},
+        add={"delivered_at": "timestamp", "embedding": "float[8]"},
         expressions={"grams": "kilos * 1000"},
+        drop=["carrier"],
     )
-    alter = LanceAlterColumnsOperator(
-        task_id="alter", table=PARCELS, rename={"id": "parcel_id"}, types={"parcel_id": "bigint"}
-    )
-    drop = LanceDropColumnsOperator(task_id="drop", table=PARCELS, columns=["carrier"])
     # [END howto_change_columns]
-    create >> declare >> first >> later >> add >> alter >> drop
+    create >> declare >> first >> later >> alter

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_lancens._exports import lazy_exports
 
 if TYPE_CHECKING:
+    from airflow_provider_lancens.operators.alter_table import LanceAlterTableOperator
     from airflow_provider_lancens.operators.changes import LanceFindChangesOperator
     from airflow_provider_lancens.operators.computed_column import LanceComputeColumnOperator
     from airflow_provider_lancens.operators.delete_rows import LanceDeleteOperator
@@ -36,11 +37,6 @@ if TYPE_CHECKING:
         LanceFindVersionOperator,
         LanceRestoreOperator,
     )
-    from airflow_provider_lancens.operators.schema_changes import (
-        LanceAddColumnsOperator,
-        LanceAlterColumnsOperator,
-        LanceDropColumnsOperator,
-    )
     from airflow_provider_lancens.operators.stream import LanceStreamOperator
     from airflow_provider_lancens.operators.table_clean_up import (
         LanceCleanUpVersionsOperator,
@@ -64,9 +60,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "LanceAddColumnsOperator",
     "LanceAdvanceVersionOperator",
-    "LanceAlterColumnsOperator",
+    "LanceAlterTableOperator",
     "LanceAppendOperator",
     "LanceCheckTableOperator",
     "LanceCleanUpVersionsOperator",
@@ -80,7 +75,6 @@ __all__ = [
     "LanceDeleteTagOperator",
     "LanceDeregisterTableOperator",
     "LanceDiscardOperator",
-    "LanceDropColumnsOperator",
     "LanceDropNamespaceOperator",
     "LanceDropTableOperator",
     "LanceFindChangesOperator",
@@ -102,9 +96,8 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "LanceAddColumnsOperator": "schema_changes",
         "LanceAdvanceVersionOperator": "versions",
-        "LanceAlterColumnsOperator": "schema_changes",
+        "LanceAlterTableOperator": "alter_table",
         "LanceAppendOperator": "ingest",
         "LanceCheckTableOperator": "version_authority",
         "LanceCleanUpVersionsOperator": "table_clean_up",
@@ -118,7 +111,6 @@ __getattr__ = lazy_exports(
         "LanceDeleteTagOperator": "versions",
         "LanceDeregisterTableOperator": "tables",
         "LanceDiscardOperator": "publish",
-        "LanceDropColumnsOperator": "schema_changes",
         "LanceDropNamespaceOperator": "namespaces",
         "LanceDropTableOperator": "tables",
         "LanceFindChangesOperator": "changes",

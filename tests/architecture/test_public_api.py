@@ -27,9 +27,8 @@ PUBLIC: dict[str, set[str]] = {
     "hooks": {"LanceGlueHook", "LanceHive2Hook", "LanceHive3Hook", "LanceHook", "LanceRetryableError"},
     "namespace": {"GlueNamespace", "Hive2Namespace", "Hive3Namespace"},
     "operators": {
-        "LanceAddColumnsOperator",
         "LanceAdvanceVersionOperator",
-        "LanceAlterColumnsOperator",
+        "LanceAlterTableOperator",
         "LanceCleanUpVersionsOperator",
         "LanceCompactTableOperator",
         "LanceCheckTableOperator",
@@ -40,7 +39,6 @@ PUBLIC: dict[str, set[str]] = {
         "LanceDeclareTableOperator",
         "LanceDeleteOperator",
         "LanceDeregisterTableOperator",
-        "LanceDropColumnsOperator",
         "LanceDropNamespaceOperator",
         "LanceDropTableOperator",
         "LanceFindChangesOperator",

@@ -16,7 +16,7 @@ from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.lineage import task_lineage
 from airflow_provider_lancens.lineage.task_lineage import LineageColumn
 from airflow_provider_lancens.operators import (
-    LanceAddColumnsOperator,
+    LanceAlterTableOperator,
     LanceDeleteOperator,
     LanceRestoreOperator,
 )
@@ -100,7 +100,7 @@ def test_a_cleared_task_reports_the_version_and_no_rows_again(run: Run) -> None:
 
 @pytest.mark.usefixtures("enabled")
 def test_a_change_of_columns_reports_them_and_the_new_schema(run: Run) -> None:
-    _, [output] = reported(run(LanceAddColumnsOperator, columns={"vector": "float[2]"}))
+    _, [output] = reported(run(LanceAlterTableOperator, add={"vector": "float[2]"}))
     facets = output["facets"]
 
     assert [field["name"] for field in facets["schema"]["fields"]] == ["n", "price", "vector"]
@@ -110,7 +110,7 @@ def test_a_change_of_columns_reports_them_and_the_new_schema(run: Run) -> None:
 
 @pytest.mark.usefixtures("enabled")
 def test_a_restore_reports_the_restored_version_and_its_columns(run: Run) -> None:
-    run(LanceAddColumnsOperator, columns={"vector": "float[2]"})
+    run(LanceAlterTableOperator, add={"vector": "float[2]"})
     _, [output] = reported(run(LanceRestoreOperator, version=1))
     facets = output["facets"]
 

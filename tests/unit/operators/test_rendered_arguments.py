@@ -7,6 +7,7 @@ import pytest
 from airflow.sdk import DAG, BaseOperator
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
+from airflow_provider_lancens.operators.alter_table import LanceAlterTableOperator
 from airflow_provider_lancens.operators.computed_column import LanceComputeColumnOperator
 from airflow_provider_lancens.operators.delete_rows import LanceDeleteOperator
 from airflow_provider_lancens.operators.ingest import LanceAppendOperator
@@ -19,10 +20,6 @@ from airflow_provider_lancens.operators.namespaces import (
     LanceDropNamespaceOperator,
 )
 from airflow_provider_lancens.operators.restore_table import LanceRestoreOperator
-from airflow_provider_lancens.operators.schema_changes import (
-    LanceAddColumnsOperator,
-    LanceAlterColumnsOperator,
-)
 from airflow_provider_lancens.operators.tables import LanceDeclareTableOperator, LanceRegisterTableOperator
 from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVersionSensor
 
@@ -56,8 +53,7 @@ OPERATORS: dict[str, tuple[type[BaseOperator], dict[str, Any]]] = {
         {"table": "db$t", "column": "c", "function": rows, "columns": ["a"]},
     ),
     "delete": (LanceDeleteOperator, {"table": "db$t", "where": "n = 1"}),
-    "add": (LanceAddColumnsOperator, {"table": "db$t"}),
-    "alter": (LanceAlterColumnsOperator, {"table": "db$t"}),
+    "alter": (LanceAlterTableOperator, {"table": "db$t", "add": {"x": "int"}}),
     "wait": (LanceTableVersionSensor, {"after_version": 1}),
 }
 MAPPINGS = [
@@ -66,8 +62,8 @@ MAPPINGS = [
     ("register", "properties"),
     ("ingest", "inputs"),
     ("ingest", "op_kwargs"),
-    ("add", "columns"),
-    ("add", "expressions"),
+    ("alter", "add"),
+    ("alter", "expressions"),
     ("alter", "rename"),
     ("alter", "types"),
 ]

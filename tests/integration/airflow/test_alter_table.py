@@ -11,11 +11,7 @@ from lance_namespace import DescribeTableRequest
 
 from airflow_provider_lancens.assets.table import lance_table
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.operators.schema_changes import (
-    LanceAddColumnsOperator,
-    LanceAlterColumnsOperator,
-    LanceDropColumnsOperator,
-)
+from airflow_provider_lancens.operators.alter_table import LanceAlterTableOperator
 from airflow_provider_lancens.spark.commit.schema_commits import SchemaCommits
 from tests.integration.airflow.lifecycle import Attempt
 from tests.integration.airflow.tables import Table
@@ -48,11 +44,11 @@ def opened(table: Table) -> lance.LanceDataset:
 def change(lake: str, orders: Table) -> Change:
     """Run the task; return its XCom, and the extra of its asset event as ``event``."""
 
-    def run(operator: type[Any], **arguments: Any) -> dict[str, Any]:
+    def run(**arguments: Any) -> dict[str, Any]:
         asset, events = lance_table(str(orders), lake), OutletEventAccessors()
         given = {"table": str(orders), "lance_conn_id": lake, "outlets": [asset], **arguments}
         context: Any = {"ti": Attempt(), "run_id": "manual__1", "outlet_events": events}
-        answer = operator(task_id="change", **given).execute(context)
+        answer = LanceAlterTableOperator(task_id="change", **given).execute(context)
         assert answer.pop("seconds") >= 0
         return {**answer, "event": events[asset].extra}
 
@@ -62,10 +58,10 @@ def change(lake: str, orders: Table) -> Change:
 @of_both_kinds
 def test_columns_are_added_once_empty_or_computed(change: Change, orders: Table, managed_by: str) -> None:
     columns: dict[str, Any] = {"note": "string", "v": "float[2]", "at": pa.timestamp("us", "UTC")}
-    arguments = {"columns": columns, "expressions": {"twice": "n * 2", "zero": "0"}}
+    arguments = {"add": columns, "expressions": {"twice": "n * 2", "zero": "0"}}
 
-    first = change(LanceAddColumnsOperator, **arguments)
-    again = change(LanceAddColumnsOperator, **arguments)
+    first = change(**arguments)
+    again = change(**arguments)
 
     versions = {"table": str(orders), "version": 4, "previous_version": 1}
     added = {"columns": ["note", "v", "at", "twice", "zero"], "dropped_indices": [], "committed": True}
@@ -89,8 +85,8 @@ def test_columns_are_renamed_widened_and_made_nullable_once(change: Change, orde
         "types": {"number": "bigint", "s": "struct<a: bigint, b: string>"},
     }
 
-    first = change(LanceAlterColumnsOperator, **arguments)
-    again = change(LanceAlterColumnsOperator, **arguments)
+    first = change(**arguments)
+    again = change(**arguments)
 
     assert (first["version"], first["columns"]) == (4, ["number", "s"])
     assert (again["version"], again["committed"]) == (4, False)
@@ -104,7 +100,7 @@ def test_columns_are_renamed_widened_and_made_nullable_once(change: Change, orde
 
 @of_both_kinds
 def test_columns_are_dropped_once(change: Change, orders: Table) -> None:
-    first, again = (change(LanceDropColumnsOperator, columns=["price", "unknown"]) for _ in range(2))
+    first, again = (change(drop=["price", "unknown"]) for _ in range(2))
 
     assert (first["version"], first["columns"], first["event"]["version"]) == (2, ["price"], 2)
     assert (again["version"], again["committed"]) == (2, False)
@@ -114,70 +110,65 @@ def test_columns_are_dropped_once(change: Change, orders: Table) -> None:
 def test_nulls_are_allowed(change: Change, orders: Table) -> None:
     opened(orders).alter_columns({"path": "n", "nullable": False})
 
-    answers = [change(LanceAlterColumnsOperator, nullable=["n"]) for _ in range(2)]
+    answers = [change(nullable=["n"]) for _ in range(2)]
 
     assert [answer["committed"] for answer in answers] == [True, False]
     assert opened(orders).schema.field("n").nullable
 
 
 @pytest.mark.parametrize(
-    ("operator", "arguments", "message"),
+    ("arguments", "message"),
     [
-        (LanceAddColumnsOperator, {"columns": {"n": "string"}}, "n is int32, not string"),
+        ({"add": {"n": "string"}}, "n is int32, not string"),
         (
-            LanceAddColumnsOperator,
-            {"columns": {"N": "int"}},
+            {"add": {"N": "int"}},
             "N: another column differs from it only in case",
         ),
-        (LanceAddColumnsOperator, {"columns": {"a.b": "int"}}, "the name contains a dot"),
-        (LanceAddColumnsOperator, {"columns": {"x": "integr"}}, r"columns\['x'\]: expected a type such as"),
-        (LanceAddColumnsOperator, {"expressions": {"x": "nowhere + 1"}}, "no column .nowhere."),
-        (LanceAddColumnsOperator, {"expressions": {"x": " "}}, "expected SQL for x, got blank text"),
-        (LanceAddColumnsOperator, {}, "expected at least one column to add"),
-        (LanceAlterColumnsOperator, {"rename": {"n": "price"}}, "columns 'n' and 'price' both exist"),
-        (LanceAlterColumnsOperator, {"rename": {"x": "y"}}, "rename: column 'x' does not exist"),
-        (LanceAlterColumnsOperator, {"types": {"n": "int16"}}, "n is int32, which cannot become int16"),
+        ({"add": {"a.b": "int"}}, "the name contains a dot"),
+        ({"add": {"x": "integr"}}, r"columns\['x'\]: expected a type such as"),
+        ({"expressions": {"x": "nowhere + 1"}}, "no column .nowhere."),
+        ({"expressions": {"x": " "}}, "expected SQL for x, got blank text"),
+        ({"add": {}}, "each is empty; expected a change"),
+        ({"rename": {"n": "price"}}, "columns 'n' and 'price' both exist"),
+        ({"rename": {"x": "y"}}, "rename: column 'x' does not exist"),
+        ({"types": {"n": "int16"}}, "n is int32, which cannot become int16"),
         (
-            LanceAlterColumnsOperator,
             {"types": {"s": "struct<b: int>"}},
             "s is struct<a: int32>, which cannot",
         ),
         (
-            LanceAlterColumnsOperator,
             {"types": {"price": "float"}},
             "price is double, which cannot become float",
         ),
-        (LanceAlterColumnsOperator, {"nullable": ["x"]}, "nullable: column 'x' does not exist"),
-        (LanceAlterColumnsOperator, {}, "expected at least one column to alter"),
-        (LanceDropColumnsOperator, {"columns": ["n", "price", "s"]}, "are all of its columns"),
-        (LanceDropColumnsOperator, {"columns": []}, "expected a list of columns"),
-        (LanceDropColumnsOperator, {"columns": ["n"], "table": "db$nowhere"}, "TABLE_NOT_FOUND|NAMESPACE"),
+        ({"nullable": ["x"]}, "nullable: column 'x' does not exist"),
+        ({"drop": ["n", "price", "s"]}, "are all of its columns"),
+        ({"drop": ["n"], "table": "db$nowhere"}, "TABLE_NOT_FOUND|NAMESPACE"),
     ],
 )
 def test_what_cannot_be_done_fails_without_retry_and_commits_nothing(
-    change: Change, orders: Table, operator: type[Any], arguments: dict[str, Any], message: str
+    change: Change, orders: Table, arguments: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(AirflowFailException, match=message):
-        change(operator, **arguments)
+        change(**arguments)
 
     assert opened(orders).version == 1
 
 
 @pytest.mark.parametrize(
-    ("operator", "arguments", "version"),
+    ("arguments", "version"),
     [
-        (LanceAlterColumnsOperator, {"types": {"n": "bigint"}}, 4),
-        (LanceDropColumnsOperator, {"columns": ["n"]}, 3),
+        ({"types": {"n": "bigint"}}, 4),
+        ({"drop": ["n"]}, 3),
     ],
 )
 def test_an_index_is_dropped_only_on_request(
-    change: Change, orders: Table, operator: type[Any], arguments: dict[str, Any], version: int
+    change: Change, orders: Table, arguments: dict[str, Any], version: int
 ) -> None:
     opened(orders).create_scalar_index("n", "BTREE")
 
     with pytest.raises(AirflowFailException, match=r"would drop the indices n_idx \(n\)"):
-        change(operator, **arguments)
-    answer = change(operator, **arguments, drop_indices=True)
+        change(**arguments)
+    answer = change(**arguments, drop_indices=True)
 
     assert (answer["version"], answer["dropped_indices"]) == (version, ["n_idx"])
     assert opened(orders).describe_indices() == []
@@ -186,28 +177,28 @@ def test_an_index_is_dropped_only_on_request(
 def test_an_index_follows_the_renamed_column(change: Change, orders: Table) -> None:
     opened(orders).create_scalar_index("n", "BTREE")
 
-    change(LanceAlterColumnsOperator, rename={"n": "number"})
+    change(rename={"n": "number"})
 
     assert opened(orders).describe_indices()[0].field_names == ["number"]
 
 
 @of_both_kinds
 @pytest.mark.parametrize(
-    ("operator", "arguments", "names"),
+    ("arguments", "names"),
     [
-        (LanceAddColumnsOperator, {"expressions": {"x": "n + 1"}}, ["n", "price", "s", "x"]),
-        (LanceAlterColumnsOperator, {"types": {"n": "bigint"}}, ["n", "price", "s"]),
-        (LanceDropColumnsOperator, {"columns": ["price"]}, ["n", "s"]),
+        ({"expressions": {"x": "n + 1"}}, ["n", "price", "s", "x"]),
+        ({"types": {"n": "bigint"}}, ["n", "price", "s"]),
+        ({"drop": ["price"]}, ["n", "s"]),
     ],
 )
 def test_rows_that_another_writer_appends_meanwhile_are_kept(
-    change: Change, orders: Table, operator: type[Any], arguments: dict[str, Any], names: list[str]
+    change: Change, orders: Table, arguments: dict[str, Any], names: list[str]
 ) -> None:
     def append() -> None:
         lance.write_dataset(ROWS, namespace_client=orders.namespace, table_id=orders.id, mode="append")
 
     with Point(SchemaCommits, "_commit", after=False, committed=False).interrupted_by(append):
-        answer = change(operator, **arguments)
+        answer = change(**arguments)
 
     found = opened(orders).to_table()
     assert (answer["version"], answer["previous_version"], found.num_rows) == (3, 1, 4)
@@ -219,9 +210,29 @@ def test_rows_that_another_writer_appends_meanwhile_are_kept(
 
 def test_another_task_that_made_the_same_change_meanwhile_is_found(change: Change, orders: Table) -> None:
     def other() -> None:
-        change(LanceAddColumnsOperator, columns={"x": "int"})
+        change(add={"x": "int"})
 
     with Point(SchemaCommits, "_commit", after=False, committed=False).interrupted_by(other):
-        answer = change(LanceAddColumnsOperator, columns={"x": "int"})
+        answer = change(add={"x": "int"})
 
     assert (answer["version"], answer["committed"], answer["columns"]) == (2, False, [])
+
+
+def test_all_kinds_of_changes_are_made_in_order_by_one_task(change: Change, orders: Table) -> None:
+    arguments: dict[str, Any] = {
+        "rename": {"n": "number"},
+        "add": {"note": "string"},
+        "expressions": {"twice": "number * 2"},
+        "drop": ["price"],
+    }
+
+    first, again = change(**arguments), change(**arguments)
+
+    assert opened(orders).schema.names == ["number", "s", "note", "twice"]
+    assert (first["previous_version"], first["columns"]) == (1, ["number", "note", "twice", "price"])
+    assert (again["version"], again["committed"]) == (first["version"], False)
+
+
+def test_a_task_without_a_change_is_an_error_of_the_dag() -> None:
+    with pytest.raises(ValueError, match="expected at least one of them"):
+        LanceAlterTableOperator(task_id="change", table="db$t")
