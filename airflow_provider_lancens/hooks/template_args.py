@@ -13,10 +13,8 @@ tasks if None or empty text is passed.
 from __future__ import annotations
 
 import contextlib
-import inspect
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
@@ -280,26 +278,6 @@ class GivenArguments(BaseOperator):
                     "Clear that task: if it has committed before, it finds that commit and returns its "
                     f"version. If there is to be no {name}, leave it out"
                 )
-
-
-def not_empty(*names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Make a function refuse None and empty text for arguments that may be left out.
-
-    Args:
-        names: the arguments.
-    """
-
-    def decorated(function: Callable[P, T]) -> Callable[P, T]:
-        signature = inspect.signature(function)
-
-        @wraps(function)
-        def checked(*args: P.args, **kwargs: P.kwargs) -> T:
-            refuse_empty(names, signature.bind(*args, **kwargs).arguments)
-            return function(*args, **kwargs)
-
-        return checked
-
-    return decorated
 
 
 def refuse_empty(names: Collection[str], given: Mapping[str, Any]) -> None:

@@ -10,8 +10,9 @@ from airflow.sdk.definitions._internal.mixins import ResolveMixin
 
 from airflow_provider_lancens import operators, sensors
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.hooks.template_args import not_empty
+from airflow_provider_lancens.hooks.template_args import refuse_empty
 from airflow_provider_lancens.operators import (
+    LanceAlterTableOperator,
     LanceAppendOperator,
     LanceCreateIndexOperator,
     LanceReleaseOperator,
@@ -47,6 +48,8 @@ MAY_BE_EMPTY = {
     "min_removable_versions",
     "min_small_fragments",
 }
+COLUMN_CHANGES = {"rename", "types", "nullable", "add", "expressions", "drop"}
+"""Arguments of LanceAlterTableOperator of which it takes at least one."""
 KINDS = [
     kind
     for package in (operators, sensors)
@@ -86,6 +89,8 @@ def rendered(kind: type[Any], given: dict[str, Any], *, native: bool = False, **
         for name, one in parameters(kind).items()
         if one.default is inspect.Parameter.empty and one.kind is one.KEYWORD_ONLY
     }
+    if kind is LanceAlterTableOperator and not given.keys() & COLUMN_CHANGES:
+        required["drop"] = ["a"]
     if kind is LanceCreateIndexOperator and "max_unindexed_share" in given:
         required["if_exists"] = "extend"
     with DAG(dag_id="dag", render_template_as_native_obj=native):
@@ -138,15 +143,11 @@ def test_an_argument_of_a_mapped_task_that_came_out_empty_is_refused() -> None:
         task.pre_execute({})
 
 
-@not_empty("version", "tag")
-def read(table: str, version: int | None = None, tag: str | None = None) -> Any:
-    return version or tag or "newest"
-
-
-def test_a_function_refuses_what_is_passed_and_empty() -> None:
-    assert (read("t"), read("t", 3), read("t", tag="gold")) == ("newest", 3, "gold")
-    for given in ({"version": None}, {"tag": ""}, {"tag": None}):
-        with pytest.raises(AirflowFailException, match=r"it is passed, but empty, .* marked as success"):
-            read("t", **given)
-    with pytest.raises(AirflowFailException, match=r"^version=None: "):
-        read("t", None)
+def test_what_is_passed_to_a_function_and_empty_is_refused() -> None:
+    for accepted in ({"table": "t"}, {"table": "t", "version": 3}, {"version": "gold", "filter": None}):
+        refuse_empty(("version",), accepted)
+    for value in (None, ""):
+        with pytest.raises(
+            AirflowFailException, match=rf"^version={value!r}: it is passed, but empty, .* marked as success"
+        ):
+            refuse_empty(("version", "key"), {"table": "t", "version": value})
