@@ -92,7 +92,10 @@ def limit(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 @on("stored")
 @pytest.mark.parametrize(
     ("steps", "pairs"),
-    [(30, 8), pytest.param(1000, 200, marks=[pytest.mark.long, pytest.mark.timeout(3600)])],
+    [
+        pytest.param(30, 8, marks=pytest.mark.thorough),  # each change plays two short histories
+        pytest.param(1000, 200, marks=[pytest.mark.long, pytest.mark.timeout(3600)]),
+    ],
 )
 def test_changes_of_any_two_versions_lead_from_one_to_the_other(
     table: Maintained, limit: Callable[[int], None], steps: int, pairs: int
