@@ -577,10 +577,28 @@ def _connect(conf: dict[str, str]) -> SparkSession:
         if key not in (REMOTE, MASTER):
             builder = builder.config(key, value)
     try:
-        return builder.getOrCreate()
+        spark = builder.getOrCreate()
     except BaseException:
         os.environ.pop(CONNECT_MODE, None)
         raise
+    _limit_retries(spark)
+    return spark
+
+
+_RETRIES = 6
+"""Repetitions of a call to a Spark Connect server: with growing waits, a little more than a minute."""
+
+
+def _limit_retries(spark: Any) -> None:
+    """Let calls to a server that has ended fail soon: a restarted server doesn't know the session.
+
+    By default each call is repeated for more than ten minutes, without a line in the log.
+    """
+    try:
+        from pyspark.sql.connect.client.retries import DefaultPolicy
+    except ImportError:  # older versions of PySpark have none that could be set
+        return
+    spark.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])
 
 
 def _start(app_name: str, conf: dict[str, str]) -> OwnSession:

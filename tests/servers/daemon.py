@@ -37,6 +37,11 @@ class Daemon:
                 if found := re.search(pattern, line):
                     return found[1]
 
+    def kill(self) -> None:
+        """Kill it without a clean shutdown, as a lost machine would."""
+        self._process.kill()
+        self._process.wait()
+
     def _read_on(self) -> None:
         assert self._process.stdout is not None
         while True:

@@ -41,6 +41,18 @@ def standalone_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
 @contextmanager
 def connect_server(folder: Path, python: str = sys.executable, **conf: str) -> Iterator[str]:
     """Run a Spark Connect server with two local cores and a Python's PySpark; yield its ``host:port``."""
+    with connect_daemon(folder, python, **conf) as server:
+        yield connect_address(server)
+
+
+def connect_address(server: Daemon) -> str:
+    """The ``host:port`` of a Spark Connect server, once it is ready."""
+    # Not the address that it logs: before 4.0, it always listens on all addresses.
+    return "127.0.0.1:" + server.read(r"Spark Connect server started at: \S+:(\d+)")
+
+
+def connect_daemon(folder: Path, python: str = sys.executable, **conf: str) -> Daemon:
+    """Start such a server, which may not be ready yet and can be killed."""
     home = SPARK_HOME if python == sys.executable else _spark_home(python)
     settings = {
         "spark.master": "local[2]",
@@ -57,9 +69,7 @@ def connect_server(folder: Path, python: str = sys.executable, **conf: str) -> I
     submit = [home / "bin" / "spark-submit", *_connect_jars(home), *options]
     command = [*submit, "--class", main, "spark-internal"]
     environment = {**_environment(), "SPARK_HOME": str(home), "PYSPARK_PYTHON": python}
-    with Daemon(command, environment) as server:
-        # Not the address that it logs: before 4.0, it always listens on all addresses.
-        yield "127.0.0.1:" + server.read(r"Spark Connect server started at: \S+:(\d+)")
+    return Daemon(command, environment)
 
 
 def _spark_home(python: str) -> Path:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_provider_lancens.embedded import MetastoreServer
+from tests.servers.spark import connect_address, connect_daemon
 
 pytestmark = pytest.mark.thorough
 
@@ -68,3 +69,34 @@ def test_maintenance_through_spark_connect(tables: dict[str, Any], on_connect: s
 
     assert [answer["fragments_removed"] for answer in compacted] == [2, 0]
     assert [(answer["rows"], answer["created"]) for answer in indexed] == [(5, True), (5, False)]
+
+
+@pytest.mark.long
+def test_a_server_that_is_killed_is_told_after_few_repetitions_of_a_call(tmp_path: Path) -> None:
+    """In a process of its own, which has no other session; prints what the task would raise."""
+    script = (
+        "import sys\n"
+        "from airflow_provider_lancens.operators._spark.spark_operator import _server_errors\n"
+        "from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError\n"
+        "from airflow_provider_lancens.spark.session import _connect\n"
+        "spark = _connect({'spark.remote': sys.argv[1]})\n"
+        "assert spark.range(3).count() == 3\n"
+        "print('counted', flush=True)\n"
+        "sys.stdin.readline()\n"
+        "try:\n"
+        "    with _server_errors(spark):\n"
+        "        spark.range(3).count()\n"
+        "except LanceRetryableError as error:\n"
+        "    print(error, flush=True)\n"
+        "import os; os._exit(0)\n"
+    )
+    with connect_daemon(tmp_path) as server:
+        command = [sys.executable, "-c", script, f"sc://{connect_address(server)}"]
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        with subprocess.Popen(command, cwd=TREE, **pipes) as client:
+            assert client.stdout is not None
+            assert client.stdout.readline() == "counted\n"
+            server.kill()
+            told, _ = client.communicate("\n", timeout=400)
+
+    assert "the Spark Connect server doesn't answer any more" in told
