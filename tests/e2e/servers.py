@@ -77,6 +77,11 @@ class RunningAirflow(AirflowServers):
         body = {"dag_run_id": run_id, "task_ids": [task_id], "only_failed": False, "dry_run": False}
         self.send("POST", f"/api/v2/dags/{dag_id}/clearTaskInstances", body)
 
+    def add_connection(self, conn_id: str, conn_type: str, **fields: Any) -> None:
+        """Add a connection, as the form does."""
+        given = {"connection_id": conn_id, "conn_type": conn_type, **fields}
+        self.send("POST", "/api/v2/connections", {**given, "extra": json.dumps(fields.get("extra", {}))})
+
     def state(self, dag_id: str, run_id: str) -> str:
         """A run's."""
         return str(self.get(run_path(dag_id, run_id)).get("state"))

@@ -4,6 +4,9 @@ Each has a table and runs of its own. Those that take minutes are marked `long`.
 """
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,8 @@ import lance
 import psutil
 import pytest
 
+from airflow_provider_lancens.embedded import EmbeddedMetastore
+from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.e2e.servers import RunningAirflow, run_path
 from tests.integration.airflow.tables import Table
 from tests.support.running_lake import Lake
@@ -129,7 +134,82 @@ def test_a_run_whose_scheduler_was_killed_with_all_its_tasks_is_resumed_and_writ
     assert rows(table) == {"held": 10}
 
 
+@pytest.mark.long
+def test_a_metastore_that_is_suspended_during_a_write_and_a_wait_ends_neither(
+    airflow: RunningAirflow, fragile: "Fragile", tmp_path: Path
+) -> None:
+    table = fragile.declared("suspended")
+    run_id = airflow.trigger_run(HELD, table=str(table), folder=str(tmp_path), lance=fragile.conn_id)
+    airflow.until(lambda: running(tmp_path), PATIENCE)
+    deferred(airflow, run_id)
+
+    before = tries(airflow, run_id)
+    with fragile.suspended():
+        release(tmp_path)
+        airflow.until(lambda: tries(airflow, run_id) > before, PATIENCE)
+
+    assert ended(airflow, HELD, run_id) == "success"
+    assert rows(table) == {"held": 10}
+    assert clear(airflow, HELD, run_id, "load") == "success"
+    assert rows(table) == {"held": 10}
+
+
+@pytest.mark.long
+def test_a_metastore_that_is_killed_and_restarted_during_a_write_and_a_wait_ends_neither(
+    airflow: RunningAirflow, fragile: "Fragile", tmp_path: Path
+) -> None:
+    table = fragile.declared("killed")
+    run_id = airflow.trigger_run(HELD, table=str(table), folder=str(tmp_path), lance=fragile.conn_id)
+    airflow.until(lambda: running(tmp_path), PATIENCE)
+    deferred(airflow, run_id)
+
+    before = tries(airflow, run_id)
+    fragile.server.kill()
+    release(tmp_path)
+    airflow.until(lambda: tries(airflow, run_id) > before, PATIENCE)
+    fragile.server.start()
+
+    assert ended(airflow, HELD, run_id) == "success"
+    assert rows(table) == {"held": 10}
+
+
 # What the gestures are made of.
+
+
+@dataclass(frozen=True)
+class Fragile:
+    """A metastore of a test's own, and Airflow's connection to it."""
+
+    server: EmbeddedMetastore
+    namespace: Hive2Namespace
+    conn_id: str
+
+    def declared(self, name: str) -> Table:
+        table = Table(self.namespace, "fragile", name)
+        table.declare(managed_by="impl")  # its commits need the metastore
+        return table
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Stop its process for the duration of the block, as a debugger or a machine that swaps does."""
+        process = psutil.Process(self.server.pid)
+        process.suspend()
+        try:
+            yield
+        finally:
+            process.resume()
+
+
+@pytest.fixture(scope="module")
+def fragile(
+    airflow: RunningAirflow, ui: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Fragile]:  # `ui` as the connection is added by Airflow's API
+    root, conn_id = str(tmp_path_factory.mktemp("fragile-lake")), "fragile"
+    with EmbeddedMetastore(tmp_path_factory.mktemp("fragile")) as server:
+        short = {"root": root, "client.connect-timeout": "5", "client.read-timeout": "5"}
+        airflow.add_connection(conn_id, "lance_hive2", host=server.uri, extra=short)
+        with closing(Hive2Namespace(uri=server.uri, root=root)) as namespace:
+            yield Fragile(server, namespace, conn_id)
 
 
 def rows(table: Table) -> dict[str, int]:
@@ -190,6 +270,11 @@ def supervisor_of(airflow: RunningAirflow, worker: psutil.Process) -> psutil.Pro
     scheduler = airflow.pid("scheduler")
     (found,) = [one for one in worker.parents() if one.ppid() == scheduler]
     return found
+
+
+def deferred(airflow: RunningAirflow, run_id: str) -> None:
+    """Return when the run's wait is with the triggerer."""
+    airflow.until(lambda: airflow.task(HELD, run_id, "wait").get("triggerer_job") is not None)
 
 
 def tries(airflow: RunningAirflow, run_id: str) -> int:
