@@ -100,15 +100,15 @@ def recorded_removal(files: TableFiles, versions: Collection[int]) -> Iterator[R
 
 
 def check_not_removed(dataset: LanceDataset, files: Manifests, version: int) -> None:
-    """Check that a version that was just tagged is kept; two requests.
+    """Check that no clean-up removes or has removed a version; two requests.
 
     Args:
         dataset: the table's dataset, at any version.
         files: the files at its location.
-        version: a version of the main line that the caller has tagged.
+        version: a version of the main line; of one that the caller has tagged, no later clean-up removes it.
 
     Raises:
-        ConcurrentModificationError: (14) a clean-up that doesn't know of the tag may be removing it.
+        ConcurrentModificationError: (14) a clean-up may be removing it.
         TableVersionNotFoundError: (11) a clean-up has removed it.
     """
     for removal in removals_at(files):
@@ -121,7 +121,7 @@ def check_not_removed(dataset: LanceDataset, files: Manifests, version: int) -> 
     # The newest version of a managed table may not have its final name yet; no clean-up removes it.
     if files.find(version) is None and version != dataset.latest_version:
         raise spec_errors.TableVersionNotFoundError(
-            f"{files.location}: version {version} was cleaned up while it was being tagged"
+            f"{files.location}: version {version} was cleaned up meanwhile"
         )
 
 

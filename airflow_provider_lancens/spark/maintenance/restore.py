@@ -11,6 +11,7 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage.missing_files import StoredVersions, example_of
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
+from airflow_provider_lancens.namespace.storage.version_removals import check_not_removed
 from airflow_provider_lancens.namespace.storage.version_tags import temporary_tag
 from airflow_provider_lancens.redaction import on_one_line
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
@@ -180,7 +181,7 @@ def _version_to_restore(target: ResolvedTable, latest: LanceDataset, wanted: Wan
             f"version={version}: is staged, so it was never a version of the table; publish it, rather than "
             "restoring it"
         )
-    _check_whole(target, version)
+    _check_whole(target, latest, version)
     return version
 
 
@@ -222,9 +223,11 @@ def _newest_complete(target: ResolvedTable, latest: LanceDataset) -> int:
     return found
 
 
-def _check_whole(target: ResolvedTable, version: int) -> None:
+def _check_whole(target: ResolvedTable, latest: LanceDataset, version: int) -> None:
     if missing := _missing(target, version):
-        target.check_version(version)  # a clean-up may have removed it meanwhile
+        # A clean-up may have removed the version meanwhile, or be removing it: its files before its manifest.
+        target.check_version(version)
+        check_not_removed(latest, target.dataset.manifests, version)
         raise spec_errors.InvalidTableStateError(
             f"table {target.id}: version {version} refers to files that were removed: "
             f"{example_of(missing)}; choose an older version that check_files reports as complete"
