@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, NamespaceId, TableId
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 else:
     BaseOperator = object
 
-P = ParamSpec("P")
-T = TypeVar("T")
 _Id = TypeVar("_Id", NamespaceId, TableId)
 
 _NOTHING = (None, "", "None")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.identifiers import TableId
     from airflow_provider_lancens.spark.results import SchemaResult
 
+_CHANGES = ("rename", "types", "nullable", "add", "expressions", "drop")
 _A_LIST = "a list of columns"
 
 
@@ -59,17 +60,10 @@ class LanceAlterTableOperator(LanceOperator):
 
     template_fields: Sequence[str] = (
         "table",
-        "rename",
-        "types",
-        "nullable",
-        "add",
-        "expressions",
-        "drop",
+        *_CHANGES,
         *LanceOperator.template_fields,
     )
-    template_fields_renderers = dict.fromkeys(
-        ("rename", "types", "nullable", "add", "expressions", "drop"), "json"
-    )
+    template_fields_renderers = dict.fromkeys(_CHANGES, "json")
     operator_extra_links = (LancePageLink(), LanceGlueTableLink())
 
     def __init__(
@@ -87,7 +81,7 @@ class LanceAlterTableOperator(LanceOperator):
     ) -> None:
         super().__init__(**kwargs)
         if all(given is None for given in (rename, types, nullable, add, expressions, drop)):
-            raise ValueError("rename, types, nullable, add, expressions, drop: expected at least one of them")
+            raise ValueError(f"{', '.join(_CHANGES)}: expected at least one of them")
         self.table = table
         self.rename = rename
         self.types = types
@@ -112,9 +106,7 @@ class LanceAlterTableOperator(LanceOperator):
         with self.connected(f"changing the columns of table {str(table)!r}") as namespace:
             results = [change() for change in self._changes(namespace, table)]
             if not results:
-                raise AirflowFailException(
-                    "rename, types, nullable, add, expressions, drop: each is empty; expected a change"
-                )
+                raise AirflowFailException(f"{', '.join(_CHANGES)}: each is empty; expected a change")
             result = _as_one(results, started)
             write = TableWrite(
                 table=table,

@@ -228,7 +228,7 @@ class LanceWriteOperator(LanceSparkOperator):
 
     def _fingerprint_of(self, source: IngestSource, target: ResolvedTable) -> str | None:
         fingerprint = source.fingerprint(target)
-        given = conditions(**self.rendered_change().conditions)
+        given = conditions(self.rendered_change().conditions)
         if fingerprint is None or not given:
             return fingerprint
         return fingerprint_of({"source": fingerprint}, *given)

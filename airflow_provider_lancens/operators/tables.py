@@ -322,13 +322,13 @@ def _layout_of(fields: Mapping[str, Any]) -> dict[str, str]:
     Raises:
         AirflowFailException: a field is unknown or invalid.
     """
-    from airflow_provider_lancens.namespace.table_properties import LAYOUT
-    from airflow_provider_lancens.spark.options import TableLayout
+    from airflow_provider_lancens import spec_errors
+    from airflow_provider_lancens.spark.options import layout_property
 
     try:
-        return {LAYOUT: TableLayout(**fields).to_json()}
-    except (TypeError, ValueError) as error:
-        raise AirflowFailException(f"layout: {error}") from error
+        return layout_property(fields)
+    except spec_errors.InvalidInputError as error:
+        raise AirflowFailException(str(error)) from error
 
 
 def _existing(

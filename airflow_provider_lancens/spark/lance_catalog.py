@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, NamespaceId, TableId
-from airflow_provider_lancens.spark.options import check_choice
+from airflow_provider_lancens.spark.options import check_choice, layout_property
 from airflow_provider_lancens.spark.write_policy import NO_TASK, WritePolicy
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ class LanceCatalog:
         identifier = self._id(table)
         check_choice("if_exists", if_exists, ("skip", "fail"))
         with self.attempt(f"declaring table {str(identifier)!r}"):
-            stored = {**(properties or {}), **_layout_property(layout)}
+            stored = {**(properties or {}), **layout_property(layout)}
             request = DeclareTableRequest(
                 id=list(identifier.parts), location=location, properties=stored or None
             )
@@ -494,7 +494,7 @@ class LanceCatalog:
     def _check_layout(self, table: TableId, layout: TableLayout | Mapping[str, Any] | None) -> None:
         from lance_namespace import DescribeTableRequest
 
-        for name, asked in _layout_property(layout).items():
+        for name, asked in layout_property(layout).items():
             described = self.namespace.describe_table(DescribeTableRequest(id=list(table.parts)))
             present = (described.properties or {}).get(name, "{}")
             if present != asked:
@@ -517,24 +517,6 @@ def _parsed(argument: str, text: Any, parse: Callable[[str], _Id]) -> _Id:
         return parse(text)
     except InvalidIdentifierError as error:
         raise spec_errors.InvalidInputError(f"{argument}={text!r}: {error}") from error
-
-
-def _layout_property(layout: TableLayout | Mapping[str, Any] | None) -> dict[str, str]:
-    """Return the property by which a catalog keeps a layout; empty without one.
-
-    Raises:
-        InvalidInputError: (13) a field of the layout is unknown or invalid.
-    """
-    from airflow_provider_lancens.namespace.table_properties import LAYOUT
-    from airflow_provider_lancens.spark.options import TableLayout
-
-    if layout is None:
-        return {}
-    try:
-        options = layout if isinstance(layout, TableLayout) else TableLayout(**layout)
-    except (TypeError, ValueError) as error:
-        raise spec_errors.InvalidInputError(f"layout: {error}") from error
-    return {LAYOUT: options.to_json()}
 
 
 def _all_pages(page: Callable[[str | None], tuple[Sequence[str], str | None]]) -> Iterator[str]:

@@ -1077,12 +1077,13 @@ class Table:
         from airflow_provider_lancens.spark.file_source import FileSource
         from airflow_provider_lancens.spark.write.pipeline import write_rows
 
-        given, conditions = WriteIdentity.of(key), change.conditions
+        given = WriteIdentity.of(key)
         WriteRequest(change, given)  # refuses what contradicts before anything is read
         if isinstance(rows, Mapping):
             with _invalid_arguments("rows: "):
                 rows = FileSource(**rows)
         written: Any
+        frame = None
         if isinstance(rows, FileSource):
             from airflow_provider_lancens.spark.write.files.file_plan import is_of_files
             from airflow_provider_lancens.spark.write.files.file_writer import FileRows
@@ -1097,13 +1098,12 @@ class Table:
         elif hasattr(rows, "mapInArrow"):
             from airflow_provider_lancens.spark.write.row_sources import FrameRows
 
-            written = FrameRows(rows)
+            written, frame = FrameRows(rows), rows
         else:
             raise spec_errors.InvalidInputError(
                 f"rows: expected a Spark DataFrame or a FileSource, got a {type(rows).__name__}; make it a "
                 "DataFrame by spark.createDataFrame"
             )
-        frame = getattr(written, "frame", None)
 
         def commit(identity: WriteIdentity, begin: Begin) -> WriteResult:
             with self._resolved() as target:
@@ -1111,7 +1111,7 @@ class Table:
 
         again = isinstance(change, Upsert)
         return self.lake.policy.write(
-            PendingWrite(self._table, given, commit, frame, conditions, adds_to_earlier=again)
+            PendingWrite(self._table, given, commit, frame, change.conditions, adds_to_earlier=again)
         )
 
     def _spark(self) -> SparkSession:

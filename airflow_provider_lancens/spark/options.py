@@ -122,6 +122,26 @@ class TableLayout:
 DEFAULT_LAYOUT = TableLayout()
 
 
+def layout_property(layout: TableLayout | Mapping[str, Any] | None) -> dict[str, str]:
+    """Return the property by which a catalog keeps a layout; empty without one.
+
+    Args:
+        layout: the layout, or a mapping of its fields.
+
+    Raises:
+        InvalidInputError: (13) a field of the layout is unknown or invalid.
+    """
+    from airflow_provider_lancens.namespace.table_properties import LAYOUT
+
+    if layout is None:
+        return {}
+    try:
+        options = layout if isinstance(layout, TableLayout) else TableLayout(**layout)
+    except (TypeError, ValueError) as error:
+        _refuse(f"layout: {error}")
+    return {LAYOUT: options.to_json()}
+
+
 @dataclass(frozen=True, slots=True)
 class WriteIdentity:
     """What identifies a write.

@@ -57,7 +57,7 @@ class CountedWrites:
         if given:
             return given
         known = [] if plan is None else [{"plan": plan}]
-        return fingerprint_of(read, *conditions(**texts), *known)
+        return fingerprint_of(read, *conditions(texts), *known)
 
     def begin(self, target: ResolvedTable, request: WriteRequest) -> WriteContext:
         """Begin a write: look up its key, and whether what is found there is this write.

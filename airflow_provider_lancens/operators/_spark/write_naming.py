@@ -169,9 +169,9 @@ def fingerprint_of(*parts: Mapping[str, Any]) -> str:
     return json.dumps(parts, sort_keys=True, default=_plain_value)
 
 
-def conditions(**texts: str | None) -> list[dict[str, str]]:
-    """Return the parts of a fingerprint that conditions add, by argument; without those that aren't given."""
-    return [{name: text} for name, text in texts.items() if text is not None]
+def conditions(texts: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return the parts of a fingerprint that conditions add, each by its argument."""
+    return [{name: text} for name, text in texts.items()]
 
 
 def _plain_value(value: Any) -> Any:
