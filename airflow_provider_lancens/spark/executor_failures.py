@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.lance_errors import is_panic, specified_error
+from airflow_provider_lancens.namespace.storage.lost_files import lost_file_error
 from airflow_provider_lancens.redaction import redact, secret_values, shareable_cause
 
 _ON_EXECUTOR = re.compile(r"^lance_namespace\.errors\.(\w+): (.+)$", re.MULTILINE)
@@ -30,9 +31,11 @@ def storage_failures(location: str, storage_options: Mapping[str, str]) -> Itera
     Raises:
         PermissionDeniedError: (15), UnauthenticatedError: (16), ServiceUnavailableError: (17): from the
             storage, see `storage_error`.
-        ConcurrentModificationError: (14) Lance refused a commit that conflicts with another one.
+        ConcurrentModificationError: (14) Lance refused a commit that conflicts with another one, or a
+            clean-up removed a file meanwhile.
         InvalidInputError: (13), InternalError: (18), InvalidTableStateError: (19),
-            TableSchemaValidationError: (20): Lance refused a value, data or columns, or panicked.
+            TableSchemaValidationError: (20): Lance refused a value, data or columns, or panicked, or a file
+            of the table is lost.
         LanceNamespaceError: an executor raised it, or the namespace through which Lance opened the dataset.
         RuntimeError: any other error whose text has a secret, redacted. Others are raised unchanged.
     """
@@ -42,18 +45,22 @@ def storage_failures(location: str, storage_options: Mapping[str, str]) -> Itera
         if not (isinstance(error, Exception) or is_panic(error)):
             raise
         secrets = secret_values(storage_options)
-        failure = _failure(error, location, secrets)
+        failure = _failure(error, location, storage_options, secrets)
         if failure is error:
             raise
         raise failure from shareable_cause(error, secrets)
 
 
-def _failure(error: BaseException, location: str, secrets: Collection[str]) -> BaseException:
+def _failure(
+    error: BaseException, location: str, storage_options: Mapping[str, str], secrets: Collection[str]
+) -> BaseException:
     clean = shareable_cause(error, secrets) is error
     if isinstance(error, spec_errors.LanceNamespaceError):
         return error if clean else type(error)(redact(str(error), secrets))
     if (reported := _executor_error(error, secrets)) is not None:
         return reported
+    if (lost := lost_file_error(error, location, storage_options)) is not None:
+        return lost
     if (specified := specified_error(error, location, secrets)) is not None:
         return specified
     return error if clean else RuntimeError(f"{type(error).__name__}: {redact(str(error), secrets)}")

@@ -25,6 +25,7 @@ from airflow_provider_lancens.namespace.lance_errors import panics_as_errors, sp
 from airflow_provider_lancens.namespace.metastore_protocol import Table
 from airflow_provider_lancens.namespace.requests import table_id
 from airflow_provider_lancens.namespace.storage.conditional_writes import require_conditional_writes
+from airflow_provider_lancens.namespace.storage.lost_files import lost_file_error
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.missing_files import check_bases
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
@@ -146,9 +147,11 @@ class TableData:
 
         Raises:
             InvalidInputError: (13) Lance refused a value.
-            ConcurrentModificationError: (14) the commit conflicts with another one.
+            ConcurrentModificationError: (14) the commit conflicts with another one, or a clean-up removed a
+                file meanwhile.
             ServiceUnavailableError: (17) the storage or the metastore didn't answer.
             InternalError: (18) any other failure.
+            InvalidTableStateError: (19) a file of the table is lost.
             TableSchemaValidationError: (20) rows don't fit the columns.
         """
         try:
@@ -167,6 +170,8 @@ class TableData:
             return InvalidInputError(text)
         if _OTHER_COLUMNS in text:
             return TableSchemaValidationError(text)
+        if (lost := lost_file_error(error, self.location, self.options)) is not None:
+            return lost
         if (found := specified_error(error, self.location, secrets)) is not None:
             return found
         return InternalError(text) if isinstance(error, OSError) else InvalidInputError(text)

@@ -181,6 +181,15 @@ def index_folders(dataset: LanceDataset) -> set[str]:
     return {path for base, path in _index_folders_of(dataset) if base is None}
 
 
+def index_names(dataset: LanceDataset) -> dict[str, str]:
+    """Return the name of the index by each folder of one that a version refers to, wherever it is."""
+    return {
+        f"{_INDICES}/{segment.uuid}": index.name
+        for index in dataset.describe_indices()
+        for segment in index.segments
+    }
+
+
 def _index_folders_of(dataset: LanceDataset) -> Iterator[tuple[int | None, str]]:
     """Yield the folders of indices of a version, as `_files_of` its files."""
     for index in dataset.describe_indices():
