@@ -26,6 +26,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.redaction import NAMES_OF_SECRETS, is_secret, redact
 from airflow_provider_lancens.spark.amounts import counted, rate_of, size_of
 
@@ -572,17 +573,39 @@ def _check_place(present: SparkSession, conf: Mapping[str, str]) -> None:
 def _connect(conf: dict[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.remote(conf[REMOTE])
-    for key, value in {**_TIME_ZONE, **conf}.items():
-        if key not in (REMOTE, MASTER):
-            builder = builder.config(key, value)
+    settings: dict[str, Any] = {
+        key: value for key, value in {**_TIME_ZONE, **conf}.items() if key not in (REMOTE, MASTER)
+    }
+    spark: Any = None
     try:
-        spark = builder.getOrCreate()
-    except BaseException:
+        # Without settings, since they make the first request, which is to be repeated as few times as others.
+        spark = SparkSession.builder.remote(conf[REMOTE]).getOrCreate()
+        _limit_retries(spark)
+        return SparkSession.builder.remote(conf[REMOTE]).config(map=settings).getOrCreate()
+    except BaseException as error:
+        if spark is not None:
+            _forget(spark)
         os.environ.pop(CONNECT_MODE, None)
+        if isinstance(error, Exception) and server_is_gone(error):
+            raise _unreachable(conf[REMOTE], error) from None
         raise
-    _limit_retries(spark)
-    return spark
+
+
+def _forget(spark: Any) -> None:
+    """End a session that a server doesn't know, without repeated requests."""
+    with contextlib.suppress(Exception):
+        spark.client.set_retry_policies([])
+        spark.stop()
+
+
+def _unreachable(url: str, error: Exception) -> spec_errors.LanceNamespaceError:
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    # Parameters of the URL may have a token.
+    address = redact(url.partition("/;")[0])
+    return spec_errors.ServiceUnavailableError(
+        f"the Spark Connect server at {address} doesn't answer: {redact(reason, [url])}; check that it runs, "
+        "host and port of the connection, and whether workers of Airflow may reach them"
+    )
 
 
 _RETRIES = 6

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError
+from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError, airflow_errors
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
 
 if TYPE_CHECKING:
@@ -171,12 +171,18 @@ class CancellableSparkWork:
 
     @contextmanager
     def session(self, app_name: str, conf: Mapping[str, str]) -> Iterator[Any]:
-        """Open a session in the task's process, and log its progress."""
+        """Open a session in the task's process, and log its progress.
+
+        Raises:
+            LanceRetryableError: a Spark Connect server doesn't answer, or has ended within the block.
+        """
         from airflow_provider_lancens.spark.session import opened_session, progress_logged, quiet_py4j
 
         quiet_py4j()
         _log.info("Opening a Spark session: a new one may take a minute to start")
-        with opened_session(app_name, conf) as opened:
+        with ExitStack() as stack:
+            with airflow_errors("opening a Spark session"):
+                opened = stack.enter_context(opened_session(app_name, conf))
             self.abort = opened.abort
             with progress_logged(opened.spark), _server_errors(opened.spark):
                 yield opened.spark
