@@ -18,6 +18,7 @@ from airflow_provider_lancens.embedded import EmbeddedMetastore
 from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.e2e.servers import RunningAirflow, run_path
 from tests.integration.airflow.tables import Table
+from tests.servers.spark import connect_address, connect_daemon
 from tests.support.running_lake import Lake
 
 MAPPED, RELOADED, FILED, HELD = (f"{name}_gestures" for name in ("mapped", "reloaded", "filed", "held"))
@@ -170,6 +171,29 @@ def test_a_metastore_that_is_killed_and_restarted_during_a_write_and_a_wait_ends
     fragile.server.start()
 
     assert ended(airflow, HELD, run_id) == "success"
+    assert rows(table) == {"held": 10}
+
+
+@pytest.mark.long
+def test_a_write_is_made_once_although_its_spark_connect_server_is_killed(
+    airflow: RunningAirflow, lake: Lake, tmp_path: Path
+) -> None:
+    table = declared(lake, "disconnected")
+    with connect_daemon(tmp_path) as server:
+        port = int(connect_address(server).partition(":")[2])
+        airflow.add_connection("connect", "spark_connect", host="sc://127.0.0.1", port=port)
+        run_id = airflow.trigger_run(HELD, table=str(table), folder=str(tmp_path), spark="connect")
+        airflow.until(lambda: running(tmp_path), PATIENCE)
+
+        before = tries(airflow, run_id)
+        server.kill()
+        airflow.until(lambda: tries(airflow, run_id) > before, PATIENCE)
+
+    assert rows(table) == {}
+    release(tmp_path)
+    with connect_daemon(tmp_path, **{"spark.connect.grpc.binding.port": str(port)}) as server:
+        connect_address(server)
+        assert ended(airflow, HELD, run_id) == "success"
     assert rows(table) == {"held": 10}
 
 
