@@ -82,8 +82,8 @@ class TaskWrites(WritePolicy):
         counted, key, fingerprint = None, given.key, given.fingerprint
         if key is None:
             counted = self._counted.setdefault(name, CountedWrites(name))
-            key = counted.next_key(self._task_key(pending.frame))
-            fingerprint = counted.fingerprint(fingerprint, self._read, pending.conditions, pending.frame)
+            key = counted.next_key(self._task_key(pending.digest))
+            fingerprint = counted.fingerprint(fingerprint, self._read, pending.conditions, pending.digest)
 
         def begin(target: ResolvedTable, request: WriteRequest) -> WriteContext:
             if counted is None:
@@ -114,18 +114,16 @@ class TaskWrites(WritePolicy):
         self._written.append(result.as_dict())
         self._context["ti"].xcom_push(WRITES_XCOM, self._written)  # a sensor downstream looks there
 
-    def _task_key(self, frame: Any) -> str:
-        """Return the task's part of a default key; if nobody tells its mapped item, the plan of its rows."""
+    def _task_key(self, digest: Callable[[], str | None]) -> str:
+        """Return the task's part of a default key; without a told mapped item, the digest of its rows."""
         from airflow_provider_lancens.operators._spark.mapped_item import ItemNotToldError
-        from airflow_provider_lancens.spark.write.plan_digest import plan_digest
 
         try:
             return default_key(self._context)
         except ItemNotToldError:
-            plan = None if frame is None else plan_digest(frame)
-            if plan is None:
+            if (item := digest()) is None:
                 raise
-            return default_key(self._context, item=plan[:16])
+            return default_key(self._context, item=item[-16:])
 
     def _execution_id(self, table: str, key: str) -> str:
         """Return what a write shares with the same call in other tries, and no other call of this try."""

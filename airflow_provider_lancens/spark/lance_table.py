@@ -24,7 +24,7 @@ from airflow_provider_lancens.spark.options import (
     WriteRequest,
     check_choice,
 )
-from airflow_provider_lancens.spark.write_policy import Begin, PendingWrite
+from airflow_provider_lancens.spark.write_policy import Begin, PendingWrite, no_digest
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -357,7 +357,9 @@ class Table:
         """Add rows, in one commit; the first write creates the data.
 
         Args:
-            rows: a Spark DataFrame, or a `FileSource` or a mapping of its fields.
+            rows: a Spark DataFrame; a `FileSource` or a mapping of its fields; or, written by this process
+                without Spark, a table of Arrow, a DataFrame of pandas, whose index isn't written, or Polars,
+                or another Arrow stream.
             schema_mode: what to do if the rows have other columns than the table: ``strict`` refuses them,
                 ``merge`` adds and widens columns of the table.
             stage: whether to stage the rows, so that readers see them once they are published.
@@ -1083,26 +1085,29 @@ class Table:
             with _invalid_arguments("rows: "):
                 rows = FileSource(**rows)
         written: Any
-        frame = None
+        digest: Callable[[], str | None] = no_digest
         if isinstance(rows, FileSource):
             from airflow_provider_lancens.spark.write.files.file_plan import is_of_files
             from airflow_provider_lancens.spark.write.files.file_writer import FileRows
 
             planned = given.fingerprint if is_of_files(given.fingerprint) else None
-            if isinstance(change, Upsert) and change.chooses_rows:
-                raise spec_errors.InvalidInputError(
-                    "when_matched, sequence_by, delete_when, update_columns: not allowed for a "
-                    "FileSource, whose rows aren't compared with the table's; read the files as a DataFrame"
-                )
+            _refuse_comparisons(change, "a FileSource", "read the files as a DataFrame")
             written = FileRows(self.lake.spark, rows, planned)
         elif hasattr(rows, "mapInArrow"):
+            from airflow_provider_lancens.spark.write.plan_digest import plan_digest
             from airflow_provider_lancens.spark.write.row_sources import FrameRows
 
-            written, frame = FrameRows(rows), rows
+            written, digest = FrameRows(rows), functools.partial(plan_digest, rows)
+        elif hasattr(rows, "__arrow_c_stream__"):
+            from airflow_provider_lancens.spark.write.arrow_rows import ArrowRows
+
+            _refuse_comparisons(change, "rows in memory", "make them a DataFrame by spark.createDataFrame")
+            in_memory = ArrowRows.of(rows)
+            written, digest = in_memory, in_memory.digest
         else:
             raise spec_errors.InvalidInputError(
-                f"rows: expected a Spark DataFrame or a FileSource, got a {type(rows).__name__}; make it a "
-                "DataFrame by spark.createDataFrame"
+                "rows: expected a Spark DataFrame, a FileSource, or rows as Arrow, pandas or Polars have "
+                f"them, got a {type(rows).__name__}; pyarrow.Table.from_pylist makes a table of dictionaries"
             )
 
         def commit(identity: WriteIdentity, begin: Begin) -> WriteResult:
@@ -1111,7 +1116,7 @@ class Table:
 
         again = isinstance(change, Upsert)
         return self.lake.policy.write(
-            PendingWrite(self._table, given, commit, frame, change.conditions, adds_to_earlier=again)
+            PendingWrite(self._table, given, commit, digest, change.conditions, adds_to_earlier=again)
         )
 
     def _spark(self) -> SparkSession:
@@ -1334,6 +1339,14 @@ def _identity_of(key: Key, derived: str) -> WriteIdentity:
 
 def _options(kind: type[T], value: Any) -> T | None:
     return kind(**value) if isinstance(value, Mapping) else value
+
+
+def _refuse_comparisons(change: Change, rows: str, instead: str) -> None:
+    if isinstance(change, Upsert) and change.chooses_rows:
+        raise spec_errors.InvalidInputError(
+            f"when_matched, sequence_by, delete_when, update_columns: not allowed for {rows}, which aren't "
+            f"compared with the table's; {instead}"
+        )
 
 
 @contextmanager

@@ -18,6 +18,10 @@ Begin: TypeAlias = "Callable[[ResolvedTable, WriteRequest], WriteContext]"
 """Looks up the key of a write, and whether what is found under it is this write."""
 
 
+def no_digest() -> None:
+    """Return the digest of rows of which nothing is known before they are written, and of a deletion."""
+
+
 @dataclass(frozen=True, slots=True)
 class PendingWrite:
     """A write that a method of a table is about to make."""
@@ -27,8 +31,8 @@ class PendingWrite:
     """As it was given."""
     commit: Callable[[WriteIdentity, Begin], WriteResult] = field(repr=False)
     """Makes the write under an identity."""
-    frame: Any = field(default=None, repr=False)
-    """The DataFrame that is written; None for files and deletions."""
+    digest: Callable[[], str | None] = field(default=no_digest, repr=False)
+    """Returns a digest of the rows, or of how they are computed; None if it isn't known."""
     conditions: Mapping[str, str] = field(default_factory=dict)
     """The conditions of the write by argument, which are part of what it does."""
     adds_to_earlier: bool = False

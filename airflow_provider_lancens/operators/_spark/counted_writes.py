@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -41,18 +41,18 @@ class CountedWrites:
         key = f"{task_key}/{self.table}"
         return f"{key}/{self.made + 1}" if self.made else key
 
-    def fingerprint(self, given: str | None, read: Any, texts: Mapping[str, str], frame: Any) -> str:
+    def fingerprint(
+        self, given: str | None, read: Any, texts: Mapping[str, str], digest: Callable[[], str | None]
+    ) -> str:
         """Return the fingerprint of the next write: the given one, or what is known of its rows.
 
         Args:
             given: the given one.
             read: the versions that the task has read.
             texts: the conditions of the write by argument.
-            frame: its DataFrame; None for files and deletions.
+            digest: returns a digest of its rows; None if it isn't known.
         """
-        from airflow_provider_lancens.spark.write.plan_digest import plan_digest
-
-        plan = None if given or frame is None else plan_digest(frame)
+        plan = None if given else digest()
         self._is_compared = bool(given or plan)
         if given:
             return given

@@ -206,7 +206,9 @@ def test_what_needs_spark_says_what_to_do_without_a_session(
 
 @pytest.mark.parametrize("rows", [[1, 2], None, "rows", 7])
 def test_rows_of_another_kind_are_refused(orders: Table, rows: Any) -> None:
-    with pytest.raises(InvalidInputError, match="rows: expected a Spark DataFrame or a FileSource, got a"):
+    with pytest.raises(
+        InvalidInputError, match="rows: expected a Spark DataFrame, a FileSource, or rows as Arrow"
+    ):
         orders.append(rows)
 
 
