@@ -9,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from tests import tiers
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 # Airflow creates its home when it is first imported: not in the home of the user who runs the tests.
 _airflow_home = tempfile.TemporaryDirectory(prefix="airflow-home-")
 os.environ["AIRFLOW_HOME"] = _airflow_home.name
+
+# A slow machine isn't a failure: an example may wait for the CPU longer than it runs.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 spark_classes.configure_drivers()
 
