@@ -84,11 +84,11 @@ def lost_file_error(
 @dataclass(frozen=True, slots=True)
 class _LostFile:
     version: int
-    """The newest one that refers to it."""
+    """The newest version that refers to it."""
     path: str
-    """Below the root of the dataset, or with the location of another dataset that it is in."""
+    """Relative to the root of the dataset; of a file in another dataset, with its location."""
     index: str
-    """The index that it is a part of, if it is one."""
+    """The name of the index that it is a part of; empty for data and deletions."""
 
 
 def _lost(dataset: LanceDataset, path: str) -> _LostFile | None:

@@ -182,7 +182,7 @@ def index_folders(dataset: LanceDataset) -> set[str]:
 
 
 def index_names(dataset: LanceDataset) -> dict[str, str]:
-    """Return the name of the index by each folder of one that a version refers to, wherever it is."""
+    """Return the names of a version's indices by the folders of their segments."""
     return {
         f"{_INDICES}/{segment.uuid}": index.name
         for index in dataset.describe_indices()

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.namespace.row_errors import RowError
 from airflow_provider_lancens.spark.types import with_vectors
 from airflow_provider_lancens.spark.write.batch_sizing import BATCH_BYTES
-from airflow_provider_lancens.spark.write.files.projection import inner_views, plain_array, plain_type
+from airflow_provider_lancens.spark.write.executor_tasks import WriteTask, refusing
+from airflow_provider_lancens.spark.write.files.projection import (
+    inner_views,
+    plain_array,
+    plain_schema,
+    stored_schema,
+)
 from airflow_provider_lancens.spark.write.record_batches import without_empty
 from airflow_provider_lancens.spark.write.row_digest import RowDigest, combined_digest
-from airflow_provider_lancens.spark.write.row_schema import fits_column
 
 if TYPE_CHECKING:
-    from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
     from airflow_provider_lancens.spark.write.row_sources import Written
 
 
@@ -71,23 +74,18 @@ class ArrowRows:
         table: pa.Schema | None = None,
     ) -> pa.Schema:
         """See `Columns.schema`: as a DataFrame of a Parquet file with these columns is stored."""
-        present = {} if table is None else dict(zip(table.names, table.types, strict=True))
-        columns = []
         for field in self.rows.schema:
             if inner_views(field.type):
                 raise spec_errors.InvalidInputError(
                     f"column {field.name}: it is {field.type}: cast it, since views of lists inside another "
                     "value can't be written"
                 )
-            plain = plain_type(field.type)
-            fits = field.name in present and fits_column(plain, present[field.name])
-            columns.append((field.name, plain if fits else plain_type(field.type, as_spark=True)))
-        return with_vectors(pa.schema(columns), vectors or {})
+        return with_vectors(stored_schema(plain_schema(self.rows.schema), table), vectors or {})
 
     def write(self, task: WriteTask) -> Written:
         """See `Rows.write`: one task, in this process."""
         written: list[Mapping[str, Any]] = []
-        for batch in task.write(_refusing(task.fitted(self._batches()))):
+        for batch in task.write(refusing(task.fitted(self._batches()), "rows: {}")):
             written += batch.to_pylist()
         return written
 
@@ -100,10 +98,3 @@ class ArrowRows:
             at_once = max(1, plain.num_rows * BATCH_BYTES // max(plain.nbytes, 1))
             for start in range(0, plain.num_rows, at_once):
                 yield plain.slice(start, at_once)
-
-
-def _refusing(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    try:
-        yield from rows
-    except RowError as error:
-        raise spec_errors.InvalidInputError(f"rows: {error}") from error

@@ -307,7 +307,7 @@ class WriteTask:
         deleted = None if self.deletes is None else DeletedKeys(self.deletes, self.match)
         if deleted is not None:
             rows = deleted.split(rows)
-        yield from self.write(_refusing(self.fitted(rows)))
+        yield from self.write(refusing(self.fitted(rows), "{} (rows are counted within a partition)"))
         if deleted is not None and (keys := deleted.encoded()) is not None:
             yield _without_fragment(deleted=keys)
         if digest is not None and digest.value:
@@ -460,11 +460,20 @@ def _base_cleaned_up(version: str) -> spec_errors.ConcurrentModificationError:
     )
 
 
-def _refusing(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def refusing(rows: Iterator[pa.RecordBatch], message: str) -> Iterator[pa.RecordBatch]:
+    """Yield rows, and refuse a value that doesn't fit.
+
+    Args:
+        rows: the rows.
+        message: the text of the error, with ``{}`` in the place of the row, the column and the reason.
+
+    Raises:
+        InvalidInputError: (13) a value doesn't fit.
+    """
     try:
         yield from rows
     except RowError as error:
-        raise spec_errors.InvalidInputError(f"{error} (rows are counted within a partition)") from error
+        raise spec_errors.InvalidInputError(message.format(error)) from error
 
 
 def _written(fragment: FragmentMetadata) -> dict[str, object]:

@@ -39,9 +39,8 @@ from airflow_provider_lancens.spark.write.executor_tasks import WRITTEN_COLUMNS,
 from airflow_provider_lancens.spark.write.files.file_plan import FilePlan, FileUnit, is_of_files, plan, shares
 from airflow_provider_lancens.spark.write.files.file_system import SourceFile, open_file
 from airflow_provider_lancens.spark.write.files.formats import ScanRequest
-from airflow_provider_lancens.spark.write.files.projection import Projection, plain_type
+from airflow_provider_lancens.spark.write.files.projection import Projection, stored_schema
 from airflow_provider_lancens.spark.write.pipeline import write_rows
-from airflow_provider_lancens.spark.write.row_schema import fits_column
 from airflow_provider_lancens.spark.write.write_context import WriteContext
 
 if TYPE_CHECKING:
@@ -90,15 +89,8 @@ class FileRows:
         shape = self._plan(storage).shape
         if self.source.format != "parquet":
             return with_vectors(shape.schema, vectors or {})
-        present = {} if table is None else dict(zip(table.names, table.types, strict=True))
-        cast = [name in self.source.casts for name in shape.cast.names]
-        columns = [
-            field
-            if is_cast or _fits(field, present)
-            else field.with_type(plain_type(field.type, as_spark=True))
-            for field, is_cast in zip(shape.schema, cast, strict=True)
-        ]
-        return with_vectors(pa.schema(columns), vectors or {})
+        cast = {name for name, origin in self.origins.items() if origin in self.source.casts}
+        return with_vectors(stored_schema(shape.schema, table, cast), vectors or {})
 
     def write(self, task: WriteTask) -> Written:
         """See `Rows.write`."""
@@ -216,10 +208,6 @@ def _row_of(number: int, batch: pa.RecordBatch, shape: Projection) -> int:
     if shape.condition is None:
         return number
     return int(pc.indices_nonzero(shape.mask(batch))[number].as_py())
-
-
-def _fits(field: pa.Field, table: Mapping[str, pa.DataType]) -> bool:
-    return field.name in table and fits_column(field.type, table[field.name])
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -52,6 +52,27 @@ def plain_type(arrow: pa.DataType, *, as_spark: bool = False) -> pa.DataType:
     if arrow in (pa.string_view(), pa.binary_view()):
         return pa.string() if arrow == pa.string_view() else pa.binary()
     return _as_spark_reads(arrow) if as_spark else arrow
+
+
+def stored_schema(columns: pa.Schema, table: pa.Schema | None, kept: Collection[str] = ()) -> pa.Schema:
+    """Return columns with the types in which a DataFrame of the same Parquet file is stored.
+
+    Args:
+        columns: the columns, of plain types.
+        table: the columns of the table: a column that fits one keeps its own type. None without data.
+        kept: the columns that keep their types in any case.
+    """
+    present = {} if table is None else dict(zip(table.names, table.types, strict=True))
+
+    def is_left(field: pa.Field) -> bool:
+        return field.name in kept or (field.name in present and fits_column(field.type, present[field.name]))
+
+    return pa.schema(
+        [
+            field if is_left(field) else field.with_type(plain_type(field.type, as_spark=True))
+            for field in columns
+        ]
+    )
 
 
 def _plain_nested(
@@ -181,7 +202,7 @@ def projection_of(source: FileSource, files: pa.Schema) -> Projection:
                 "can't be read; leave it out by columns"
             )
     cast = pa.schema([(name, types.get(name, plain_type(files.field(name).type))) for name in columns])
-    condition = None if source.filter is None else parse_condition(source.filter, _plain_schema(files))
+    condition = None if source.filter is None else parse_condition(source.filter, plain_schema(files))
     read = {*columns, *(condition.columns if condition else ())}
     in_order = [name for name in files.names if name in read]
     return Projection(in_order, condition, cast, _renamed(cast, source.renames), files)
@@ -192,8 +213,9 @@ def _comparable(column: pa.Array) -> pa.Array:
     return plain.cast(wanted) if wanted in (pa.string(), pa.binary()) else plain
 
 
-def _plain_schema(files: pa.Schema) -> pa.Schema:
-    return pa.schema([(field.name, plain_type(field.type)) for field in files])
+def plain_schema(columns: pa.Schema) -> pa.Schema:
+    """Return columns as a table has them, see `plain_type`."""
+    return pa.schema([(field.name, plain_type(field.type)) for field in columns])
 
 
 def _cast_type(column: pa.Field, text: str) -> pa.DataType:

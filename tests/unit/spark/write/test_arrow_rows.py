@@ -1,4 +1,4 @@
-"""Rows in the memory of a plain task are written without Spark, as those of a DataFrame are."""
+"""Rows in the memory of a plain task are written without Spark, like the rows of a DataFrame."""
 
 from __future__ import annotations
 
