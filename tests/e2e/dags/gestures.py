@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, task
+from airflow.sdk import DAG, CronDataIntervalTimetable, task
 
+from airflow_provider_lancens.hooks import LanceHook
 from airflow_provider_lancens.operators.ingest import LanceAppendOperator, LanceOverwriteOperator
 from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVersionSensor
 
@@ -101,5 +102,32 @@ with DAG(
         lance_conn_id="{{ params.lance }}",
         poke_interval=1,
     )
+
+DAY = "{{ data_interval_start | ds }}"
+
+with DAG(
+    "dated_gestures",
+    schedule=CronDataIntervalTimetable("@daily", timezone="UTC"),
+    start_date=datetime(2026, 1, 1, tzinfo=timezone.utc),
+    end_date=datetime(2026, 1, 9, tzinfo=timezone.utc),  # no run is due by itself
+    catchup=False,
+    params={"table": ""},
+    # Days that are written at the same time conflict.
+    default_args={"retries": 20, "retry_delay": timedelta(seconds=3)},
+) as dated_gestures:
+    written = LanceOverwriteOperator(
+        task_id="load", source=rows_of, op_kwargs={"item": DAY}, where=f"item = '{DAY}'", **GIVEN
+    )
+    waits: dict[str, Any] = {"table": "{{ params.table }}", "lance_conn_id": "lake", "poke_interval": 1}
+    written >> LanceTableVersionSensor(task_id="wait", **waits)
+    own = LanceTableVersionSensor(task_id="own", min_version=written.output["version"], **waits)
+
+    @task
+    def read(made: Any, data_interval_start: Any = None) -> int:
+        """The day's rows at exactly the version that the run made."""
+        day = data_interval_start.date().isoformat()
+        return int(LanceHook("lake").table(made).count_rows(filter=f"item = '{day}'"))
+
+    own >> read(written.output)
 
 dag = mapped_gestures

@@ -21,7 +21,9 @@ from tests.integration.airflow.tables import Table
 from tests.servers.spark import connect_address, connect_daemon
 from tests.support.running_lake import Lake
 
-MAPPED, RELOADED, FILED, HELD = (f"{name}_gestures" for name in ("mapped", "reloaded", "filed", "held"))
+MAPPED, RELOADED, FILED, HELD, DATED = (
+    f"{name}_gestures" for name in ("mapped", "reloaded", "filed", "held", "dated")
+)
 PATIENCE = 900
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(1800)]
@@ -197,6 +199,30 @@ def test_a_write_is_made_once_although_its_spark_connect_server_is_killed(
     assert rows(table) == {"held": 10}
 
 
+@pytest.mark.long
+def test_a_backfill_after_the_newest_run_writes_each_day_once_and_leaves_no_wait(
+    airflow: RunningAirflow, lake: Lake
+) -> None:
+    table = declared(lake, "dated")
+    newest = airflow.trigger_run(DATED, "2026-01-05T00:00:00Z", table=str(table))
+    assert ended(airflow, DATED, newest) == "success"
+    assert rows(table) == {"2026-01-04": 10}
+
+    one = backfill(airflow, DATED, "2026-01-01", "2026-01-01", table=str(table))
+    assert own_rows(airflow, newest, *one) == [10, 10]
+    assert rows(table) == {"2026-01-01": 10, "2026-01-04": 10}
+    # The run before it has seen the newest version, and what it waits for is older.
+    assert clear(airflow, DATED, newest, "wait") == "success"
+
+    # Each of them may find what the others have committed and seen.
+    several = backfill(airflow, DATED, "2026-01-02", "2026-01-03", table=str(table))
+    again = backfill(airflow, DATED, "2026-01-01", "2026-01-01", table=str(table), reprocess="completed")
+    assert own_rows(airflow, *several, *again) == [10, 10, 10]
+    assert clear(airflow, DATED, newest, "load") == "success"
+    assert rows(table) == {f"2026-01-0{day}": 10 for day in (1, 2, 3, 4)}
+    assert {run["state"] for run in airflow.get(f"/api/v2/dags/{DATED}/dagRuns")["dag_runs"]} == {"success"}
+
+
 # What the gestures are made of.
 
 
@@ -266,6 +292,25 @@ def clear(airflow: RunningAirflow, dag_id: str, run_id: str, *task_ids: str) -> 
     body = {"dag_run_id": run_id, "task_ids": task_ids, "only_failed": False, "dry_run": False}
     airflow.send("POST", f"/api/v2/dags/{dag_id}/clearTaskInstances", {**body, "include_downstream": True})
     return ended(airflow, dag_id, run_id)
+
+
+def backfill(
+    airflow: RunningAirflow, dag_id: str, first: str, last: str, reprocess: str = "none", **conf: str
+) -> list[str]:
+    """Run the intervals from one day to another at the same time, and return the ids of the runs."""
+    given = {"dag_id": dag_id, "from_date": f"{first}T00:00:00Z", "to_date": f"{last}T00:00:00Z"}
+    body = {**given, "dag_run_conf": conf, "reprocess_behavior": reprocess, "max_active_runs": 3}
+    number = airflow.send("POST", "/api/v2/backfills", body)["id"]
+    airflow.until(lambda: airflow.get(f"/api/v2/backfills/{number}").get("completed_at"), PATIENCE)
+    found = airflow.rows("select run_id from dag_run where backfill_id = ? order by logical_date", number)
+    assert found
+    return [str(run_id) for (run_id,) in found]
+
+
+def own_rows(airflow: RunningAirflow, *run_ids: str) -> list[int]:
+    """The rows of each run's day at exactly the version that the run has made."""
+    assert [ended(airflow, DATED, run_id) for run_id in run_ids] == ["success"] * len(run_ids)
+    return [airflow.xcom(DATED, run_id, "read") for run_id in run_ids]
 
 
 def mark(airflow: RunningAirflow, dag_id: str, run_id: str, task_id: str, state: str) -> None:
