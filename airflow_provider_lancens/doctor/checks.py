@@ -329,6 +329,10 @@ REPAIRS = {
     "no_version": "Run LanceCheckTableOperator with if_inconsistent='adopt'.",
     "files_missing": "Restore a version whose files are complete.",
 }
+_REBUILD = (
+    "Rebuild it, with LanceMaintainOperator, or LanceCreateIndexOperator with "
+    'if_exists="extend" or "replace".'
+)
 _DAY = timedelta(days=1)
 
 
@@ -347,7 +351,8 @@ def check_table(hook: LanceHook, table: TableId) -> Iterator[Finding]:
     if compared.verdict == "consistent":
         yield Finding("ok", subject, compared.explanation)
     else:
-        yield Finding("problem", subject, compared.explanation, REPAIRS.get(compared.verdict, ""))
+        advice = _REBUILD if compared.lacks_indices_alone else REPAIRS.get(compared.verdict, "")
+        yield Finding("problem", subject, compared.explanation, advice)
     if not compared.storage_version:
         return
     with table_state(namespace, table) as state:
@@ -386,16 +391,23 @@ def _check_indices(subject: str, state: TableState) -> Iterator[Finding]:
     from airflow_provider_lancens.spark.maintenance.table_state import has_old_values
     from airflow_provider_lancens.spark.table.index_coverage import deleted_share, misses_rows
 
-    rebuild = "Rebuild it, with LanceCreateIndexOperator or LanceMaintainOperator."
     for index in state.dataset.describe_indices():
         named = f"index {index.name!r} on {', '.join(index.field_names)}"
+        if state.segments.incomplete(state.dataset, index):
+            yield Finding(
+                "problem",
+                subject,
+                f"files of {named} are lost, so reads and writes that use it fail",
+                _REBUILD,
+            )
+            continue
         if misses_rows(state.dataset, index.segments):
             yield Finding(
                 "problem",
                 subject,
                 f"queries by {named} don't find all rows: it "
                 "claims to cover rows that were written after it was built",
-                rebuild,
+                _REBUILD,
             )
         if has_old_values(state.dataset, index):
             yield Finding(
@@ -403,7 +415,7 @@ def _check_indices(subject: str, state: TableState) -> Iterator[Finding]:
                 subject,
                 f"queries by {named} may find rows by values "
                 "that they had before: another client has extended it after an update",
-                rebuild,
+                _REBUILD,
             )
         share = deleted_share(state.dataset, index)
         if share > DEFAULT_MAX_DELETED_SHARE:

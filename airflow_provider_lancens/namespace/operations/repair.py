@@ -14,7 +14,7 @@ from airflow_provider_lancens.namespace.managed.managed_versions import ManagedV
 from airflow_provider_lancens.namespace.metastore_protocol import Expectation, ParameterChange, Table
 from airflow_provider_lancens.namespace.operations.authority_change import AuthorityChange
 from airflow_provider_lancens.namespace.operations.version_operations import VersionOperations
-from airflow_provider_lancens.namespace.storage.missing_files import StoredVersions, example_of
+from airflow_provider_lancens.namespace.storage.missing_files import StoredVersions, example_of, is_of_index
 from airflow_provider_lancens.namespace.storage.write_leases import gates_of, open_gates
 
 Verdict = Literal[
@@ -73,6 +73,11 @@ class Comparison:
         }[self.verdict]
 
     @property
+    def lacks_indices_alone(self) -> bool:
+        """Whether files are missing, and all of them are of indices."""
+        return bool(self.missing_files) and all(map(is_of_index, self.missing_files))
+
+    @property
     def _above(self) -> str:
         direct = self.storage_version > self.committed_version
         return f"; those above {self.committed_version} are a direct writer's" if direct else ""
@@ -82,6 +87,8 @@ class Comparison:
         if self.verdict != FILES_MISSING:
             return ""
         lacking = f"it refers to files that were removed, such as {example_of(self.missing_files)}"
+        if self.lacks_indices_alone:
+            return f"{lacking}; only indices are lost, and no row: build them again, with if_exists='replace'"
         if self.complete_version is None:
             return f"{lacking}; no older version is complete, write the table again"
         return f"{lacking}; restore version {self.complete_version}, then repeat the later writes"

@@ -6,6 +6,7 @@ imported only when a version is checked.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -62,13 +63,12 @@ class StoredVersions:
             listed.update(file.path for file in files.below(folder))
         # A listing may be older than a file that was just written: check each that isn't in it.
         missing = files.missing(wanted - listed)
-        missing += [folder for folder in index_folders(dataset) if not files.below(folder)]
         for location, paths in files_at_bases(dataset).items():
             source = TableFiles(location, self.storage_options)
             missing += [f"{location}/{path}" for path in source.missing(paths)]
-        for location, folders in index_folders_at_bases(dataset).items():
-            source = TableFiles(location, self.storage_options)
-            missing += [f"{location}/{folder}" for folder in folders if not source.below(folder)]
+        segments = StoredSegments(self.location, self.storage_options)
+        for index in dataset.describe_indices():
+            missing += segments.incomplete(dataset, index)
         return tuple(sorted(missing))
 
     def newest_complete(self, below: int) -> int | None:
@@ -85,6 +85,57 @@ class StoredVersions:
     @property
     def _manifests(self) -> Manifests:
         return Manifests(self.location, self.storage_options)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSegments:
+    """What the storage has of the segments of a dataset's indices; their files are listed once."""
+
+    location: str
+    storage_options: Mapping[str, str] = field(repr=False)
+    _listed: dict[str, int] = field(default_factory=dict, init=False, repr=False)
+    """The bytes of the files in each segment's folder."""
+
+    def incomplete(self, dataset: LanceDataset, index: Any) -> list[str]:
+        """Return the folders of an index's segments that lack files, or parts of them.
+
+        Args:
+            dataset: the dataset, opened at a version with the index.
+            index: the index, as Lance describes it.
+
+        Returns:
+            Folders relative to the location; those in the source of a clone begin with the source's location.
+        """
+        found = []
+        for segment in index.segments:
+            folder = f"{_INDICES}/{segment.uuid}"
+            size = segment.size_bytes or 1  # not every writer tells it
+            if segment.base_id is None:
+                # A listing may be older than a segment that was just written.
+                if self._bytes(folder) < size and _bytes_in(self._files, folder) < size:
+                    found.append(folder)
+                continue
+            ((location, (inside,)),) = _at_bases(dataset, [(segment.base_id, folder)]).items()
+            if _bytes_in(TableFiles(location, self.storage_options), inside) < size:
+                found.append(f"{location}/{inside}")
+        return found
+
+    def _bytes(self, folder: str) -> int:
+        if not self._listed:
+            sizes: Counter[str] = Counter()
+            for page in self._files.all_below(_INDICES):
+                for file in page:
+                    sizes[file.path.rpartition("/")[0]] += file.size
+            self._listed.update(sizes)
+        return self._listed.get(folder, 0)
+
+    @property
+    def _files(self) -> TableFiles:
+        return TableFiles(self.location, self.storage_options)
+
+
+def _bytes_in(files: TableFiles, folder: str) -> int:
+    return sum(file.size for file in files.below(folder))
 
 
 def referenced_files(dataset: LanceDataset) -> set[str]:
@@ -195,6 +246,11 @@ def _index_folders_of(dataset: LanceDataset) -> Iterator[tuple[int | None, str]]
     for index in dataset.describe_indices():
         for segment in index.segments:
             yield getattr(segment, "base_id", None), f"{_INDICES}/{segment.uuid}"
+
+
+def is_of_index(path: str) -> bool:
+    """Return whether a missing file, as `StoredVersions` names it, is a part of an index."""
+    return path.rpartition("/")[0].endswith(_INDICES)
 
 
 def example_of(paths: Iterable[str]) -> str:

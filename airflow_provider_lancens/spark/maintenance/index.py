@@ -18,6 +18,7 @@ import pyarrow.types as kinds
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.storage.missing_files import example_of
 from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     DEFAULT_MAX_DELETED_SHARE,
@@ -42,6 +43,7 @@ from airflow_provider_lancens.spark.maintenance.table_state import (
     maintained,
     may_have_old_values,
     same_type,
+    stored_segments,
     table_state,
 )
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
@@ -385,8 +387,8 @@ def build_index(
         if_exists: whether an index of that name, column and type is left unchanged (``skip``), extended by
             the rows that aren't in it (``extend``), rebuilt over all rows (``replace``) or an error
             (``fail``). Extending merges small segments if there are many. What can't be extended is rebuilt:
-            an index on a column that was computed anew since, and a vector index that was trained with
-            other options, or on less than a quarter of the rows.
+            an index whose files are lost, an index on a column that was computed anew since, and a vector
+            index that was trained with other options, or on less than a quarter of the rows.
         segments: the maximum number of segments, each built by a Spark task; a query searches all of them.
         options: options of the type, such as ``metric`` and ``num_partitions``; see docs/maintenance.md.
         thresholds: when extending or replacing the index is due, decided by the table's metadata alone; None
@@ -513,12 +515,21 @@ def _what_to_build(
         _check_may_exist(opened, spec, present, if_exists)
         if if_exists == "skip":
             return Extension([], {})
-        storage_options = opened.target.dataset.storage_options
-        if if_exists == "extend" and (
-            extension := plan_extension(opened.dataset, storage_options, spec, present, segments)
-        ):
+        if if_exists == "extend" and (extension := _extension(opened, spec, present, segments)):
             return extension
     return _whole_index(opened, spec)
+
+
+def _extension(opened: MaintainedTable, spec: IndexSpec, present: Any, segments: int) -> Extension | None:
+    """Return how an index is extended to all rows; None if it must be built anew."""
+    if lost := stored_segments(opened.target).incomplete(opened.dataset, present):
+        _log.warning(
+            "table %s: index %r is built anew, since files of it are lost: %s",
+            *(opened.target.id, spec.name, example_of(lost)),
+        )
+        return None
+    storage_options = opened.target.dataset.storage_options
+    return plan_extension(opened.dataset, storage_options, spec, present, segments)
 
 
 def _whole_index(opened: MaintainedTable, spec: IndexSpec) -> Extension:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -83,10 +83,12 @@ class _Maintenance:
             compaction = state.decide_compaction(plan.compaction, plan.thresholds)
             coverages = self._coverages(state)
             clean_up = state.decide_clean_up(plan.older_than, plan.keep_versions, plan.thresholds)
+        # First, since a compaction may have to read them.
+        rebuilt = {one.spec.name: self._index(state, one, due) for one, due in coverages if one.lacks_files}
         compacted = self._compact(state, compaction)
         if compacted.committed and plan.indices:
             coverages = self._try("decision on indices", self._coverages_after_compaction) or coverages
-        indexed = [self._index(state, *found) for found in coverages]
+        indexed = [self._indexed(state, rebuilt, *found) for found in coverages]
         cleaned = self._clean_up(state, clean_up)
         orphans = self._remove_orphans() if clean_up.is_due else None
         self._raise_first()
@@ -138,6 +140,15 @@ class _Maintenance:
         if result.created:
             self.done.append(f"index {spec.name!r} committed version {result.version}")
         return replace(result, reason=decision.reason)
+
+    def _indexed(
+        self, state: TableState, rebuilt: Mapping[str, IndexResult], coverage: Coverage, decision: Decision
+    ) -> IndexResult:
+        """Build or extend an index, unless one that lacked files was built and covers all rows since."""
+        earlier = rebuilt.get(coverage.spec.name)
+        if earlier is not None and (coverage.lacks_files or not decision.is_due):
+            return earlier
+        return self._index(state, coverage, decision)
 
     def _build(self, spec: IndexSpec, *, rebuild: bool) -> IndexResult:
         return build_index(

@@ -13,6 +13,7 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.lance_errors import is_conflict, panics_as_errors
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
+from airflow_provider_lancens.namespace.storage.missing_files import StoredSegments
 from airflow_provider_lancens.namespace.storage.version_tags import list_branches, list_tags
 from airflow_provider_lancens.spark.bookmarks import overdue_bookmarks
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease
@@ -93,6 +94,8 @@ class Coverage:
     """Rows that it covers."""
     segments: int = 0
     bytes: int = 0
+    lacks_files: bool = False
+    """Whether the storage has lost files of the index; then nothing else is known of what is in it."""
     misses_rows: bool = False
     """Whether queries by the index don't find rows that it claims to cover."""
     has_old_values: bool = False
@@ -113,6 +116,8 @@ class Coverage:
             return Decision(True, "the index does not exist")
         if not self.is_of_type:
             return Decision(True, f"the index is {self.present}, not {self.spec.index_type}", rebuild=True)
+        if self.lacks_files:
+            return Decision(True, "files of the index are lost", rebuild=True)
         if self.misses_rows:
             return Decision(True, "the index doesn't find rows that it claims to cover", rebuild=True)
         if self.has_old_values:
@@ -374,6 +379,7 @@ class TableState:
     target: ResolvedTable
     dataset: LanceDataset
     version: int
+    segments: StoredSegments = field(repr=False)
 
     @property
     def table(self) -> str:
@@ -395,19 +401,25 @@ class TableState:
         )
 
     def coverage(self, spec: IndexSpec) -> Coverage:
-        """Return how much of the table an index covers, by metadata alone."""
+        """Return how much of the table an index covers, by metadata and a listing of its files."""
         rows = self.dataset.count_rows()
         found = described_index(self.dataset, spec.name)
         if found is None:
             return Coverage(spec, rows)
         elsewhere = "" if found.field_names == [spec.column] else f" on {', '.join(found.field_names)}"
-        return Coverage(
+        coverage = Coverage(
             spec=spec,
             rows=rows,
             present=f"{found.index_type}{elsewhere}",
             indexed=found.num_rows_indexed,
             segments=len(found.segments),
             bytes=found.total_size_bytes or 0,
+            lacks_files=bool(self.segments.incomplete(self.dataset, found)),
+        )
+        if coverage.lacks_files:
+            return coverage
+        return replace(
+            coverage,
             misses_rows=misses_rows(self.dataset, found.segments),
             has_old_values=has_old_values(self.dataset, found),
             deleted_share=deleted_share(self.dataset, found),
@@ -482,6 +494,11 @@ def plan_compaction(dataset: LanceDataset, options: CompactionOptions) -> Compac
     return Compaction.plan(dataset, cast("Any", settings))
 
 
+def stored_segments(target: ResolvedTable) -> StoredSegments:
+    """Return what the storage has of the indices of a table."""
+    return StoredSegments(target.dataset.location, target.dataset.storage_options)
+
+
 def described_index(dataset: LanceDataset, name: str) -> Any:
     """Return Lance's description of the index of that name; None if there is none."""
     return next((index for index in dataset.describe_indices() if index.name == name), None)
@@ -503,4 +520,4 @@ def table_state(namespace: NamespaceSpec | LanceNamespace, table: TableId | str)
     """
     with resolved_table(namespace, table) as target:
         version = written_version(target)
-        yield TableState(target, target.open(version), version)
+        yield TableState(target, target.open(version), version, stored_segments(target))
