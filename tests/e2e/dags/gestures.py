@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -108,8 +108,8 @@ DAY = "{{ data_interval_start | ds }}"
 with DAG(
     "dated_gestures",
     schedule=CronDataIntervalTimetable("@daily", timezone="UTC"),
-    start_date=datetime(2026, 1, 1, tzinfo=timezone.utc),
-    end_date=datetime(2026, 1, 9, tzinfo=timezone.utc),  # no run is due by itself
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    end_date=datetime(2026, 1, 9, tzinfo=UTC),  # no run is due by itself
     catchup=False,
     params={"table": ""},
     # Days that are written at the same time conflict.
