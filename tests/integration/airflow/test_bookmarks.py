@@ -63,6 +63,16 @@ def test_the_consumer_of_an_expired_bookmark_fails_once_with_advice(run: Run, or
     assert run(LanceCleanUpVersionsOperator, table=str(orders), older_than=NOW)["expired_bookmarks"] == []
 
 
+def test_changes_of_a_table_that_does_not_exist_fail_rather_than_skip_what_follows(
+    run: Run, table: Table
+) -> None:
+    with pytest.raises(AirflowFailException, match=r"does not exist.*; declare it, or correct its name"):
+        run(LanceFindChangesOperator, table=str(table), bookmark="revenue")
+    table.declare()
+    with pytest.raises(AirflowSkipException, match="has no version yet"):
+        run(LanceFindChangesOperator, table=str(table), bookmark="revenue")
+
+
 def test_deleting_an_expired_bookmark_resets_its_consumer(run: Run, orders: Table) -> None:
     run(LanceCleanUpVersionsOperator, table=str(orders), older_than=NOW)
     tag = {"table": str(orders), "tag": "revenue"}

@@ -12,6 +12,7 @@ from lance_namespace import DeclareTableRequest, LanceNamespace
 from lance_namespace.errors import ServiceUnavailableError
 
 from airflow_provider_lancens.embedded import MetastoreServer
+from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.namespace.storage import object_store
 from airflow_provider_lancens.triggers.table_version_trigger import LanceTableVersionTrigger
 from tests.integration.airflow.tables import Table
@@ -191,6 +192,22 @@ async def test_an_unreachable_server_is_logged_once_and_the_waits_continue(
         assert not other.done()
     complaints = [r for r in caplog.records if r.getMessage().endswith("; still waiting")]
     assert len(complaints) == 2  # one per wait
+
+
+async def test_the_connection_is_read_once_for_polls_that_succeed(
+    lake: str, wire: Proxy, tables: Sequence[Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    original = LanceHook.afor_connection
+
+    async def counted(conn_id: str) -> LanceHook:
+        read.append(conn_id)
+        return await original(conn_id)
+
+    monkeypatch.setattr(LanceHook, "afor_connection", counted)
+    async with waiting(lake, tables):
+        await calls(wire, BATCH, 5)
+    assert read == [lake]
 
 
 async def test_a_changed_connection_is_used_without_a_failure(

@@ -295,6 +295,8 @@ def test_rows_and_time_are_logged(
     with caplog.at_level(logging.INFO):
         ingest(table=tables[0], source=some_flights, op_kwargs={"count": 10})
 
+    assert any(one.startswith("Opening a Spark session: a new one may take") for one in caplog.messages)
+    assert sum("committed version 1" in one for one in caplog.messages) == 1
     *_, last = (one for one in caplog.messages if tables[0] in one)
     page = f"/lance/?conn={lake}&table={quote(tables[0], safe='')}&version=1"
     assert last.startswith(f"Done: table {tables[0]}: committed version 1 with 10 rows, 2 files")

@@ -235,6 +235,7 @@ def test_an_invalid_result_is_an_error_at_once(stored: Maintained, function: Any
         ),
         ({"where": " "}, InvalidInputError, "where: expected a condition, got blank text"),
         ({"column": "word", "where": "ix = 1"}, InvalidInputError, "where: no column 'ix'"),
+        ({"where": "id > 1 adn id = 2"}, InvalidInputError, "where: unexpected 'adn'"),
         ({"batch_rows": 0}, InvalidInputError, "batch_rows: expected a whole number of at least 1, got 0"),
         ({"commit_every": 0}, InvalidInputError, "commit_every: expected a whole number"),
         ({"function": "nowhere.f"}, InvalidInputError, "function: expected a function or its path"),

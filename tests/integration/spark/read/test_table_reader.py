@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from datetime import timedelta
 
 import lance
 import pyarrow as pa
@@ -9,9 +10,11 @@ from lance_namespace.errors import (
     TableColumnNotFoundError,
     TableVersionNotFoundError,
 )
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import NamespaceSpec, read_table, write_table
+from airflow_provider_lancens.spark.maintenance import clean_up_versions
 
 
 @pytest.fixture
@@ -29,6 +32,20 @@ def test_a_pinned_read_does_not_see_later_commits(
     assert newest.count() == 3
     assert ids(1) == [0, 1, 2]
     assert ids() == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_version_that_is_cleaned_up_before_it_is_read_is_told(
+    spark: SparkSession, spec: NamespaceSpec, table: str
+) -> None:
+    write_table(spark.range(3), spec, table)
+    pinned = read_table(spark, spec, table, version=1)
+    write_table(spark.range(3, 6), spec, table, mode="overwrite")
+    clean_up_versions(spec, table, older_than=timedelta(0))
+
+    with pytest.raises(
+        PySparkException, match=r"version 1 has no manifest or no files any more: it was cleaned up"
+    ):
+        pinned.collect()
 
 
 def test_columns_and_rows_are_selected_by_lance(spark: SparkSession, spec: NamespaceSpec, table: str) -> None:
@@ -117,7 +134,7 @@ def test_missing_columns_are_refused(
         read_table(spark, spec, table, columns=columns)
 
 
-@pytest.mark.parametrize("condition", ["nope > 1", "id >", "id"])
+@pytest.mark.parametrize("condition", ["nope > 1", "id >", "id", "id > 1 adn id = 2", "id > 1) OR (id = 2"])
 def test_an_invalid_filter_is_refused_on_the_driver(
     spark: SparkSession, spec: NamespaceSpec, table: str, condition: str
 ) -> None:

@@ -1,11 +1,13 @@
 """Upserts that keep, delete or update a part of what is there, or write only what is later."""
 
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import lance
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from lance_namespace import DescribeTableRequest
 from lance_namespace.errors import ConcurrentModificationError, InvalidInputError
@@ -131,6 +133,8 @@ def test_an_upsert_may_only_delete(spark: SparkSession, upsert: Any, prices: Pri
 
     assert prices() == {2: (20, "b"), 3: (None, "c")}
     assert (result.rows, result.version, again.committed, again.version) == (0, 2, False, 2)
+    assert result.changes == {"inserted": 0, "updated": 0, "deleted": 1}
+    assert ", 0 inserted, 0 updated, 1 deleted" in str(result)
 
 
 @pytest.mark.thorough
@@ -190,6 +194,31 @@ def test_keys_of_any_type_are_deleted(
 
     location = spec.connect().describe_table(DescribeTableRequest(id=[table])).location
     assert lance.dataset(location).count_rows() == 0
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("zone", "midnight"),
+    [("Asia/Tokyo", "2026-01-01T15:00:00Z"), ("America/New_York", "2026-01-02T05:00:00Z")],
+)
+def test_a_deleted_day_is_its_midnight_in_the_zone_of_the_session(
+    spark: SparkSession, spec: NamespaceSpec, table: str, zone: str, midnight: str
+) -> None:
+    keys = [f"timestamp'{at}'" for at in (midnight, "2026-01-02T00:00:00Z")]
+    write_table(
+        spark.sql(f"SELECT {keys[0]} k, 'midnight' v UNION ALL SELECT {keys[1]}, 'in UTC'"), spec, table
+    )
+
+    before = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        gone = spark.sql("SELECT date'2026-01-02' k, '' v, 'D' op")
+        write_table(gone, spec, table, mode="upsert", on=["k"], delete_when="op = 'D'")
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+    location = spec.connect().describe_table(DescribeTableRequest(id=[table])).location
+    assert lance.dataset(location).to_table()["v"].to_pylist() == ["in UTC"]
 
 
 @pytest.mark.thorough
@@ -296,6 +325,43 @@ def test_one_evaluation_decides_whether_a_row_is_written_or_deleted(
 
 
 @pytest.mark.thorough
+def test_a_source_that_is_replaced_after_it_was_read_is_read_once(
+    spark: SparkSession, upsert: Any, prices: Prices, tmp_path: Path
+) -> None:
+    def land(*changes: tuple[int, str]) -> None:
+        ids, operations = zip(*changes, strict=True)
+        columns = {"id": ids, "at": pa.array([99] * len(ids), pa.int32()), "price": ["new"] * len(ids)}
+        pq.write_table(pa.table({**columns, "op": operations}), tmp_path / "a.parquet")
+
+    def while_another_batch_arrives(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        read = list(batches)
+        land((2, "U"), (3, "D"))
+        yield from read
+
+    land((1, "D"), (4, "I"))
+    frame = spark.read.parquet(str(tmp_path)).coalesce(1)
+    result = upsert(frame.mapInArrow(while_another_batch_arrives, frame.schema), delete_when="op = 'D'")
+
+    assert prices() == {2: (20, "b"), 3: (None, "c"), 4: (99, "new")}
+    assert result.changes == {"inserted": 1, "updated": 0, "deleted": 1}
+
+
+@pytest.mark.thorough
+def test_a_struct_of_which_the_condition_names_a_field_is_written(
+    spark: SparkSession, spec: NamespaceSpec, table: str
+) -> None:
+    how: dict[str, Any] = {"mode": "upsert", "on": ["id"], "delete_when": "meta.op = 'D'"}
+    changes = "SELECT id, named_struct('op', if(id = {}, 'D', 'U'), 'by', 'me') meta FROM range(2)"
+    for deleted, ids in ((9, [0, 1]), (1, [0])):
+        write_table(spark.sql(changes.format(deleted)), spec, table, **how)
+
+        location = spec.connect().describe_table(DescribeTableRequest(id=[table])).location
+        stored = lance.dataset(location).to_table().sort_by("id")
+        assert stored["id"].to_pylist() == ids
+        assert [meta["by"] for meta in stored["meta"].to_pylist()] == ["me"] * len(ids)
+
+
+@pytest.mark.thorough
 def test_the_first_write_writes_all_columns_but_the_given_helpers(
     spark: SparkSession, spec: NamespaceSpec, table: str
 ) -> None:
@@ -343,7 +409,15 @@ def test_columns_that_spark_cannot_hold_stay_as_they_are(
     location = spec.connect().describe_table(DescribeTableRequest(id=[table])).location
     nanos = pa.array([1_700_000_000_123_456_789, 1], pa.timestamp("ns"))
     unsigned = pa.array([2**63, 1], pa.uint64())
-    stored = pa.table({"id": [1, 2], "price": [1.0, 2.0], "at": nanos, "n": unsigned})
+    others = {
+        "small": pa.array([255, 1], pa.uint8()),
+        "half": pa.array([0.5, 1.0], pa.float16()),
+        "clock": pa.array([1_500, 1], pa.time64("us")),
+        "bytes": pa.array([b"ab", b"cd"], pa.binary(2)),
+        "word": pa.array(["x", "y"]).dictionary_encode(),
+        "large": pa.array([Decimal("1.25"), None], pa.decimal256(50, 2)),
+    }
+    stored = pa.table({"id": [1, 2], "price": [1.0, 2.0], "at": nanos, "n": unsigned, **others})
     lance.write_dataset(stored, location)
 
     update = spark.sql("SELECT 1L id, 9D price UNION ALL SELECT 3L, 3D")
@@ -353,6 +427,9 @@ def test_columns_that_spark_cannot_hold_stay_as_they_are(
     assert found["price"].to_pylist() == [9.0, 2.0, 3.0]
     assert found["n"].to_pylist() == [2**63, 1, None]
     assert found["at"].cast(pa.int64()).to_pylist() == [1_700_000_000_123_456_789, 1, None]
+    for name, values in others.items():
+        assert found.schema.field(name).type == values.type
+        assert found[name].to_pylist() == [*values.to_pylist(), None]
 
 
 @pytest.mark.thorough

@@ -1,6 +1,7 @@
 """An overwrite with `where` replaces only the rows that match, in one commit."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,12 @@ def location(request: pytest.FixtureRequest, spark: SparkSession, spec: Namespac
     """A table with two flights on the first day, and one on the second."""
     rows = flights(spark, (1, 10), (1, 11), (2, 20))
     write_table(rows, spec, table, options=TableLayout(stable_row_ids=request.param))
+    return str(spec.connect().describe_table(DescribeTableRequest(id=[table])).location)
+
+
+@pytest.fixture
+def empty(spec: NamespaceSpec, table: str) -> str:
+    """The location of the table without data."""
     return str(spec.connect().describe_table(DescribeTableRequest(id=[table])).location)
 
 
@@ -115,6 +122,42 @@ def test_rows_that_do_not_match_are_refused(
         write_table(rows, spec, table, mode="overwrite", where=FIRST)
 
     assert lance.dataset(location).version == 1
+
+
+@pytest.mark.thorough
+def test_nan_is_the_greatest_number_of_old_and_of_new_rows(
+    spark: SparkSession, spec: NamespaceSpec, table: str, empty: str
+) -> None:
+    write_table(
+        spark.sql("SELECT 1 id, double('NaN') p UNION ALL SELECT 2, 3 UNION ALL SELECT 3, 1"), spec, table
+    )
+
+    nan = spark.sql("SELECT 4 id, double('NaN') p UNION ALL SELECT 5, 1")
+    with pytest.raises(InvalidInputError, match=r"where: rows that don't match 'NOT \(p > 2\)'.*nan"):
+        write_table(nan, spec, table, mode="overwrite", where="NOT (p > 2)")
+    write_table(spark.sql("SELECT 6 id, 1D p"), spec, table, mode="overwrite", where="NOT (p > 2)")
+    assert sorted(lance.dataset(empty).to_table()["id"].to_pylist()) == [1, 2, 6]
+
+    write_table(spark.sql("SELECT 7 id, double('NaN') p"), spec, table, mode="overwrite", where="p > 2")
+    assert sorted(lance.dataset(empty).to_table()["id"].to_pylist()) == [6, 7]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("condition", ["at >= '2026-11-01T22:30:00Z'", "at >= '2026-11-01 23:30:00'"])
+def test_times_of_a_column_in_a_named_zone_are_moments(
+    spark: SparkSession, spec: NamespaceSpec, table: str, empty: str, condition: str
+) -> None:
+    start = datetime(2026, 11, 1, 20, tzinfo=UTC)
+    hours = pa.array([start + timedelta(hours=hour) for hour in range(6)], pa.timestamp("us", "Europe/Paris"))
+    lance.write_dataset(pa.table({"id": list(range(6)), "at": hours}), empty)
+
+    new = spark.sql("SELECT 100L id, timestamp'2026-11-01 23:30:00Z' at")
+    write_table(new, spec, table, mode="overwrite", where=condition)
+    assert sorted(lance.dataset(empty).to_table()["id"].to_pylist()) == [0, 1, 2, 100]
+
+    early = spark.sql("SELECT 101L id, timestamp'2026-11-01 22:29:59Z' at")
+    with pytest.raises(InvalidInputError, match="where: rows that don't match"):
+        write_table(early, spec, table, mode="overwrite", where=condition)
 
 
 @pytest.mark.thorough

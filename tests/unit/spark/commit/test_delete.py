@@ -87,7 +87,7 @@ def test_rows_appended_meanwhile_are_deleted_too(namespace: LanceNamespace, appe
     assert numbers(namespace) == [2, 3]
 
 
-@pytest.mark.parametrize("where", ["nope = 1", "n = ", "  "])
+@pytest.mark.parametrize("where", ["nope = 1", "n = ", "  ", "n > 1 adn n = 2", "n > 1; AND n = 2"])
 def test_an_invalid_condition_is_refused(namespace: LanceNamespace, append: Append, where: str) -> None:
     append(1)
 
