@@ -32,11 +32,6 @@ CHECKS = {
 """Queries that count the rows in error, by what they check."""
 
 
-def no_payments(spark: Any) -> Any:
-    """Return the columns: a table's first version cannot be staged, so one without rows is written."""
-    return spark.range(0).selectExpr("id AS payment", "cast(0 AS decimal(9, 2)) AS amount")
-
-
 def payments(spark: Any, day: int, errors: int) -> Any:
     """Return a day's payments, some of them with an error; here they are generated."""
     amount = f"if(id % 100 < {errors}, -1, 10 + id)"
@@ -71,13 +66,11 @@ with DAG(
 ) as dag:
     given = {"lance_conn_id": CONNECTION}
     create = LanceCreateNamespaceOperator(task_id="create", namespace="ledger", **given)
-    declare = LanceDeclareTableOperator(task_id="declare", table=PAYMENTS, **given)
-    columns = LanceAppendOperator(
-        task_id="columns",
+    # With its columns, so that the first rows can be staged too.
+    declare = LanceDeclareTableOperator(
+        task_id="declare",
         table=PAYMENTS,
-        source=no_payments,
-        key="columns",
-        spark_conf=SPARK,
+        schema={"payment": "bigint", "amount": "decimal(9, 2)"},
         **given,
     )
     # [START howto_stage]
@@ -97,4 +90,4 @@ with DAG(
     discard = LanceDiscardOperator(task_id="discard", staged=stage.output, trigger_rule="one_failed", **given)
     audited >> [publish, discard]
     # [END howto_stage]
-    create >> declare >> columns >> stage
+    create >> declare >> stage

@@ -16,7 +16,6 @@ from airflow_provider_lancens.hooks.template_args import (
     parse_table,
     parse_tables,
     parse_version_authority,
-    version_authority_of,
 )
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink, LanceS3Link
 from airflow_provider_lancens.operators.lance_operator import (
@@ -31,19 +30,21 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_lancens.identifiers import TableId
-    from airflow_provider_lancens.namespace.base import MetastoreNamespace
 
 _REPLACE, _MANAGED_BY = "replace", "managed_by"
 
 
 class LanceDeclareTableOperator(LanceOperator):
-    """Declare one or several tables: create their catalog tables in the metastore without writing any data.
+    """Declare one or several tables: create their catalog tables in the metastore without writing any rows.
 
     Its XCom is ``{"table": str, "location": str, "created": bool}``, for a list a dictionary of these by
     table. If the table already exists, ``created`` is false and ``location`` is that of the existing table.
 
     Args:
         table: table identifier, ``database$table``, or a list of these. Templated.
+        schema: the types of its columns by name, such as ``{"id": "bigint", "v": "float[768]"}``, in the
+            spelling of Arrow or Spark SQL: version 1 then has these columns and no rows. By default the first
+            write creates the columns. Templated.
         location: root of its dataset, an absolute path or a URL; by default a new folder beside the
             namespace's location, never below it. Only for a single table. Templated.
         version_authority: who decides the table's versions, see docs/managed-tables.md: ``storage``, or
@@ -55,26 +56,29 @@ class LanceDeclareTableOperator(LanceOperator):
             ``{"stable_row_ids": True}``. Stored as a parameter of the catalog table. Templated.
         properties: stored as parameters of the catalog table. Templated.
         if_exists: ``skip`` leaves an existing Lance table unchanged if it has the `location`, the
-            `version_authority` and the `layout` that are given, and otherwise fails the task without
-            retries; ``fail`` fails it in any case. An existing table that isn't Lance always fails it.
+            `version_authority`, the `layout` and the columns of `schema` that are given, and otherwise fails
+            the task without retries; ``fail`` fails it in any case. An existing table that isn't Lance always
+            fails it.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
     template_fields: Sequence[str] = (
         "table",
+        "schema",
         "location",
         "version_authority",
         "layout",
         "properties",
         "lance_conn_id",
     )
-    template_fields_renderers = {"layout": "json", "properties": "json"}
+    template_fields_renderers = {"schema": "json", "layout": "json", "properties": "json"}
     operator_extra_links = (LancePageLink(), LanceGlueTableLink(), LanceS3Link())
 
     def __init__(
         self,
         *,
         table: str | Sequence[str],
+        schema: Mapping[str, str] | None = None,
         location: str | None = None,
         version_authority: str | None = None,
         layout: Mapping[str, Any] | None = None,
@@ -88,6 +92,9 @@ class LanceDeclareTableOperator(LanceOperator):
         _check_authority(version_authority, properties)
         if layout is not None and not is_template(layout):
             _layout_of(check_mapping("layout", layout))
+        if schema is not None and not is_template(schema):
+            check_mapping("schema", schema)
+        self.schema = schema
         self.layout = layout
         self.table = table
         self.location = location
@@ -115,23 +122,22 @@ class LanceDeclareTableOperator(LanceOperator):
         return declared[str(tables[0])] if isinstance(self.table, str) else declared
 
     def _declare(self, table: TableId, properties: dict[str, str]) -> dict[str, Any]:
-        from lance_namespace import DeclareTableRequest
-        from lance_namespace.errors import TableAlreadyExistsError
+        from airflow_provider_lancens.spark.declaration import declare
 
-        request = DeclareTableRequest(
-            id=list(table.parts), location=self.location or None, properties=properties
-        )
         with self.connected(f"declaring table {str(table)!r}") as metastore:
-            try:
-                location = metastore.declare_table(request).location
-            except TableAlreadyExistsError:
-                if self.if_exists != SKIP:
-                    raise
-                location = _existing(metastore, table, self.location, properties)
-                self.log.info("Table %s already exists at %s; not changed", table, location)
-                return {"table": str(table), "location": location, "created": False}
-        self.log.info("Declared table %s at %s", table, location)
-        return {"table": str(table), "location": location, "created": True}
+            location, created = declare(
+                metastore,
+                table,
+                location=self.location or None,
+                properties=properties,
+                schema=None if self.schema is None else parse_mapping("schema", self.schema),
+                may_exist=self.if_exists == SKIP,
+            )
+        if created:
+            self.log.info("Declared table %s at %s", table, location)
+        else:
+            self.log.info("Table %s already exists at %s; not changed", table, location)
+        return {"table": str(table), "location": location, "created": created}
 
 
 class LanceRegisterTableOperator(LanceOperator):
@@ -179,7 +185,8 @@ class LanceRegisterTableOperator(LanceOperator):
         self.location = location
         self.version_authority = version_authority
         self.properties = properties
-        self.if_exists = check_choice("if_exists", if_exists, (*SKIP_OR_FAIL, _REPLACE))
+        check_choice("if_exists", if_exists, (*SKIP_OR_FAIL, _REPLACE))
+        self.if_exists: Literal["skip", "replace", "fail"] = if_exists
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Register the table.
@@ -189,30 +196,21 @@ class LanceRegisterTableOperator(LanceOperator):
                 exists and ``if_exists`` is ``fail``, or can't be registered.
             LanceRetryableError: the metastore is unavailable.
         """
-        from lance_namespace import RegisterTableRequest
-        from lance_namespace.errors import TableAlreadyExistsError
+        from airflow_provider_lancens.spark.declaration import register
 
         table = parse_table(self.table)
         properties = parse_settings("properties", self.properties)
         if self.version_authority is not None:
             properties[_MANAGED_BY] = parse_version_authority(self.version_authority)
-        request = RegisterTableRequest(
-            id=list(table.parts),
-            location=self.location,
-            properties=properties,
-            mode="overwrite" if self.if_exists == _REPLACE else "create",
-        )
         with self.connected(f"registering table {str(table)!r} at {self.location!r}") as metastore:
-            try:
-                location = metastore.register_table(request).location
-            except TableAlreadyExistsError:
-                if self.if_exists != SKIP:
-                    raise
-                location = _existing(metastore, table, self.location, properties)
-                self.log.info("Table %s is already registered at %s; not changed", table, location)
-                return {"table": str(table), "location": location, "created": False}
-        self.log.info("Registered table %s at %s", table, location)
-        return {"table": str(table), "location": location, "created": True}
+            location, created = register(
+                metastore, table, self.location, properties=properties, if_exists=self.if_exists
+            )
+        if created:
+            self.log.info("Registered table %s at %s", table, location)
+        else:
+            self.log.info("Table %s is already registered at %s; not changed", table, location)
+        return {"table": str(table), "location": location, "created": created}
 
 
 class LanceDeregisterTableOperator(LanceOperator):
@@ -329,49 +327,3 @@ def _layout_of(fields: Mapping[str, Any]) -> dict[str, str]:
         return layout_property(fields)
     except spec_errors.InvalidInputError as error:
         raise AirflowFailException(str(error)) from error
-
-
-def _existing(
-    metastore: MetastoreNamespace,
-    table: TableId,
-    location: str | None,
-    properties: Mapping[str, str],
-) -> str:
-    """Return the location of a table that exists, if it is the one that is asked for.
-
-    Args:
-        metastore: the namespace.
-        table: the table.
-        location: the location that was given; None or empty for any.
-        properties: the properties that were given. Compared are the version authority, in the specification's
-            words, and the layout.
-
-    Raises:
-        AirflowFailException: it differs; the message has both.
-    """
-    from lance_namespace import DescribeTableRequest
-
-    from airflow_provider_lancens.namespace.locations import normalize
-    from airflow_provider_lancens.namespace.table_properties import LAYOUT
-
-    described = metastore.describe_table(DescribeTableRequest(id=list(table.parts)))
-    found, authority = str(described.location), "impl" if described.managed_versioning else "storage"
-    if location and normalize(found).rstrip("/") != normalize(location).rstrip("/"):
-        raise AirflowFailException(
-            f"table {str(table)!r} already exists at {found!r}, not at {location!r}; pass that location, or "
-            "replace the catalog table with LanceRegisterTableOperator and if_exists='replace'"
-        )
-    managed_by, layout = properties.get(_MANAGED_BY), properties.get(LAYOUT)
-    if managed_by is not None and managed_by.strip().lower() != authority:
-        has, asked = version_authority_of(authority), version_authority_of(managed_by)
-        raise AirflowFailException(
-            f"table {str(table)!r} already exists with version_authority={has!r}, not {asked!r}; pass that "
-            "one, or convert the table with LanceConvertTableOperator"
-        )
-    declared = (described.properties or {}).get(LAYOUT, "{}")
-    if layout is not None and layout != declared:
-        raise AirflowFailException(
-            f"table {str(table)!r} already exists with layout={declared}, not {layout}; the layout is chosen "
-            "when a table is declared"
-        )
-    return found

@@ -16,6 +16,7 @@ from airflow_provider_lancens.spark.options import check_choice, layout_property
 from airflow_provider_lancens.spark.write_policy import NO_TASK, WritePolicy
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from lance_namespace import LanceNamespace
     from pyspark.sql import SparkSession
 
@@ -41,6 +42,8 @@ Attempt: TypeAlias = Callable[[str], AbstractContextManager[object]]
 
 _Id = TypeVar("_Id", NamespaceId, TableId)
 _PAGE = 1000
+_MANAGED_BY = {"storage": "storage", "catalog": "impl"}
+"""The version authorities, with the specification's words for them."""
 
 
 def connect(
@@ -210,44 +213,52 @@ class LanceCatalog:
         self,
         table: str | TableId,
         *,
+        schema: pa.Schema | Mapping[str, str] | None = None,
         location: str | None = None,
         layout: TableLayout | Mapping[str, Any] | None = None,
+        version_authority: Literal["storage", "catalog"] | None = None,
         properties: Mapping[str, str] | None = None,
         if_exists: Literal["skip", "fail"] = "skip",
     ) -> Table:
-        """Declare a table: create its entry in the catalog; its first write creates the data.
+        """Declare a table: create its entry in the catalog, and with a schema version 1, without rows.
 
         Args:
             table: its identifier, ``database.table``.
+            schema: its columns: Arrow's schema, or types by column, such as
+                ``{"id": "bigint", "v": "float[768]"}``; by default the first write creates them.
             location: where its data will be; by default the catalog chooses.
-            layout: the storage layout of the data that the first write creates, a `TableLayout` or a mapping
-                of its fields; the catalog must store properties of tables.
+            layout: the storage layout of the data, a `TableLayout` or a mapping of its fields; the catalog
+                must store properties of tables.
+            version_authority: who decides its versions: ``storage``, or ``catalog`` for the metastore; by
+                default that of the namespace.
             properties: properties of the entry.
-            if_exists: ``skip`` leaves a table that exists as it is, and refuses another location; ``fail`` is
-                an error.
+            if_exists: ``skip`` leaves a table that exists as it is, and refuses it if it has another
+                location, version authority or layout, or another type of a column that `schema` has;
+                ``fail`` is an error.
 
         Raises:
             NamespaceNotFoundError: (1) there is no such database.
             TableAlreadyExistsError: (5) it exists, and `if_exists` is ``fail``.
-            InvalidInputError: (13) an argument is invalid, it exists at another location or with another
-                layout, or the catalog doesn't store the layout.
+            InvalidInputError: (13) an argument is invalid, the table exists and differs, or the catalog
+                doesn't store the layout.
         """
-        from lance_namespace import DeclareTableRequest
+        from airflow_provider_lancens.spark.declaration import declare
 
         identifier = self._id(table)
         check_choice("if_exists", if_exists, ("skip", "fail"))
+        stored = {**(properties or {}), **layout_property(layout)}
+        if version_authority is not None:
+            check_choice("version_authority", version_authority, tuple(_MANAGED_BY))
+            stored["managed_by"] = _MANAGED_BY[version_authority]
         with self.attempt(f"declaring table {str(identifier)!r}"):
-            stored = {**(properties or {}), **layout_property(layout)}
-            request = DeclareTableRequest(
-                id=list(identifier.parts), location=location, properties=stored or None
+            declare(
+                self.namespace,
+                identifier,
+                location=location,
+                properties=stored,
+                schema=schema,
+                may_exist=if_exists == "skip",
             )
-            try:
-                self.namespace.declare_table(request)
-            except spec_errors.TableAlreadyExistsError:
-                if if_exists == "fail":
-                    raise
-                self._check_location(identifier, location)
-            self._check_layout(identifier, layout)
         return self.table(identifier)
 
     def register_table(
@@ -272,23 +283,12 @@ class LanceCatalog:
             TableAlreadyExistsError: (5) it exists, and `if_exists` is ``fail``.
             InvalidInputError: (13) an argument is invalid, or it exists at another location.
         """
-        from lance_namespace import RegisterTableRequest
+        from airflow_provider_lancens.spark.declaration import register
 
         identifier = self._id(table)
         check_choice("if_exists", if_exists, ("skip", "replace", "fail"))
-        request = RegisterTableRequest(
-            id=list(identifier.parts),
-            location=location,
-            properties=dict(properties or {}) or None,
-            mode="overwrite" if if_exists == "replace" else "create",
-        )
         with self.attempt(f"registering table {str(identifier)!r}"):
-            try:
-                self.namespace.register_table(request)
-            except spec_errors.TableAlreadyExistsError:
-                if if_exists != "skip":
-                    raise
-                self._check_location(identifier, location)
+            register(self.namespace, identifier, location, properties=properties, if_exists=if_exists)
         return self.table(identifier)
 
     def deregister_table(self, table: str | TableId, *, if_missing: Literal["fail", "skip"] = "fail") -> bool:
@@ -476,32 +476,6 @@ class LanceCatalog:
                     raise
                 return False
         return True
-
-    def _check_location(self, table: TableId, location: str | None) -> None:
-        from lance_namespace import DescribeTableRequest
-
-        from airflow_provider_lancens.namespace.locations import normalize
-
-        if location is None:
-            return
-        present = str(self.namespace.describe_table(DescribeTableRequest(id=list(table.parts))).location)
-        if normalize(present) != normalize(location):
-            raise spec_errors.InvalidInputError(
-                f"table {table} exists at {present!r}, not at location={location!r}; pass that location, "
-                "or leave it out"
-            )
-
-    def _check_layout(self, table: TableId, layout: TableLayout | Mapping[str, Any] | None) -> None:
-        from lance_namespace import DescribeTableRequest
-
-        for name, asked in layout_property(layout).items():
-            described = self.namespace.describe_table(DescribeTableRequest(id=list(table.parts)))
-            present = (described.properties or {}).get(name, "{}")
-            if present != asked:
-                raise spec_errors.InvalidInputError(
-                    f"table {table} is declared with layout={present}, not {asked}: it existed before, or "
-                    "this catalog stores no properties of tables"
-                )
 
     def _id(self, table: str | TableId) -> TableId:
         with self.attempt("reading the identifier of a table"):

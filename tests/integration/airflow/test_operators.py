@@ -109,7 +109,9 @@ def test_a_table_declared_at_another_location_fails_without_retry(
 ) -> None:
     location = table.declare()
     assert run(LanceDeclareTableOperator, table=str(table), location=f"{location}/")["created"] is False
-    with pytest.raises(AirflowFailException, match=f"exists at '{location}', not at '{tmp_path}/new'; pass"):
+    with pytest.raises(
+        AirflowFailException, match=f"exists at '{location}', not at location='{tmp_path}/new'"
+    ):
         run(LanceDeclareTableOperator, table=str(table), location=str(tmp_path / "new"))
 
 
@@ -124,6 +126,31 @@ def test_a_table_keeps_the_layout_that_it_was_declared_with(run: Run, database: 
         run(LanceDeclareTableOperator, table=name, layout={"vector_columns": {"v": 2}})
     with pytest.raises(AirflowFailException, match=r"layout: .*'rows'"):
         run(LanceDeclareTableOperator, table=name, layout={"rows": 1})
+
+
+def test_a_table_is_declared_with_its_columns(run: Run, database: str) -> None:
+    run(LanceCreateNamespaceOperator, namespace=database)
+    name, columns = f"{database}$orders", {"id": "bigint", "v": "float[2]"}
+
+    assert run(LanceDeclareTableOperator, table=name, schema=columns)["created"]
+    assert not run(LanceDeclareTableOperator, table=name, schema=columns)["created"]
+    with pytest.raises(AirflowFailException, match="its column 'id' is int64, not string as schema says"):
+        run(LanceDeclareTableOperator, table=name, schema={"id": "string"})
+    with pytest.raises(AirflowFailException, match="schema: expected at least one column"):
+        run(LanceDeclareTableOperator, table=name, schema={})
+
+
+@pytest.mark.parametrize("authority", ["storage", "catalog"])
+def test_a_table_keeps_the_version_authority_that_it_was_declared_with(
+    run: Run, database: str, authority: str
+) -> None:
+    run(LanceCreateNamespaceOperator, namespace=database)
+    other = {"storage": "catalog", "catalog": "storage"}[authority]
+    given = {"table": f"{database}$orders", "schema": {"id": "bigint"}}
+
+    assert run(LanceDeclareTableOperator, **given, version_authority=authority)["created"]
+    with pytest.raises(AirflowFailException, match=f"version_authority='{authority}', not '{other}'"):
+        run(LanceDeclareTableOperator, **given, version_authority=other)
 
 
 def test_several_tables_are_declared_by_one_task(run: Run, database: str) -> None:

@@ -1,0 +1,207 @@
+"""Declare or register a table: create its catalog entry, or compare the one that exists.
+
+With a schema, a declaration also creates the table's first version, without rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import pyarrow as pa
+
+from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.locations import normalize
+from airflow_provider_lancens.namespace.table_properties import BY_IMPLEMENTATION, LAYOUT, MANAGED_BY
+from airflow_provider_lancens.spark.blobs import with_blobs
+from airflow_provider_lancens.spark.options import Create, WriteRequest
+from airflow_provider_lancens.spark.table.resolved_table import resolved_table
+from airflow_provider_lancens.spark.type_names import parse_type
+from airflow_provider_lancens.spark.write.arrow_rows import ArrowRows
+from airflow_provider_lancens.spark.write.pipeline import write_rows
+from airflow_provider_lancens.spark.write.write_context import WriteContext
+
+if TYPE_CHECKING:
+    from lance_namespace import LanceNamespace
+
+    from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+
+
+class Declared(NamedTuple):
+    """A table that is declared."""
+
+    location: str
+    created: bool
+    """Whether this call has created its catalog entry."""
+
+
+def declare(
+    namespace: LanceNamespace,
+    table: TableId,
+    *,
+    location: str | None = None,
+    properties: Mapping[str, str] | None = None,
+    schema: pa.Schema | Mapping[str, str] | None = None,
+    may_exist: bool = True,
+) -> Declared:
+    """Declare a table; repeated, it completes what an earlier call has begun.
+
+    Args:
+        namespace: the namespace.
+        table: its identifier.
+        location: the root of its dataset; None leaves it to the catalog.
+        properties: properties of the entry, with the layout and the version authority if they are chosen.
+        schema: its columns, as Arrow's schema or the types by column, see `parse_type`: version 1 has them,
+            and no rows. None leaves both to the first write.
+        may_exist: whether a table that exists, and is the same as far as it is described here, is left as it
+            is; otherwise it is an error.
+
+    Raises:
+        NamespaceNotFoundError: (1) there is no such database.
+        TableAlreadyExistsError: (5) it exists, and may not.
+        InvalidInputError: (13) an argument is invalid; the table exists with another location, version
+            authority, layout or another type of a column; or the catalog doesn't store the layout.
+    """
+    from lance_namespace import DeclareTableRequest
+
+    columns = None if schema is None else _columns(schema)
+    given = dict(properties or {})
+    request = DeclareTableRequest(id=list(table.parts), location=location, properties=given or None)
+    try:
+        found, created = str(namespace.declare_table(request).location), True
+    except spec_errors.TableAlreadyExistsError:
+        if not may_exist:
+            raise
+        created = False
+    if not created or LAYOUT in given:
+        found = _checked_location(namespace, table, location, given)
+    if columns is not None:
+        with resolved_table(namespace, table) as target:
+            _create_columns(target, columns)
+    return Declared(found, created)
+
+
+def register(
+    namespace: LanceNamespace,
+    table: TableId,
+    location: str,
+    *,
+    properties: Mapping[str, str] | None = None,
+    if_exists: Literal["skip", "replace", "fail"] = "skip",
+) -> Declared:
+    """Register a table: create the entry of data that exists.
+
+    Args:
+        namespace: the namespace.
+        table: its identifier.
+        location: the root of its dataset.
+        properties: properties of the entry, with the version authority if it is chosen.
+        if_exists: ``skip`` leaves a table that exists, and is the same as far as it is described here, as it
+            is; ``replace`` replaces the entry, and deletes no data; ``fail`` is an error.
+
+    Raises:
+        NamespaceNotFoundError: (1) there is no such database.
+        TableAlreadyExistsError: (5) it exists, and `if_exists` is ``fail``.
+        InvalidInputError: (13) an argument is invalid, or it exists with another location or version
+            authority.
+    """
+    from lance_namespace import RegisterTableRequest
+
+    given = dict(properties or {})
+    request = RegisterTableRequest(
+        id=list(table.parts),
+        location=location,
+        properties=given or None,
+        mode="overwrite" if if_exists == "replace" else "create",
+    )
+    try:
+        return Declared(str(namespace.register_table(request).location), created=True)
+    except spec_errors.TableAlreadyExistsError:
+        if if_exists != "skip":
+            raise
+    return Declared(_checked_location(namespace, table, location, given), created=False)
+
+
+def _columns(schema: pa.Schema | Mapping[str, str]) -> pa.Schema:
+    if isinstance(schema, pa.Schema):
+        columns = schema
+    elif isinstance(schema, Mapping):
+        types = {name: parse_type(text, f"schema[{name!r}]") for name, text in _texts(schema).items()}
+        columns = pa.schema(types.items())
+    else:
+        raise spec_errors.InvalidInputError(
+            f"schema: expected a pyarrow.Schema or a mapping of columns to types, got {schema!r}"
+        )
+    if not columns.names:
+        raise spec_errors.InvalidInputError("schema: expected at least one column")
+    return columns
+
+
+def _texts(schema: Mapping[Any, Any]) -> dict[str, str]:
+    for name, text in schema.items():
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise spec_errors.InvalidInputError(
+                f"schema: expected types as text by column, got {name!r}: {text!r}"
+            )
+    return dict(schema)
+
+
+def _checked_location(
+    namespace: LanceNamespace, table: TableId, location: str | None, given: Mapping[str, str]
+) -> str:
+    """Return the location of a table that exists, if it is the one that is described.
+
+    Raises:
+        InvalidInputError: (13) it isn't.
+    """
+    from lance_namespace import DescribeTableRequest
+
+    described = namespace.describe_table(DescribeTableRequest(id=list(table.parts)))
+    found = str(described.location)
+    if location and normalize(found).rstrip("/") != normalize(location).rstrip("/"):
+        raise spec_errors.InvalidInputError(
+            f"table {table} already exists at {found!r}, not at location={location!r}; pass that location or "
+            "none, or replace the catalog entry by registering the table with if_exists='replace'"
+        )
+    if (managed_by := given.get(MANAGED_BY)) is not None:
+        has, asked = bool(described.managed_versioning), managed_by.strip().lower() == BY_IMPLEMENTATION
+        if has != asked:
+            raise spec_errors.InvalidInputError(
+                f"table {table} already exists with version_authority={_AUTHORITY[has]!r}, not "
+                f"{_AUTHORITY[asked]!r}; pass that one, or convert the table by set_version_authority"
+            )
+    declared = (described.properties or {}).get(LAYOUT, "{}")
+    if (layout := given.get(LAYOUT)) is not None and layout != declared:
+        raise spec_errors.InvalidInputError(
+            f"table {table} already exists with layout={declared}, not {layout}: the layout is chosen when a "
+            "table is declared, in a catalog that stores properties of tables"
+        )
+    return found
+
+
+_AUTHORITY = {True: "catalog", False: "storage"}
+
+
+def _create_columns(target: ResolvedTable, columns: pa.Schema) -> None:
+    """Create version 1 with these columns and no rows, or compare those of the table."""
+    rows = ArrowRows(columns.empty_table())
+    latest = target.open_latest()
+    if latest is None:
+        try:
+            write_rows(rows, WriteContext.begin(target, WriteRequest(Create())))
+        except spec_errors.TableAlreadyExistsError:  # by somebody else, meanwhile
+            latest = target.open_latest()
+    if latest is None:
+        return
+    layout = target.layout
+    expected = with_blobs(rows.schema({}, layout.vector_columns), layout.blob_columns)
+    for field in expected:
+        number = latest.schema.get_field_index(field.name)
+        has = None if number < 0 else latest.schema.field(number).type
+        if has != field.type:
+            raise spec_errors.InvalidInputError(
+                f"table {target.id} already exists, and its column {field.name!r} is "
+                f"{'missing' if has is None else has}, not {field.type} as schema says; change the columns "
+                "by LanceAlterTableOperator, or the schema that is given"
+            )
