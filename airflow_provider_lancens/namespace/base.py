@@ -9,6 +9,7 @@ from airflow_provider_lancens.namespace.interface.catalog_requests import Catalo
 from airflow_provider_lancens.namespace.interface.data_requests import DataRequests
 from airflow_provider_lancens.namespace.interface.table_polls import NOTHING_KNOWN, StatusOrError, TablePolls
 from airflow_provider_lancens.namespace.interface.unsupported_requests import ALTERNATIVES, unsupported
+from airflow_provider_lancens.namespace.storage.clones import Clones
 from airflow_provider_lancens.namespace.table_status import TableStatus
 
 
@@ -45,6 +46,21 @@ class MetastoreNamespace(CatalogRequests, DataRequests):
             ServiceUnavailableError: (17) the storage can't be reached or failed.
         """
         return TablePolls(self._metastore, self._tables).read_storage_version(status)
+
+    def clones_of(self, table: TableId, location: str) -> Clones:
+        """Return the registered shallow clones of a table, before files of it are removed.
+
+        Args:
+            table: its identifier.
+            location: its location.
+
+        Returns:
+            The tables whose newest versions refer to files of it, and why there may be others.
+
+        Raises:
+            ServiceUnavailableError: (17) the metastore, or the storage of the table, doesn't answer.
+        """
+        return self._tables.clones_of(table, location)
 
 
 for _operation, _instead in ALTERNATIVES.items():

@@ -25,10 +25,10 @@ class LanceCleanUpVersionsOperator(LanceOperator):
 
     Its XCom is ``{"table": str, "version": int, "versions": int, "files": int, "bytes": int, "tagged": int,
     "seconds": float, "dry_run": bool, "expired_keys": int, "expired_bookmarks": list[str],
-    "cleaned_up": bool, "reason": str}``: how many were removed, how many older ones a tag protects, how many
-    idempotency keys expired, and the names of the bookmarks that weren't moved in time. The table's
-    version advances only if a write is considered dead: an empty commit then prevents that write from
-    committing.
+    "clones": list[str], "cleaned_up": bool, "reason": str}``: how many were removed, how many older ones a
+    tag protects, how many idempotency keys expired, the names of the bookmarks that weren't moved in time,
+    and the shallow clones for which files were kept. The table's version advances only if a write is
+    considered dead: an empty commit then prevents that write from committing.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -104,7 +104,8 @@ class LanceCleanUpVersionsOperator(LanceOperator):
 class LanceRemoveOrphansOperator(LanceOperator):
     """Remove files left by failed writes: those that no version references and no running write needs.
 
-    Its XCom is ``{"table": str, "files": int, "bytes": int, "dry_run": bool}``: what was or would be removed.
+    Its XCom is ``{"table": str, "files": int, "bytes": int, "clones": list[str], "dry_run": bool}``: what was
+    or would be removed, and the shallow clones for which such files were kept.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -149,5 +150,6 @@ class LanceRemoveOrphansOperator(LanceOperator):
             "table": str(table),
             "files": len(found.paths),
             "bytes": found.bytes,
+            "clones": list(found.clones),
             "dry_run": self.only_look,
         }

@@ -10,7 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.identifiers import NamespaceId, TableId, is_addressable
+from airflow_provider_lancens.identifiers import (
+    InvalidIdentifierError,
+    NamespaceId,
+    TableId,
+    is_addressable,
+)
 from airflow_provider_lancens.namespace import default_layout, table_properties
 from airflow_provider_lancens.namespace.config import StorageConfig
 from airflow_provider_lancens.namespace.locations import (
@@ -27,14 +32,15 @@ from airflow_provider_lancens.namespace.managed.managed_versions import ManagedV
 from airflow_provider_lancens.namespace.metastore_protocol import Metastore, ParameterChange, Table
 from airflow_provider_lancens.namespace.operations.authority_change import AuthorityChange, closed_to_writes
 from airflow_provider_lancens.namespace.operations.cascade import PlannedTable
+from airflow_provider_lancens.namespace.operations.clone_search import CloneSearch
 from airflow_provider_lancens.namespace.operations.own_stores import OwnStores
 from airflow_provider_lancens.namespace.operations.recent_listings import RecentListings
 from airflow_provider_lancens.namespace.operations.table_listing import TableListing
 from airflow_provider_lancens.namespace.paging import Page, PageRequest
 from airflow_provider_lancens.namespace.storage import object_store, purge
+from airflow_provider_lancens.namespace.storage.clones import Clones
 from airflow_provider_lancens.namespace.storage.location_overlap import ResolvedLocation
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
-from airflow_provider_lancens.namespace.storage.missing_files import other_locations
 from airflow_provider_lancens.namespace.storage.object_store import StoreId
 from airflow_provider_lancens.namespace.storage.write_leases import (
     gates_of,
@@ -48,8 +54,8 @@ from airflow_provider_lancens.redaction import redact
 log = logging.getLogger(__name__)
 
 _TRIES, _THREADS = 5, 32
-_SEARCHED_FOR_CLONES = 1000
-"""Tables of a namespace that are searched for clones of a table before its data is removed, at most."""
+_SEARCHED_BEFORE_A_DROP, _SEARCHED = 1000, 100
+"""Tables that are read at most to find clones: before a drop, and before some files are removed."""
 _OF_THE_STORE = (spec_errors.UnauthenticatedError, spec_errors.ServiceUnavailableError)
 """No location of the store can be asked."""
 _OF_THE_SERVER = ("transient_lastDdlTime", "last_modified_by", "last_modified_time")
@@ -207,8 +213,8 @@ class TableOperations:
         Raises:
             ConcurrentModificationError: (14) a write is running; the message names it.
             InvalidInputError: (13) another catalog table, in any catalog, has the same location or an
-                overlapping one, a table of the same namespace is a clone that refers to the data, or the
-                location is a symbolic link; nothing is dropped.
+                overlapping one, a table is a clone that refers to the data, or the location is a symbolic
+                link; nothing is dropped.
         """
         catalog_table = self.get(table)
         self._check_no_clones(catalog_table, self._check_sole_owner(catalog_table))
@@ -217,6 +223,20 @@ class TableOperations:
         purge.remove(self.location_of(catalog_table), self.config.storage_options)
         self._drop_unless_declared_again(catalog_table)
         return catalog_table
+
+    def clones_of(self, table: TableId, location: str) -> Clones:
+        """Return the registered shallow clones of a table whose newest versions refer to its files.
+
+        One listing of the databases that may be listed, until there are 100 Lance tables, which are read.
+
+        Args:
+            table: the source.
+            location: its location.
+
+        Raises:
+            ServiceUnavailableError: (17) the metastore, or the storage of the source, doesn't answer.
+        """
+        return self._search(table, location, _SEARCHED).in_listing()
 
     def check_not_written(self, tables: Sequence[PlannedTable]) -> None:
         """Check that nobody writes to the tables of a cascade; one request for each.
@@ -319,8 +339,7 @@ class TableOperations:
         Any database of any catalog may hold the other table, so all are read: a drop is rare and final.
 
         Returns:
-            The other Lance tables of the namespace, which may be clones of this one; no more than
-            `_SEARCHED_FOR_CLONES` and one.
+            The other Lance tables, which may be clones of this one: those of the namespace first.
         """
         mine = ResolvedLocation(self.location_of(catalog_table))
         namespace = catalog_table.id.namespace
@@ -334,42 +353,35 @@ class TableOperations:
                     f"table {catalog_table.id}: table {other} points to the same data: {its}, and this "
                     f"one to {catalog_table.location}; deregister one of them instead"
                 )
-            in_namespace = other.database == str(namespace) and is_addressable(other.name)
-            if other.is_lance and in_namespace and len(others) <= _SEARCHED_FOR_CLONES:
-                others.append(Table(namespace.table(other.name), other.location))
-        return others
+            if other.is_lance and is_addressable(other.name):
+                with contextlib.suppress(InvalidIdentifierError):  # of another client's database
+                    others.append(Table(NamespaceId.parse(other.database).table(other.name), other.location))
+        return sorted(others, key=lambda other: other.id.namespace != namespace)
 
     def _check_no_clones(self, catalog_table: Table, others: Sequence[Table]) -> None:
-        """Refuse to remove data that the newest version of another table in the namespace refers to.
+        """Refuse to remove data that the newest version of another table refers to.
 
-        Lance records a clone in the clone alone, so those in other namespaces aren't known. A table that
-        can't be read doesn't stop the drop: any client could have put it there. Each table costs requests to
-        its storage, so a large namespace isn't searched.
+        Lance records a clone in the clone alone. Each table costs requests to its storage, so of a large
+        metastore only some are read, those of the namespace first.
         """
-        mine = ResolvedLocation(self.location_of(catalog_table))
-        if self._files(catalog_table).newest() is None:
+        if not others or self._files(catalog_table).newest() is None:
             return
-
-        def check(other: Table) -> None:
-            try:
-                referred = other_locations(self.location_of(other), self.config.storage_options)
-            except (spec_errors.LanceNamespaceError, OSError, ValueError, RuntimeError):
-                return  # without data, or not readable
-            if any(ResolvedLocation(location).overlaps(mine) for location in referred):
-                raise spec_errors.InvalidInputError(
-                    f"table {catalog_table.id}: table {other.id} is a clone that refers to its data; drop "
-                    "the clone first, or overwrite it; deregistering this table keeps the data"
-                )
-
-        if len(others) > _SEARCHED_FOR_CLONES:
-            log.warning(
-                "Table %s: its namespace has more than %d other tables, which are not searched for clones",
-                catalog_table.id,
-                _SEARCHED_FOR_CLONES,
+        location = self.location_of(catalog_table)
+        clones = self._search(catalog_table.id, location, _SEARCHED_BEFORE_A_DROP).among(others)
+        for clone in clones.found:
+            raise spec_errors.InvalidInputError(
+                f"table {catalog_table.id}: table {clone.table} is a clone that refers to its data; drop "
+                "the clone first, or overwrite it; deregistering this table keeps the data"
             )
-        elif others:
-            with ThreadPoolExecutor(min(_THREADS, len(others)), thread_name_prefix="lance-clones") as pool:
-                list(pool.map(check, others))
+        for reason in clones.unknown:
+            log.warning(
+                "Table %s is dropped, although a shallow clone may refer to its data: %s",
+                catalog_table.id,
+                reason,
+            )
+
+    def _search(self, table: TableId, location: str, most: int) -> CloneSearch:
+        return CloneSearch(self.metastore, self.config, self.stores, table, location, most)
 
     def _drop_unless_declared_again(self, catalog_table: Table) -> None:
         """Drop a catalog table after the removal of its data, which takes time."""

@@ -35,9 +35,9 @@ class ResolvedLocation:
         if self._store == _FILE:
             readings |= {_without_links("/" + text.lstrip("/")) for text in spellings}
         self._paths = [tuple(part for part in reading.split("/") if part) for reading in readings]
-        chains = [_chain(reading) for reading in readings] if self._store == _FILE else []
-        self._own = {chain[0] for chain in chains} - {None}
-        self._chain = {identity for chain in chains for identity in chain} - {None}
+        self._chains = [_chain(reading) for reading in readings] if self._store == _FILE else []
+        self._own = {chain[0] for chain in self._chains} - {None}
+        self._chain = {identity for chain in self._chains for identity in chain} - {None}
 
     def lies_in(self, other: ResolvedLocation) -> bool:
         """Whether this is the other place or below it, in any interpretation of the two."""
@@ -45,6 +45,23 @@ class ResolvedLocation:
             return False
         by_name = any(mine[: len(its)] == its for mine in self._paths for its in other._paths)
         return by_name or not other._own.isdisjoint(self._chain)
+
+    def path_below(self, other: ResolvedLocation) -> str | None:
+        """Return the path by which this place is reached from the other one.
+
+        Returns:
+            The path, empty if the two are one place; None if this one isn't there in any interpretation.
+        """
+        if self._store != other._store:
+            return None
+        below = [mine[len(its) :] for mine in self._paths for its in other._paths if mine[: len(its)] == its]
+        for path, chain in zip(self._paths, self._chains, strict=False):
+            below += [
+                path[len(path) - up :]
+                for up, identity in enumerate(chain)
+                if identity in other._own and up <= len(path)
+            ]
+        return "/".join(below[0]) if below else None
 
     def lies_only_in(self, other: ResolvedLocation) -> bool:
         """Whether this is the other place or below it, in each interpretation of this one."""

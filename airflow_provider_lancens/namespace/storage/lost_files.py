@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from airflow_provider_lancens.namespace.storage.missing_files import (
     index_folders,
     index_folders_at_bases,
     index_names,
+    is_among,
     referenced_files,
 )
 from airflow_provider_lancens.namespace.storage.table_links import check_links
@@ -93,18 +94,13 @@ class _LostFile:
 
 def _lost(dataset: LanceDataset, path: str) -> _LostFile | None:
     """Return the file at a path, if the opened version refers to it."""
-    found = [path] if _has(referenced_files(dataset) | index_folders(dataset), path) else []
+    found = [path] if is_among(path, referenced_files(dataset) | index_folders(dataset)) else []
     for elsewhere in (files_at_bases(dataset), index_folders_at_bases(dataset)):
-        found += [f"{base}/{path}" for base, paths in elsewhere.items() if _has(paths, path)]
+        found += [f"{base}/{path}" for base, paths in elsewhere.items() if is_among(path, paths)]
     if not found:
         return None
     indices = (name for folder, name in index_names(dataset).items() if path.startswith(f"{folder}/"))
     return _LostFile(dataset.version, found[0], next(indices, ""))
-
-
-def _has(paths: Iterable[str], path: str) -> bool:
-    # The values of a blob column lie in a folder with the name of the data file.
-    return any(path == file or path.startswith(f"{file.removesuffix('.lance')}/") for file in paths)
 
 
 def _versions(location: str, storage_options: Mapping[str, str]) -> Iterator[LanceDataset]:

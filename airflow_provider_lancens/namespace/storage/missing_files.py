@@ -7,7 +7,7 @@ imported only when a version is checked.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -208,25 +208,6 @@ def check_bases(dataset: LanceDataset, location: str, allowed: AllowedLocations)
     return dataset
 
 
-def other_locations(location: str, storage_options: Mapping[str, str]) -> list[str]:
-    """Return the locations of other datasets that the newest version of a dataset refers to, as a clone does.
-
-    Args:
-        location: the dataset's root.
-        storage_options: Lance's storage options for it.
-
-    Raises:
-        OSError, ValueError: there is no dataset, or the storage failed.
-        LanceNamespaceError: a symbolic link leads out of it.
-    """
-    import lance
-
-    check_links(location)
-    dataset = lance.dataset(Location.of(location), storage_options=snapshot(storage_options))
-    bases: Any = dataset._ds.base_paths()
-    return [base.path for base in bases.values()]
-
-
 def index_folders(dataset: LanceDataset) -> set[str]:
     """Return the folders of the indices that a version refers to below its own location."""
     return {path for base, path in _index_folders_of(dataset) if base is None}
@@ -251,6 +232,19 @@ def _index_folders_of(dataset: LanceDataset) -> Iterator[tuple[int | None, str]]
 def is_of_index(path: str) -> bool:
     """Return whether a missing file, as `StoredVersions` names it, is a part of an index."""
     return path.rpartition("/")[0].endswith(_INDICES)
+
+
+def is_among(path: str, paths: Collection[str]) -> bool:
+    """Return whether a file is one of those that a version refers to.
+
+    Args:
+        path: of the file.
+        paths: data files, deletion files and folders of indices. The values of a blob column lie in a folder
+            with the name of the data file.
+    """
+    parts = path.split("/")
+    starts = ("/".join(parts[:count]) for count in range(1, len(parts) + 1))
+    return any(start in paths or f"{start}.lance" in paths for start in starts)
 
 
 def example_of(paths: Iterable[str]) -> str:

@@ -33,6 +33,7 @@ from airflow_provider_lancens.spark.amounts import counted, size_of
 from airflow_provider_lancens.spark.bookmarks import expire_bookmarks
 from airflow_provider_lancens.spark.commit.lease_revocation import pending_revocations, revoke_leases
 from airflow_provider_lancens.spark.keys import maintain_keys
+from airflow_provider_lancens.spark.maintenance.cloned_files import ClonedFiles
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     DEFAULT_AGE,
     CleanUpResult,
@@ -71,10 +72,6 @@ class Retention:
     older_than: timedelta
     keep_versions: int
 
-    def plan(self, dataset: LanceDataset) -> Any:
-        """Return what Lance would remove now."""
-        return _explained(dataset, self._limits)
-
     def candidates(self, stored: Mapping[int, Manifest], newest: int, now: datetime) -> list[int]:
         """Return the versions that may be removed, whether they are tagged or not."""
         limit = 1000 * (now - self.older_than + _CLOCKS).timestamp()
@@ -84,14 +81,15 @@ class Retention:
     def among(self, versions: Sequence[int]) -> dict[str, Any]:
         """Return the limits, as Lance takes them, of a removal of some of these versions."""
         if versions:
-            return {**self._limits, "versions": list(versions)}
+            return {**self.limits, "versions": list(versions)}
         return {
-            **self._limits,
+            **self.limits,
             "retain_versions": _ALL,
         }  # files to which no version refers remain to be removed
 
     @property
-    def _limits(self) -> dict[str, Any]:
+    def limits(self) -> dict[str, Any]:
+        """The limits, as Lance takes them."""
         return {"older_than": self.older_than, "retain_versions": self.keep_versions}
 
 
@@ -111,6 +109,11 @@ class Removed:
         files = stats.data_files_removed + stats.index_files_removed + stats.deletion_files_removed
         return cls(int(stats.old_versions), int(files), int(stats.bytes_removed))
 
+    def without(self, kept: Iterable[Any]) -> Removed:
+        """Return this without some data, deletion and index files of the plan that it is of."""
+        sizes = [file.size_bytes for file in kept]
+        return replace(self, files=self.files - len(sizes), bytes=self.bytes - sum(sizes))
+
     def __add__(self, other: Removed) -> Removed:
         """Return the sum of both."""
         return Removed(self.versions + other.versions, self.files + other.files, self.bytes + other.bytes)
@@ -122,6 +125,7 @@ def remove_versions(
     retention: Retention,
     newest: int,
     now: datetime,
+    cloned: ClonedFiles,
 ) -> Removed:
     """Remove old versions, and the files that only they refer to; finish removals that were interrupted.
 
@@ -131,9 +135,11 @@ def remove_versions(
         retention: which versions to keep.
         newest: the newest version as last read.
         now: the time by the storage's clock.
+        cloned: the files that clones need, which are kept.
 
     Raises:
         ServiceUnavailableError: (17) the storage refused to delete some files; a repetition continues.
+        UnsupportedOperationError: (0) the table has branches and clones.
     """
     unfinished = removals_at(files)
     stored = files.all()
@@ -142,7 +148,7 @@ def remove_versions(
     begun = [version for version in stored if any(removal.began_with(version) for removal in unfinished)]
     with recorded_removal(files, {*candidates, *begun}) as removal:
         dataset = open_newest()
-        sweep = _Sweep(dataset, files, removal)
+        sweep = _Sweep(dataset, files, removal, cloned)
         removed = sweep.remove(retention.among(candidates))
         if begun:
             removed += sweep.remove({"versions": begun})
@@ -156,16 +162,18 @@ class _Sweep:
     dataset: LanceDataset
     files: Manifests
     removal: RecordedRemoval
+    cloned: ClonedFiles
 
     def remove(self, limits: Mapping[str, Any]) -> Removed:
-        plan = _explained(self.dataset, limits)
-        paths = _paths(plan, self.files.location)
+        plan = _Plan.of(_explained(self.dataset, limits), self.files.location)
+        kept = plan.needed_by(self.cloned)
         self.removal.begin()
-        if paths is None:
+        if not plan.is_complete:
             return self._removed_by_lance(limits)
+        paths = [path for path in plan.files if path not in kept]
         for start in range(0, len(paths), _BATCH):
             self.files.remove(*paths[start : start + _BATCH])
-        return Removed.of(plan.stats)
+        return plan.removed_without(kept)
 
     def _removed_by_lance(self, limits: Mapping[str, Any]) -> Removed:
         stats = self.dataset.cleanup_old_versions(**limits, error_if_tagged_old_versions=False)
@@ -185,17 +193,48 @@ def _explained(dataset: LanceDataset, limits: Mapping[str, Any]) -> Any:
     )
 
 
-def _paths(plan: Any, location: str) -> list[str] | None:
-    """Return the paths of all files to remove, the manifests last; None if only Lance can remove them."""
-    if plan.referenced_branches:
-        return None  # it cascades to branches, whose files aren't all in the plan
-    root = (location if is_local(location) else urlsplit(location).path).strip("/")
-    named = [(file.path, file.kind == _MANIFEST) for file in plan.candidate_files]
-    if any(not path.startswith(f"{root}/") for path, _ in named):
-        return None
-    named.sort(key=lambda file: file[1])  # stable: in the order of the listings
-    below = (path[len(root) + 1 :] for path, _ in named)
-    return [path for path in below if is_file_path(path)]  # others aren't Lance's: they stay
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What Lance would remove."""
+
+    stats: Any
+    files: Mapping[str, Any]
+    """Lance's description of each file, by its path relative to the location; the manifests last."""
+    is_complete: bool
+    """Whether these are all files, so that they can be removed without Lance."""
+
+    @classmethod
+    def of(cls, explained: Any, location: str) -> Self:
+        root = (location if is_local(location) else urlsplit(location).path).strip("/")
+        named = [(file.path, file) for file in explained.candidate_files]
+        outside = any(not path.startswith(f"{root}/") for path, _ in named)
+        named.sort(key=lambda file: file[1].kind == _MANIFEST)  # stable: in the order of the listings
+        below = ((path.removeprefix(f"{root}/"), file) for path, file in named)
+        return cls(
+            explained.stats,
+            # Others aren't Lance's: they stay.
+            {path: file for path, file in below if is_file_path(path)},
+            # It cascades to branches, whose files aren't all in the plan.
+            is_complete=not outside and not explained.referenced_branches,
+        )
+
+    def needed_by(self, cloned: ClonedFiles) -> set[str]:
+        """Return those of its files that clones of the table need.
+
+        Raises:
+            UnsupportedOperationError: (0) there are clones, and only Lance knows all files.
+        """
+        if not self.is_complete and (clones := cloned.registered()):
+            raise spec_errors.UnsupportedOperationError(
+                f"table {cloned.target.id}: table {clones[0].table} is a shallow clone that refers to its "
+                "files, and Lance, which removes its versions since it has branches, doesn't keep them; "
+                "nothing was removed: delete the branches, drop the clone, or overwrite it with its own rows"
+            )
+        return cloned.among(self.files)
+
+    def removed_without(self, kept: Collection[str]) -> Removed:
+        """Return what it removes, if some of its files are kept."""
+        return Removed.of(self.stats).without(self.files[path] for path in kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +254,7 @@ def held_by_tags(
     names: Collection[str],
     older_than: timedelta,
     keep_versions: int,
+    cloned: ClonedFiles,
 ) -> HeldFiles:
     """Return what a clean-up keeps only for some tags. It reads the manifest of every version that is kept.
 
@@ -224,6 +264,7 @@ def held_by_tags(
         names: the tags.
         older_than: the age from which the clean-up removes a version.
         keep_versions: how many of the newest versions it keeps.
+        cloned: the files that clones need, which are kept anyway.
     """
     manifests = target.dataset.manifests.all()
     limit = 1000 * (time.time() - older_than.total_seconds())
@@ -236,6 +277,7 @@ def held_by_tags(
     tags = list_tags(dataset)
     held = old & {int(tags[name]["version"]) for name in names if name in tags}
     paths = _files(target, held) - _files(target, (v for v in manifests if v not in old))
+    paths -= cloned.among(paths)
     size = sum(_size(target, path) for path in (*paths, *_of_commits(target, held)))
     return HeldFiles(len(held), len(paths), size)
 
@@ -291,6 +333,10 @@ def clean_up_versions(
     heartbeat for a day is considered dead, and a version that changes nothing is committed, so that it can't
     commit if it resumes.
 
+    Files that the newest versions of registered shallow clones refer to are kept, and the log names the
+    clones: of a table in Hive or Glue, in all databases that may be listed, and as long as there are no more
+    than 100 Lance tables.
+
     Idempotency keys outlive their versions. If `keep_keys` is given, older ones expire: a write under one is
     refused from then on.
 
@@ -310,7 +356,8 @@ def clean_up_versions(
         ConcurrentModificationError: (14) a write has been running for so long that its files could be
             removed; nothing was removed.
         ServiceUnavailableError: (17) the storage or the metastore failed; a part may have been removed.
-        UnsupportedOperationError: (0) a symbolic link or another dataset is among the table's own files.
+        UnsupportedOperationError: (0) a symbolic link or another dataset is among the table's own files, or
+            the table has branches, and registered shallow clones.
         InvalidTableStateError: (19) metastore and storage disagree on which version is the newest.
     """
     started = time.monotonic()
@@ -335,10 +382,12 @@ def clean_up_versions(
             )
         bookmarks = _expire_bookmarks(opened, now, dry_run)
         tagged = _tagged(opened, bookmarks)
-        removed = _clean_up(opened, Retention(older_than, keep_versions), now, dry_run)
+        cloned = ClonedFiles(opened.target)
+        removed = _clean_up(opened, Retention(older_than, keep_versions), now, cloned, dry_run)
         held = HeldFiles()
         if dry_run and bookmarks:
-            held = held_by_tags(opened.target, opened.dataset, bookmarks, older_than, keep_versions)
+            held = held_by_tags(opened.target, opened.dataset, bookmarks, older_than, keep_versions, cloned)
+        cloned.log()
         result = CleanUpResult(
             table=str(opened.target.id),
             version=opened.version,
@@ -348,6 +397,7 @@ def clean_up_versions(
             tagged=tagged,
             expired_keys=expired_keys,
             expired_bookmarks=bookmarks,
+            clones=sorted(cloned.clones),
             seconds=round(time.monotonic() - started, 3),
             dry_run=dry_run,
             reason=reason,
@@ -396,13 +446,16 @@ def _expire_bookmarks(opened: MaintainedTable, now: datetime, dry_run: bool) -> 
     return [bookmark.name for bookmark in expired]
 
 
-def _clean_up(opened: MaintainedTable, retention: Retention, now: datetime, dry_run: bool) -> Removed:
+def _clean_up(
+    opened: MaintainedTable, retention: Retention, now: datetime, cloned: ClonedFiles, dry_run: bool
+) -> Removed:
     _check_unlinked(opened)
     if dry_run:
-        return Removed.of(retention.plan(opened.dataset).stats)
+        plan = _Plan.of(_explained(opened.dataset, retention.limits), opened.target.dataset.location)
+        return plan.removed_without(plan.needed_by(cloned))
     delete_abandoned_tags(opened.dataset, now - _ABANDONED)
     files = opened.target.dataset.manifests
-    return remove_versions(lambda: opened.at_newest().dataset, files, retention, opened.version, now)
+    return remove_versions(lambda: opened.at_newest().dataset, files, retention, opened.version, now, cloned)
 
 
 def _check_unlinked(opened: MaintainedTable) -> None:
@@ -429,6 +482,7 @@ def _sentence(result: CleanUpResult) -> str:
         f"{counted(result.files, 'file')}, {size_of(result.bytes)}; tags keep {result.tagged} older versions"
         + (f"; {result.expired_keys} idempotency keys expired" if result.expired_keys else "")
         + (f"; {len(result.expired_bookmarks)} bookmarks expired" if result.expired_bookmarks else "")
+        + (f"; clones keep files: {', '.join(result.clones)}" if result.clones else "")
     )
 
 

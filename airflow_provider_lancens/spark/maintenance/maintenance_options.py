@@ -382,6 +382,8 @@ class CleanUpResult(Result):
     """Number of idempotency keys that expired by `keep_keys`."""
     expired_bookmarks: list[str] = field(default_factory=list)
     """Names of the bookmarks that weren't moved in time, and whose versions aren't kept any more."""
+    clones: list[str] = field(default_factory=list)
+    """Identifiers of the shallow clones for which files of old versions were kept."""
     cleaned_up: bool = True
     """Whether it was due; if not, nothing else was counted."""
     reason: str = ""

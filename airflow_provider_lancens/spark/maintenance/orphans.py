@@ -3,7 +3,8 @@
 A file is removed if it is older than `older_than`, was written before the oldest running write began, and no
 version refers to it. The order makes that safe: first the files are listed, then the leases, the leases of
 dead writes are revoked (`lease_revocation`), and then the versions are read. A write that commits meanwhile
-is seen in the leases or in the versions.
+is seen in the leases or in the versions. Registered shallow clones are read last: a version that keeps their
+files may be tagged only until they are registered.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from airflow_provider_lancens.spark.bookmarks import EXPIRED_BOOKMARKS
 from airflow_provider_lancens.spark.commit.lease_revocation import pending_revocations, revoke_leases
 from airflow_provider_lancens.spark.commit.write_lease import REVOKED, acquire_lease, stray_heartbeats
 from airflow_provider_lancens.spark.keys import FOLDERS as KEY_FOLDERS
+from airflow_provider_lancens.spark.maintenance.cloned_files import ClonedFiles
 from airflow_provider_lancens.spark.publish import (
     StagedVersion,
     is_staged_tag,
@@ -68,6 +70,8 @@ class Orphans:
     """Whether they were removed; false for a dry run."""
     unfenced: int = 0
     """Writes that seem dead, but whose files are kept: a table without a version can't fence them off."""
+    clones: tuple[str, ...] = ()
+    """Identifiers of the shallow clones for which such files were kept."""
 
 
 def remove_orphans(
@@ -82,7 +86,7 @@ def remove_orphans(
     Writes of this package hold a lease for as long as they run, so their files are kept. If a write is
     considered dead, its lease is revoked, and a version that changes nothing is committed, so that it can't
     commit if it resumes. Files of other writers are judged by their age alone: set `older_than` longer than
-    any of their jobs.
+    any of their jobs. Files that registered shallow clones refer to are kept, see `clean_up_versions`.
 
     Args:
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
@@ -149,11 +153,18 @@ class _Search:
         if not dry_run:
             revoke_leases(self.target, self.files, leases.dead, leases.records)
         orphans = self._orphans(old, folders, leases)
+        cloned = ClonedFiles(self.target)
+        kept = cloned.among(file.path for file in orphans)
+        orphans = [file for file in orphans if file.path not in kept]
+        cloned.log()
         if not dry_run:
             self.files.remove(*(file.path for file in orphans), *stray_heartbeats(self.files, self.threshold))
         paths = tuple(sorted(file.path for file in orphans))
         size = sum(file.size for file in orphans)
-        return Orphans(str(self.target.id), paths, size, removed=not dry_run, unfenced=unfenced)
+        clones = tuple(sorted(cloned.clones))
+        return Orphans(
+            str(self.target.id), paths, size, removed=not dry_run, unfenced=unfenced, clones=clones
+        )
 
     def _unfenced(self, leases: _Leases) -> int:
         """How many writes seem dead and may still resume: no barrier can be committed without columns."""

@@ -14,6 +14,7 @@ from airflow_provider_lancens.namespace.allowed_locations import AllowedLocation
 from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
 from airflow_provider_lancens.namespace.locations import Location
 from airflow_provider_lancens.namespace.managed.managed_versions import unknown_versions_error
+from airflow_provider_lancens.namespace.storage.clones import Clones
 from airflow_provider_lancens.namespace.storage.missing_files import check_bases
 from airflow_provider_lancens.namespace.storage.object_store import VERSIONS, detached_name, is_detached
 from airflow_provider_lancens.namespace.storage.vended_options import EXPIRES_AT, VendedOptions
@@ -149,6 +150,15 @@ class ResolvedTable:
         if (now.managed_versioning is True) != (self.dataset.version_authority is not None):
             return self._stale("another authority decides its versions now")
         return None
+
+    def clones(self) -> Clones:
+        """Return its registered shallow clones; none where its namespace can't list tables of others.
+
+        Raises:
+            ServiceUnavailableError: (17) the metastore, or the storage of the table, doesn't answer.
+        """
+        clones_of = getattr(self.namespace, "clones_of", None)
+        return Clones() if clones_of is None else clones_of(self.id, self.dataset.location)
 
     def is_settled(self) -> bool:
         """End a conversion that died; return whether the storage decides the versions."""

@@ -1,0 +1,84 @@
+"""Shallow clones of a dataset: which files of it their newest versions refer to.
+
+Lance records a shallow clone in the clone alone, by the location of its source and the files there. It never
+reads the source's manifests again, so a clone needs files of the source, and no version of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from airflow_provider_lancens.namespace.locations import Location
+from airflow_provider_lancens.namespace.storage.location_overlap import ResolvedLocation
+from airflow_provider_lancens.namespace.storage.missing_files import (
+    files_at_bases,
+    index_folders_at_bases,
+    is_among,
+)
+from airflow_provider_lancens.namespace.storage.table_links import check_links
+from airflow_provider_lancens.namespace.storage.vended_options import snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Clone:
+    """A table whose newest version refers to files of another one, its source."""
+
+    table: str
+    """Identifier, such as ``db$table``."""
+    paths: frozenset[str]
+    """Data files, deletion files and folders of indices, relative to the source's location."""
+
+    def needs(self, path: str) -> bool:
+        """Return whether it refers to a file, given its path relative to the source's location."""
+        return is_among(path, self.paths)
+
+
+@dataclass(frozen=True, slots=True)
+class Clones:
+    """The clones of a table that are known."""
+
+    found: tuple[Clone, ...] = ()
+    unknown: tuple[str, ...] = ()
+    """Why there may be others: what couldn't be listed or read; empty if all was."""
+
+
+def clone_at(
+    table: str, location: str, storage_options: Mapping[str, str], source: ResolvedLocation
+) -> Clone | None:
+    """Return what the newest version of a table refers to in a source; None if that is nothing.
+
+    Reads the newest manifest; of a table that refers to the source, also the descriptions of its indices.
+
+    Args:
+        table: its identifier.
+        location: its location, which was checked to be allowed.
+        storage_options: Lance's storage options for it.
+        source: the location of the source.
+
+    Raises:
+        OSError, ValueError, RuntimeError: there is no dataset, or the storage or Lance failed.
+        LanceNamespaceError: a symbolic link leads out of it.
+    """
+    import lance
+
+    check_links(location)
+    dataset = lance.dataset(Location.of(location), storage_options=snapshot(storage_options))
+    bases = dataset._ds.base_paths()
+    if not any(ResolvedLocation(base.path).overlaps(source) for base in bases.values()):
+        return None
+    paths: set[str] = set()
+    for referred in (files_at_bases(dataset), index_folders_at_bases(dataset)):
+        for base, found in referred.items():
+            paths |= _below(source, ResolvedLocation(base), found)
+    return Clone(table, frozenset(paths)) if paths else None
+
+
+def _below(source: ResolvedLocation, base: ResolvedLocation, paths: Iterable[str]) -> set[str]:
+    """Return those of the paths relative to a base that lie in the source, relative to the source."""
+    inside, around = base.path_below(source), source.path_below(base)
+    if inside is not None:
+        return {f"{inside}/{path}".removeprefix("/") for path in paths}
+    if around is not None:
+        return {path.removeprefix(f"{around}/") for path in paths if path.startswith(f"{around}/")}
+    return set()
