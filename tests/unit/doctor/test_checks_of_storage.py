@@ -1,5 +1,7 @@
 """The doctor on stores and mounts that lack something: what it says, and that it leaves nothing behind."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from pathlib import Path
@@ -88,3 +90,20 @@ def test_what_a_store_lacks_is_named_with_what_to_do(
 
     assert any(one.startswith(level) and said in one for one in found), found
     assert bool(s3.bucket.keys) == left
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process do without hard links")
+def test_a_mount_without_hard_links_is_named(tmp_path: Path) -> None:
+    script = (
+        "from airflow_provider_lancens.doctor.checks import check_storage\n"
+        f"for one in check_storage({str(tmp_path)!r}, {{}}):\n"
+        "    if one.level != 'ok':\n"
+        "        print(one.level, one.subject, one.text)\n"
+    )
+    command = [sys.executable, "-m", "tests.servers.no_hard_links", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    [line] = done.stdout.splitlines()
+    assert line.startswith("problem storage ")
+    assert "is on a mount without hard links" in line
+    assert not list(tmp_path.rglob("*.*"))
