@@ -86,6 +86,10 @@ _TEXT_FIELDS = (
     "ascii_folding",
 )
 _READY = "SUCCEEDED"
+_EXISTS = "Dataset already exists"
+"""What Lance says if it can't create the first manifest."""
+_ATTEMPTS = 4
+"""How often the first version is tried."""
 _NOT_STORED = "only columns of an expression are supported, whose values are stored"
 _ONE_COMMIT = "expected the same value for all columns, since they are changed in one commit"
 
@@ -110,10 +114,10 @@ class DataRequests(NamespaceCore):
         model = as_model(models.CreateTableRequest, request)
         refuse(model, {"storage_options": _FIXED_STORAGE})
         mode = choice(model.mode, (_CREATE, _EXIST_OK, _OVERWRITE), _CREATE, "mode")
-        rows = read_rows(request_data)
+        read_rows(request_data)  # what is invalid is refused before anything is declared
         data = self._declared(model)
         with data.specified_errors():
-            written = self._create(data, rows, mode)
+            written = self._create(data, request_data, mode)
         created = TableData.of(self, model.id).table  # with the version that was committed
         return redacted_responses.CreateTableResponse(
             location=data.location,
@@ -129,20 +133,29 @@ class DataRequests(NamespaceCore):
             self._tables.declare(table_id(model.id, self._metastore), None, model.properties or {})
             return TableData.of(self, model.id)
 
-    def _create(self, data: TableData, rows: pa.RecordBatchReader, mode: str) -> LanceDataset | None:
+    def _create(
+        self, data: TableData, checked: bytes, mode: str, attempts: int = _ATTEMPTS
+    ) -> LanceDataset | None:
         import lance
+        import pyarrow as pa
 
         data.check_commits()
         try:
-            existing = data.open()
+            existing, needed = data.open(), mode
         except TableVersionNotFoundError:
-            mode = _CREATE
+            needed = _CREATE
         else:
             if mode == _EXIST_OK:
                 return None
             if mode == _CREATE:
                 raise TableAlreadyExistsError(f"table {data.id} exists, at version {existing.version}")
-        return lance.write_dataset(rows, mode=mode, **destination(data))
+        try:
+            return lance.write_dataset(pa.ipc.open_stream(checked), mode=needed, **destination(data))
+        except OSError as error:
+            # Another client created it meanwhile, or the store refused a conflict with nothing stored.
+            if attempts == 1 or not str(error).startswith(_EXISTS):
+                raise
+        return self._create(data, checked, mode, attempts - 1)
 
     def count_table_rows(self, request: AnyRequest) -> models.CountTableRowsResponse:
         """Count a table's rows, or those that match a predicate.

@@ -20,6 +20,8 @@ from airflow_provider_lancens.namespace.config import STORAGE_PREFIX, Properties
 from airflow_provider_lancens.namespace.metastore_protocol import Namespace
 from airflow_provider_lancens.spark import (
     FileSource,
+    LanceCatalog,
+    Table,
     add_columns,
     alter_columns,
     compute_column,
@@ -53,6 +55,7 @@ from airflow_provider_lancens.spark.maintenance import (
     maintain_table,
     restore_version,
 )
+from airflow_provider_lancens.spark.maintenance.index import drop_index
 from airflow_provider_lancens.spark.publish import staged_versions
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from airflow_provider_lancens.ui.table_details import describe
@@ -155,6 +158,10 @@ class Lake:
             return None
         rows = dataset.to_table().to_pylist()
         return tuple(dataset.schema.names), tuple(sorted(repr(sorted(row.items())) for row in rows))
+
+    def table(self) -> Table:
+        """The table, without Spark."""
+        return LanceCatalog(lambda: self.namespace).table(NAME)
 
     @property
     def version(self) -> int:
@@ -311,7 +318,14 @@ READS: Mapping[str, Verb] = {
     "versions": request("list_table_versions"),
     "tags": request("list_table_tags"),
     "branches": request("list_table_branches"),
+    "version of a tag": request("get_table_tag_version", tag="reader"),
     "indices": request("list_table_indices"),
+    "index statistics": request("describe_table_index_stats", index_name="n_btree"),
+    "query": request("query_table", k=9, filter="n = 1", vector={}),
+    "explain": request("explain_table_query_plan", query={"k": 9, "filter": "n = 1", "vector": {}}),
+    "rows as Arrow": lambda lake: lake.table().to_arrow(filter="n = 1"),
+    "history": lambda lake: lake.table().history(),
+    "table statistics": lambda lake: lake.table().stats(),
     "statistics": request("get_table_stats"),
     "read": collected(read_table),
     "read an older version": collected(read_table, version=2),
@@ -349,7 +363,12 @@ WRITES: Mapping[str, Verb] = {
         else None,
         write_table(frame(1), lake.namespace, "db$new", key=lake.key),
     ),
+    "create": lambda lake: lake.namespace.create_table(
+        {"id": ["db", "new"], "mode": "EXIST_OK"}, stream(rows(1))
+    ),
     "append": write(10, 11),
+    "append Arrow rows": lambda lake: lake.table().append(rows(10, 11), key=lake.key),
+    "upsert Arrow rows": lambda lake: lake.table().upsert(rows(1, 10), on=["n"], key=lake.key),
     "append a file": lambda lake: write_files(
         SPARK,
         FileSource("parquet", [f"{lake.root}/in/a.parquet"]),
@@ -365,8 +384,11 @@ WRITES: Mapping[str, Verb] = {
     "publish": each_staged(publish_version),
     "discard": each_staged(discard_version),
     "restore": keyed(restore_version, 2),
+    "restore by request": request("restore_table", version=2),
     "move bookmark": of_table(move_bookmark, "reader", 4),
     "delete bookmark": of_table(delete_bookmark, "reader"),
+    "move tag": request("update_table_tag", tag="reader", version=3),
+    "delete tag": request("delete_table_tag", tag="reader"),
     "move release set": lambda lake: move_release_set(
         lake.namespace, RELEASES, {NAME: 5}, keep=1, key=lake.key
     ),
@@ -379,16 +401,23 @@ WRITES: Mapping[str, Verb] = {
     "add columns": of_table(add_columns, {"c": "string"}),
     "alter columns": of_table(alter_columns, rename={"v": "w"}),
     "drop columns": of_table(drop_columns, ["v"]),
+    "add columns by request": request(
+        "alter_table_add_columns", new_columns=[{"name": "c", "expression": "n + 1"}]
+    ),
+    "set metadata": request("update_table_schema_metadata", metadata={"owner": "me"}),
     # Without a condition, whose count holds the interpreter, in which the double is too.
     "compute column": on_spark(compute_column, "w", twice, ["v"], dtype="bigint", only_missing=False),
     "compact": on_spark(compact_table),
     "index": on_spark(build_index, "v", "BTREE", name="v_btree"),
+    "index by request": request("create_table_scalar_index", column="v", index_type="BTREE", name="v_btree"),
+    "drop index": of_table(drop_index, "n_btree"),
     "extend index": on_spark(build_index, "n", "BTREE", name="n_btree", if_exists="extend"),
     "clean-up": of_table(clean_up_versions, older_than=timedelta(0), keep_keys=timedelta(days=1)),
     "orphans": of_table(remove_orphans, older_than=timedelta(minutes=20)),
     "maintain": on_spark(maintain_table, plan()),
     "adopt": lambda lake: lake.managed_by == "impl" and lake.namespace.adopt_table(TABLE["id"]),
     "convert": converted,
+    "describe columns": lambda lake: lake.namespace.update_catalog_columns(TABLE["id"]),
     "deregister": request("deregister_table"),
     "drop": request("drop_table"),
     "cascade": cascade,

@@ -72,12 +72,13 @@ WITHOUT_LISTING = {
     "storage": {*IN_THE_CATALOG, "read an older version", "read changes", "register", "adopt"},
     "impl": {
         *(*IN_THE_CATALOG, "read", "read an older version", "read changes", "count", "indices", "statistics"),
-        *("find release set", "poll", "page: table", "delete bookmark"),
+        *("find release set", "poll", "page: table", "delete bookmark", "delete tag", "index statistics"),
+        *("query", "explain", "rows as Arrow", "describe columns"),
     },
 }
 """The verbs that list no files, by who decides the versions."""
 NEEDS_LISTING = {by: VERBS.keys() - works for by, works in WITHOUT_LISTING.items()}
-DELETES = {"doctor", "discard", "delete bookmark", "clean-up", "orphans", "maintain", "drop"}
+DELETES = {"doctor", "discard", "delete bookmark", "delete tag", "clean-up", "orphans", "maintain", "drop"}
 IN_STEPS = {"maintain", "compute column"}
 """They commit several versions, and keep those that they have when they fail."""
 GATE = "/_lancens/writes/metastore-"

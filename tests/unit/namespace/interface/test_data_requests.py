@@ -1,12 +1,14 @@
 """Requests with rows: what can't be stored is refused before anything is written."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import lance
 import pyarrow as pa
 import pytest
-from lance_namespace.errors import InvalidInputError
+from lance_namespace.errors import InvalidInputError, TableAlreadyExistsError
 
 from airflow_provider_lancens.identifiers import NamespaceId
 from airflow_provider_lancens.namespace.config import Properties, StorageConfig
@@ -78,6 +80,32 @@ def test_text_that_is_not_utf_8_changes_no_table(
         request_with(lake, stream(pa.array(["x", "y"]), TEXT))
     request_with(lake, good)
     assert [one.version for one in lake.list_table_versions({**TABLE, "descending": True}).versions] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("mode", "rows"), [("create", ["theirs"]), ("exist_ok", ["theirs"]), ("overwrite", ["ours"])]
+)
+def test_a_table_that_another_client_creates_meanwhile_exists(
+    lake: Any, monkeypatch: pytest.MonkeyPatch, mode: str, rows: list[str]
+) -> None:
+    write, theirs = lance.write_dataset, iter([stream(pa.array(["theirs"]))])
+
+    def written_after_another_client(*arguments: Any, **named: Any) -> Any:
+        if (other := next(theirs, None)) is not None:
+            lake.create_table(TABLE, other)
+        return write(*arguments, **named)
+
+    monkeypatch.setattr(lance, "write_dataset", written_after_another_client)
+    expected = (
+        pytest.raises(TableAlreadyExistsError, match="exists, at version 1")
+        if mode == "create"
+        else nullcontext()
+    )
+    with expected:
+        lake.create_table({**TABLE, "mode": mode}, stream(pa.array(["ours"])))
+
+    assert lake.count_table_rows({**TABLE, "predicate": f"name = '{rows[0]}'"}).count == 1
+    assert lake.count_table_rows(TABLE).count == 1
 
 
 def test_rows_that_end_early_change_no_table(lake: Any) -> None:
