@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -42,6 +43,48 @@ def test_an_upsert_is_published_onto_later_rows(table: Maintained, stable: bool)
     assert staged.changes == published.changes == {"inserted": 1, "updated": 1, "deleted": 0}
     assert words(table) == {0: "word 0", 1: "word 1", 2: "changed", 3: "changed", 8: "word 8"}
     assert words(table, staged.version) == {0: "word 0", 1: "word 1", 2: "changed", 3: "changed"}
+
+
+COMPARING: list[dict[str, Any]] = [
+    {"update_columns": ["word"]},
+    {"sequence_by": "id"},
+    {"when_matched": "keep"},
+]
+
+
+@on("hive")
+@pytest.mark.parametrize("how", COMPARING, ids=["update_columns", "sequence_by", "keep"])
+def test_an_upsert_that_compared_rows_brings_no_deleted_row_back(
+    table: Maintained, how: dict[str, Any]
+) -> None:
+    table.write(rows(table.spark, 0, 3).selectExpr("*", "1 AS n"))
+    changed = table.spark.range(1, 4).selectExpr("id", "'changed' AS word", "2 AS n")
+    staged = write_table(changed, table.spec, table.id, mode="upsert", on=["id"], stage=True, **how)
+    delete_rows(table.spec, table.id, "id = 1")
+
+    if staged.changes["updated"]:
+        with pytest.raises(InvalidTableStateError, match="can't be published any more; discard it"):
+            publish(table, staged)
+        assert table.ids() == [0, 2]
+    else:
+        publish(table, staged)
+        assert table.ids() == [0, 2, 3]
+
+
+@on("hive")
+@pytest.mark.parametrize("how", COMPARING, ids=["update_columns", "sequence_by", "keep"])
+def test_an_upsert_that_compared_rows_is_not_published_onto_one_that_a_restore_brings_back(
+    table: Maintained, how: dict[str, Any]
+) -> None:
+    table.write(rows(table.spark, 0, 3).selectExpr("*", "1 AS n"))
+    delete_rows(table.spec, table.id, "id = 1")
+    changed = table.spark.range(1, 2).selectExpr("id", "'changed' AS word", "2 AS n")
+    staged = write_table(changed, table.spec, table.id, mode="upsert", on=["id"], stage=True, **how)
+    restore_version(table.spec, table.id, 1)
+
+    with pytest.raises(InvalidTableStateError, match="can't be published any more; discard it"):
+        publish(table, staged)
+    assert words(table) == {number: f"word {number}" for number in range(3)}
 
 
 @on("hive")
