@@ -311,5 +311,11 @@ def get_provider_info() -> dict[str, Any]:
             }
         ],
         "extra-links": _EXTRA_LINKS,
+        "task-decorators": [
+            {
+                "name": "lance_spark",
+                "class-name": "airflow_provider_lancens.operators.decorator.lance_spark_task",
+            }
+        ],
         "config": _CONFIG,
     }

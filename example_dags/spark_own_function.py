@@ -7,6 +7,7 @@ from typing import Any
 
 from airflow.sdk import DAG, task
 
+from airflow_provider_lancens import LanceCatalog
 from airflow_provider_lancens.assets import lance_table
 from airflow_provider_lancens.operators import (
     LanceCreateNamespaceOperator,
@@ -20,13 +21,16 @@ SPARK = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
 
 
 # [START howto_spark_own_function]
-@task(outlets=[lance_table("climate$warm", CONNECTION), lance_table("climate$cold", CONNECTION)])
-def split(readings: dict[str, Any]) -> dict[str, Any]:
+@task.lance_spark(
+    lance_conn_id=CONNECTION,
+    spark_conf=SPARK,
+    outlets=[lance_table("climate$warm", CONNECTION), lance_table("climate$cold", CONNECTION)],
+)
+def split(lake: LanceCatalog, readings: dict[str, Any]) -> dict[str, Any]:
     """Split one table into two, both from the same version."""
-    with lance_spark(lance_conn_id=CONNECTION, spark_conf=SPARK) as lake:
-        frame = lake.table(readings).read(filter="celsius IS NOT NULL")
-        warm = lake.table("climate.warm").overwrite(frame.where("celsius >= 15"))
-        cold = lake.table("climate.cold").overwrite(frame.where("celsius < 15"))
+    frame = lake.table(readings).read(filter="celsius IS NOT NULL")
+    warm = lake.table("climate.warm").overwrite(frame.where("celsius >= 15"))
+    cold = lake.table("climate.cold").overwrite(frame.where("celsius < 15"))
     return {"warm": warm.as_dict(), "cold": cold.as_dict()}
 
 
@@ -56,4 +60,4 @@ with DAG(
     ]
     readings = collect()
     create >> declared >> readings
-    split(readings)
+    split(readings=readings)

@@ -1,0 +1,121 @@
+"""The decorator ``@task.lance_spark``: a task of a function, with Spark and the tables of a connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import wraps
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.bases.decorator import DecoratedOperator, determine_kwargs, task_decorator_factory
+
+from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+    from airflow.sdk.bases.decorator import TaskDecorator
+
+_LAKE = "lake"
+
+
+class LanceSparkDecoratedOperator(DecoratedOperator):
+    """Call a function within a block of `airflow_provider_lancens.operators.lance_spark`.
+
+    Args:
+        python_callable: the function. Its argument ``lake`` is the catalog of the connection, with the
+            session as ``lake.spark``; the others are given where it is called in the DAG.
+        op_args: positional arguments of the function. Templated.
+        op_kwargs: keyword arguments of the function. Templated.
+        lance_conn_id: see `airflow_provider_lancens.operators.lance_spark`. Templated.
+        spark_conn_id: see `airflow_provider_lancens.operators.lance_spark`. Templated.
+        spark_conf: see `airflow_provider_lancens.operators.lance_spark`. Templated.
+
+    Raises:
+        ValueError: the function has no argument ``lake``.
+    """
+
+    custom_operator_name = "@task.lance_spark"
+    template_fields: Sequence[str] = (
+        *DecoratedOperator.template_fields,
+        "lance_conn_id",
+        "spark_conn_id",
+        "spark_conf",
+    )
+    template_fields_renderers = {**DecoratedOperator.template_fields_renderers, "spark_conf": "json"}
+
+    def __init__(
+        self,
+        *,
+        python_callable: Callable[..., Any],
+        op_args: Collection[Any] | None = None,
+        op_kwargs: Mapping[str, Any] | None = None,
+        lance_conn_id: str = DEFAULT_CONNECTION,
+        spark_conn_id: str | None = None,
+        spark_conf: Mapping[str, str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            python_callable=_with_lake_given_later(python_callable),
+            op_args=op_args,
+            op_kwargs=op_kwargs,
+            **kwargs,
+        )
+        self.lance_conn_id = lance_conn_id
+        self.spark_conn_id = spark_conn_id
+        self.spark_conf = spark_conf
+
+    def execute(self, context: Context) -> Any:
+        """Return what the function returns.
+
+        Raises:
+            AirflowFailException: a connection is invalid, or what the function does with a table is.
+            LanceRetryableError: the metastore or the storage is unavailable, or the task was killed.
+        """
+        from airflow_provider_lancens.operators.taskflow import lance_spark
+
+        with lance_spark(
+            lance_conn_id=self.lance_conn_id, spark_conn_id=self.spark_conn_id, spark_conf=self.spark_conf
+        ) as lake:
+            given = {**context, **self.op_kwargs, _LAKE: lake}
+            return self.python_callable(
+                *self.op_args, **determine_kwargs(self.python_callable, self.op_args, given)
+            )
+
+
+def _with_lake_given_later(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function with ``lake`` as a keyword that may be missing where it is called in a DAG."""
+    given = signature(function)
+    if _LAKE not in given.parameters:
+        raise ValueError(
+            f"@task.lance_spark: {function.__name__} has no argument {_LAKE!r}; it is the catalog, from "
+            f"which the function opens tables: {_LAKE}.table('db.t').read()"
+        )
+
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    others = [one for one in given.parameters.values() if one.name != _LAKE]
+    rest = [one for one in others if one.kind is Parameter.VAR_KEYWORD]
+    lake = Parameter(_LAKE, Parameter.KEYWORD_ONLY, default=None)
+    parameters = [*(one for one in others if one not in rest), lake, *rest]
+    called.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return called
+
+
+def lance_spark_task(
+    python_callable: Callable[..., Any] | None = None, multiple_outputs: bool | None = None, **kwargs: Any
+) -> TaskDecorator:
+    """Make a function a task that has Spark and the tables of a connection; Airflow calls it by its name.
+
+    Args:
+        python_callable: the function.
+        multiple_outputs: whether each key of the dictionary that it returns is an XCom of its own.
+        kwargs: arguments of `LanceSparkDecoratedOperator`, and of every task.
+    """
+    return task_decorator_factory(
+        python_callable=python_callable,
+        multiple_outputs=multiple_outputs,
+        decorated_operator_class=LanceSparkDecoratedOperator,
+        **kwargs,
+    )
