@@ -4,7 +4,7 @@ A condition is parsed on the driver, and rendered for Lance, Arrow and Spark fro
 parsers of those would accept, ignore or take for something else never reaches them.
 """
 
-from airflow_provider_lancens.conditions.condition import Condition, all_of, any_of, is_null, parse_condition
+from airflow_provider_lancens.conditions.condition import Condition, all_of, is_null, parse_condition
 from airflow_provider_lancens.conditions.expressions import parse_expression
 
-__all__ = ["Condition", "all_of", "any_of", "is_null", "parse_condition", "parse_expression"]
+__all__ = ["Condition", "all_of", "is_null", "parse_condition", "parse_expression"]

@@ -71,6 +71,11 @@ class Condition:
         return frozenset(roots(self.tree))
 
     @property
+    def matches_all(self) -> bool:
+        """Whether it is just ``TRUE``."""
+        return self.tree == Constant(answer=True)
+
+    @property
     def lance_sql(self) -> str:
         """The condition in Lance's SQL."""
         return render.lance_sql(self.tree)
@@ -121,17 +126,8 @@ def is_null(column: str, schema: pa.Schema) -> Condition:
 
 def all_of(conditions: Sequence[Condition]) -> Condition:
     """Join conditions by AND."""
-    return _join("AND", conditions)
-
-
-def any_of(conditions: Sequence[Condition]) -> Condition:
-    """Join conditions by OR."""
-    return _join("OR", conditions)
-
-
-def _join(word: str, conditions: Sequence[Condition]) -> Condition:
-    text = f" {word} ".join(f"({condition.text})" for condition in conditions)
-    return Condition(text, joined(word, [condition.tree for condition in conditions]))
+    text = " AND ".join(f"({condition.text})" for condition in conditions)
+    return Condition(text, joined("AND", [condition.tree for condition in conditions]))
 
 
 def _depth(node: Node) -> int:

@@ -38,10 +38,9 @@ class LanceComputeColumnOperator(LanceSparkOperator):
             function returns for a batch without rows. Templated.
         setup: a function, or its path, that is called once in each Python worker, such as to load a model;
             ``function`` gets what it returns as a second argument.
-        only_missing: compute the rows that have no value. False computes all rows, or those that match
-            ``where``; a retry then skips what an earlier try has committed.
-        where: a condition, see docs/conditions.md: rows that match it are computed too, whether they
-            have a value or not. Templated.
+        where: a condition, see docs/conditions.md: the rows that match it are computed, whether they have a
+            value or not; ``TRUE`` computes all. A retry then skips what an earlier try has committed. By
+            default the rows that have no value are computed. Templated.
         batch_rows: maximum number of rows that the function gets at once.
         commit_every: number of finished fragments that are committed at once; by default a quarter of those
             that are computed at the same time.
@@ -74,7 +73,6 @@ class LanceComputeColumnOperator(LanceSparkOperator):
         columns: Sequence[str],
         dtype: str | None = None,
         setup: Callable[..., Any] | str | None = None,
-        only_missing: bool = True,
         where: str | None = None,
         batch_rows: int = DEFAULT_BATCH_ROWS,
         commit_every: int | None = None,
@@ -92,7 +90,6 @@ class LanceComputeColumnOperator(LanceSparkOperator):
         self.columns = columns
         self.dtype = dtype
         self.setup = setup
-        self.only_missing = only_missing
         self.where = where
         self.batch_rows = batch_rows
         self.commit_every = commit_every
@@ -115,7 +112,6 @@ class LanceComputeColumnOperator(LanceSparkOperator):
         table, column = parse_table(self.table), parse_text(self.column) or ""
         where = parse_text(self.where)
         columns = parse_list("columns", self.columns, "names of columns")
-        is_missing_only = self.only_missing and where is None
         attempt = f"computing column {column!r} of table {str(table)!r}"
         with self.connected(attempt) as namespace, self.spark_when_needed() as spark:
             result = compute_column(
@@ -127,12 +123,11 @@ class LanceComputeColumnOperator(LanceSparkOperator):
                 columns,
                 dtype=parse_text(self.dtype),
                 setup=self.setup,
-                only_missing=self.only_missing,
                 where=where,
                 batch_rows=self.batch_rows,
                 commit_every=self.commit_every,
                 max_tasks=self.max_tasks,
-                execution_id=None if is_missing_only else execution_id_of(context),
+                execution_id=None if where is None else execution_id_of(context),
             )
             derived = {column: DerivedColumn(columns, is_copy=False)} if result.committed else {}
             write = TableWrite.of(result, columns=[column], derived=derived)

@@ -865,7 +865,6 @@ class Table:
             columns,
             dtype=dtype,
             setup=setup,
-            only_missing=where is None,
             where=where,
             commit_every=commit_every,
             max_tasks=max_tasks,

@@ -408,7 +408,7 @@ def compute(work: Work, chance: random.Random) -> State | None:
     where = None
     match chance.randrange(3):
         case 0:
-            named["only_missing"] = False
+            named["where"] = "TRUE"
         case 1 if added is None:
             where = condition(chance, replace(work.state, columns=(_key(work),)))
             named["where"] = where.text
@@ -422,7 +422,7 @@ def compute(work: Work, chance: random.Random) -> State | None:
 
     def computed(row: Row) -> Any:
         present = row.get(target.number)
-        chosen = named.get("only_missing") is False or present is None or (where and where.matches(row))
+        chosen = present is None if "where" not in named else where is None or where.matches(row)
         given = row.get(source.number)
         return (None if given is None else factor * given) if chosen else present
 

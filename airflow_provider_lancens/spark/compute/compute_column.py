@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.conditions import any_of, is_null, parse_condition
+from airflow_provider_lancens.conditions import Condition, is_null, parse_condition
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.amounts import counted, size_of
 from airflow_provider_lancens.spark.blobs import inner_blob, is_blob
@@ -180,8 +180,8 @@ class ColumnRun:
     target: ResolvedTable
     lease: WriteLease
     request: ColumnRequest
-    is_missing_only: bool
-    """Whether only rows without a value are to be computed, and no other condition is given."""
+    fills_nulls: bool
+    """Whether the rows that have no value are to be computed, and no condition is given."""
     commit_every: int | None
     max_tasks: int | None
     latest: LanceDataset
@@ -271,7 +271,7 @@ def fragments_left(run: ColumnRun) -> list[int]:
     files = {fragment.id: layout.file_of(fragment) for fragment in present}
     found = {number: file for number, file in files.items() if file is not None}
     stored = read_file_info(request.dataset, list(found.values()))
-    done = {name for name, info in stored.items() if run.is_missing_only and info.nulls == 0}
+    done = {name for name, info in stored.items() if run.fills_nulls and info.nulls == 0}
     if request.execution_id:
         done |= {name for name, info in stored.items() if info.execution_id == request.execution_id}
     return [number for number in files if number not in found or found[number].path not in own | done]
@@ -372,7 +372,6 @@ def compute_column(
     *,
     dtype: str | pa.DataType | None = None,
     setup: Function | str | None = None,
-    only_missing: bool = True,
     where: str | None = None,
     batch_rows: int = DEFAULT_BATCH_ROWS,
     commit_every: int | None = None,
@@ -399,10 +398,8 @@ def compute_column(
             function with a batch without rows to find out.
         setup: a function, or its path, that is called once in each Python worker; `function` then gets what
             it returns as a second argument. Load models here.
-        only_missing: compute the rows that have no value. False computes all rows, or those that match
-            `where`.
-        where: a condition, see docs/conditions.md: rows that match it are computed too, if they have a value
-            or not.
+        where: a condition, see docs/conditions.md: the rows that match it are computed, whether they have a
+            value or not; ``TRUE`` computes all. None computes the rows that have no value.
         batch_rows: the maximum number of rows that the function gets at once.
         commit_every: the number of finished fragments to commit at once; by default a quarter of the tasks
             that run at once, and what is finished after a minute.
@@ -440,20 +437,19 @@ def compute_column(
         with acquire_lease(target.dataset).kept_alive(end=True) as lease:
             latest = prepared.with_column(latest, type_asked)
             begun = latest.version
-            condition = _condition(target, latest, column, where, only_missing=only_missing)
+            condition = _rows_to_compute(target, latest, column, where)
             request = ColumnRequest(
                 dataset=target.dataset,
                 layout=ColumnLayout.of(latest, column),
                 function=made,
                 inputs=tuple(columns),
-                condition=condition,
-                reads_other_columns=where is not None,
+                condition=None if condition.matches_all else condition.lance_sql,
+                reads_other_columns=not condition.columns <= {column, *columns},
                 batch_rows=batch_rows,
                 execution_id=execution_id or "",
                 progress=(progress := WriteProgress(lease)),
             )
-            is_missing_only = only_missing and where is None
-            run = ColumnRun(target, lease, request, is_missing_only, commit_every, max_tasks, latest)
+            run = ColumnRun(target, lease, request, where is None, commit_every, max_tasks, latest)
             with progress.logged():
                 run.run(session)
         result = prepared.result(run, started, begun=begun)
@@ -572,11 +568,9 @@ def _opened(target: ResolvedTable, columns: Sequence[str]) -> LanceDataset:
     return latest
 
 
-def _condition(
-    target: ResolvedTable, latest: LanceDataset, column: str, where: str | None, *, only_missing: bool
-) -> str | None:
-    """Return which rows to compute, in Lance's SQL; None computes all."""
-    conditions = [is_null(column, latest.schema)] if only_missing else []
-    if where is not None:
-        conditions.append(parse_filter(target, latest, where, "where"))
-    return any_of(conditions).lance_sql if conditions else None
+def _rows_to_compute(
+    target: ResolvedTable, latest: LanceDataset, column: str, where: str | None
+) -> Condition:
+    if where is None:
+        return is_null(column, latest.schema)
+    return parse_filter(target, latest, where, "where")

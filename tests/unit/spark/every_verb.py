@@ -406,7 +406,7 @@ WRITES: Mapping[str, Verb] = {
     ),
     "set metadata": request("update_table_schema_metadata", metadata={"owner": "me"}),
     # Without a condition, whose count holds the interpreter, in which the double is too.
-    "compute column": on_spark(compute_column, "w", twice, ["v"], dtype="bigint", only_missing=False),
+    "compute column": on_spark(compute_column, "w", twice, ["v"], dtype="bigint", where="TRUE"),
     "compact": on_spark(compact_table),
     "index": on_spark(build_index, "v", "BTREE", name="v_btree"),
     "index by request": request("create_table_scalar_index", column="v", index_type="BTREE", name="v_btree"),

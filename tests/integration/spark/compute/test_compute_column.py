@@ -103,12 +103,13 @@ def test_rows_that_match_a_condition_are_computed_again(stored: Maintained) -> N
     compute(stored)
     stored.write(rows(stored.spark, 40, 50).selectExpr("*", "cast(null AS bigint) AS n"))
 
-    stale = compute(stored, lambda batch: pc.multiply(batch["id"], 3), where="id BETWEEN 5 AND 14")
+    stale = compute(
+        stored, lambda batch: pc.multiply(batch["id"], 3), where="id BETWEEN 5 AND 14 OR n IS NULL"
+    )
     exact = compute(
         stored,
         lambda batch: pc.multiply(batch["id"], 4),
         where="n IS NOT NULL AND id < 2",
-        only_missing=False,
     )
 
     times = {number: 3 if 5 <= number < 15 or number >= 40 else 2 for number in range(50)} | {0: 4, 1: 4}
@@ -120,9 +121,9 @@ def test_all_rows_are_computed_again_once_per_execution(stored: Maintained) -> N
     fill(stored)
     compute(stored)
 
-    first = compute(stored, lambda batch: batch["id"], only_missing=False, execution_id="monday")
-    retry = compute(stored, lambda batch: batch["id"], only_missing=False, execution_id="monday")
-    another = compute(stored, doubled, only_missing=False, execution_id="tuesday")
+    first = compute(stored, lambda batch: batch["id"], where="TRUE", execution_id="monday")
+    retry = compute(stored, lambda batch: batch["id"], where="TRUE", execution_id="monday")
+    another = compute(stored, doubled, where="TRUE", execution_id="tuesday")
 
     assert (first.rows, retry.rows, retry.committed, another.rows) == (40, 0, False, 40)
     assert values(stored) == expected(range(40))

@@ -101,7 +101,7 @@ def test_a_change_of_an_input_column_meanwhile_is_taken_into_account(
 ) -> None:
     fill(stored)
     compute(stored, column="m")
-    again = {"column": "m", "only_missing": False}
+    again = {"column": "m", "where": "TRUE"}
     meanwhile(lambda: compute(stored, lambda batch: pc.multiply(batch["id"], 100), **again))
 
     compute(stored, lambda batch: pc.add(batch["m"], 1), columns=["m"])
@@ -158,7 +158,7 @@ def test_an_index_returns_no_old_value(stored: Maintained, stable: TableLayout) 
     fill(stored, options=stable)
     compute(stored)
     build_index(stored.spark, stored.spec, stored.id, "n", "BTREE")
-    compute(stored, lambda batch: pc.multiply(batch["id"], 1000), where="id < 15", only_missing=False)
+    compute(stored, lambda batch: pc.multiply(batch["id"], 1000), where="id < 15")
 
     def found(value: int) -> list[int]:
         return stored.newest.to_table(filter=f"n = {value}")["id"].to_pylist()

@@ -66,9 +66,9 @@ def test_the_retry_of_a_task_that_computes_all_rows_skips_what_is_committed(
         return batch["id"]
 
     with pytest.raises(ColumnFunctionError, match="RuntimeError: out of memory; 5 fragments are committed"):
-        run(function=fails_late, only_missing=False)
+        run(function=fails_late, where="TRUE")
 
-    retried, _ = run(function=lambda batch: batch["id"], only_missing=False)
+    retried, _ = run(function=lambda batch: batch["id"], where="TRUE")
 
     assert (retried["rows"], retried["files"]) == (10, 1)
     assert values(table) == {number: number for number in range(60)}
