@@ -22,7 +22,13 @@ from airflow_provider_lancens.namespace.storage.object_store import VERSIONS, ma
 from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.commit.table_changes import KINDS
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
-from airflow_provider_lancens.spark.keys.commit_lineage import LINEAGE, LONG, Lineage, Point, transaction_id
+from airflow_provider_lancens.spark.keys.commit_lineage import (
+    LINEAGE,
+    LONG,
+    CommittedVersion,
+    Lineage,
+    transaction_id,
+)
 from airflow_provider_lancens.spark.keys.key_records import CONFIRMED, INDEX, KeyRecord, digest, lineage_below
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
@@ -92,7 +98,7 @@ def _grow(target: ResolvedTable, versions: int, put: Put) -> None:
         own = str(uuid.uuid4())
         if len(stated.ids) >= LONG:
             full = stated if stated.segment is None else stated.onto(below, stated.segment)
-            point = Point(version - 1, stated.ids[-1])
+            point = CommittedVersion(version - 1, stated.ids[-1])
             put(f"{INDEX}/lineage-{point.version}-{point.id}.json", full.text().encode())
             stated, below = Lineage(version - 1, 1, segment=point, keyed=True), full
         for path, content in template.files_of(version, own, stated):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_lancens import spec_errors
 
 if TYPE_CHECKING:
-    from airflow_provider_lancens.namespace.metastore_protocol import Table
+    from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable
 
 OF_THE_SERVER = (
     spec_errors.ServiceUnavailableError,
@@ -25,13 +25,16 @@ _NONE_OF_SO_MANY = 5
 class BatchRead:
     """Result of reading some catalog tables."""
 
-    tables: list[Table] = field(default_factory=list)
+    tables: list[CatalogTable] = field(default_factory=list)
     failures: dict[str, spec_errors.LanceNamespaceError] = field(default_factory=dict)
     """Error by name of each table that can't be read."""
 
 
 def read_each(
-    names: Sequence[str], read: Callable[[Sequence[str]], Sequence[Table]], *, server_answers: bool = False
+    names: Sequence[str],
+    read: Callable[[Sequence[str]], Sequence[CatalogTable]],
+    *,
+    server_answers: bool = False,
 ) -> BatchRead:
     """Read a batch of catalog tables by one call; if that fails, bisect until the failing tables are found.
 
@@ -69,7 +72,7 @@ def read_each(
 
 
 def read_one_by_one(
-    names: Iterable[str], read: Callable[[str], Table | None], *, server_answers: bool = False
+    names: Iterable[str], read: Callable[[str], CatalogTable | None], *, server_answers: bool = False
 ) -> Iterator[BatchRead]:
     """Read catalog tables lazily, each by a call of its own.
 

@@ -40,7 +40,7 @@ class Column(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class CatalogTable:
     """Catalog table as stored in the metastore, Lance or not.
 
     The repr omits its location and parameters: any client may have written a secret there. What only the
@@ -132,7 +132,7 @@ class ParameterChange:
 class TableUpdate:
     """Result of an update of a catalog table."""
 
-    table: Table
+    table: CatalogTable
     """The catalog table after the update."""
     changed: bool
     """Whether it was changed: false if it was decided that no change is needed."""
@@ -211,7 +211,7 @@ class Metastore(Protocol):
             NamespaceNotEmptyError: (3) it isn't empty.
         """
 
-    def create_table(self, table: Table) -> None:
+    def create_table(self, table: CatalogTable) -> None:
         """Create an external catalog table.
 
         Raises:
@@ -219,7 +219,7 @@ class Metastore(Protocol):
             NamespaceNotFoundError: (1) its parent doesn't exist.
         """
 
-    def get_table(self, table: TableId) -> Table:
+    def get_table(self, table: TableId) -> CatalogTable:
         """Read a catalog table in one call.
 
         Raises:
@@ -280,7 +280,9 @@ class Metastore(Protocol):
     def table_locations(self) -> Iterator[TableLocation]:
         """Iterate over the locations of all tables of the server, in every catalog, addressable or not."""
 
-    def update_table(self, table: TableId, decide: Callable[[Table], ParameterChange | None]) -> TableUpdate:
+    def update_table(
+        self, table: TableId, decide: Callable[[CatalogTable], ParameterChange | None]
+    ) -> TableUpdate:
         """Change parameters and leave everything else unchanged, including foreign fields.
 
         Args:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.locations import Location, location_fault
-from airflow_provider_lancens.namespace.metastore_protocol import Expectation, Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, Expectation
 
 TABLE_TYPE = "table_type"
 LANCE = "lance"
@@ -42,7 +42,7 @@ INPUT_FORMAT = "org.lance.mapred.LanceInputFormat"
 OUTPUT_FORMAT = "org.lance.mapred.LanceOutputFormat"
 
 
-def is_lance(table: Table) -> bool:
+def is_lance(table: CatalogTable) -> bool:
     """Whether a catalog table is a Lance table."""
     return has_lance_type(table.parameters)
 
@@ -52,12 +52,12 @@ def has_lance_type(parameters: Mapping[str, str]) -> bool:
     return parameters.get(TABLE_TYPE, "").strip().lower() == LANCE
 
 
-def lost_table_type(table: Table) -> bool:
+def lost_table_type(table: CatalogTable) -> bool:
     """Whether a table was a Lance table: ``table_type`` is gone, but other Lance parameters remain."""
     return not table.parameters.get(TABLE_TYPE) and any(key in table.parameters for key in _OURS)
 
 
-def check_lance(table: Table) -> None:
+def check_lance(table: CatalogTable) -> None:
     """Check that a catalog table is a Lance table.
 
     Raises:
@@ -73,7 +73,7 @@ def check_lance(table: Table) -> None:
     )
 
 
-def check_managed(table: Table) -> None:
+def check_managed(table: CatalogTable) -> None:
     """Check that the metastore is a table's version authority.
 
     Raises:
@@ -87,7 +87,7 @@ def check_managed(table: Table) -> None:
         )
 
 
-def is_managed(table: Table) -> bool:
+def is_managed(table: CatalogTable) -> bool:
     """Whether the metastore is the table's version authority (``managed_by=impl``)."""
     return table.parameters.get(MANAGED_BY, "").strip().lower() == BY_IMPLEMENTATION
 
@@ -106,12 +106,12 @@ def converting_state(token: str) -> str:
     return f"{_CONVERTING}{token}"
 
 
-def is_converting(table: Table) -> bool:
+def is_converting(table: CatalogTable) -> bool:
     """Whether the version authority of a table is about to become the metastore."""
     return not is_managed(table) and table.parameters.get(STATE, "").startswith(_CONVERTING)
 
 
-def unchanged(table: Table) -> Expectation | None:
+def unchanged(table: CatalogTable) -> Expectation | None:
     """Return the expectation that this is still the same table, with the same version and authority.
 
     A number doesn't identify the table whose version it is: a table that was dropped and declared again has
@@ -127,13 +127,13 @@ def unchanged(table: Table) -> Expectation | None:
     return None if value is None else Expectation(key, value)
 
 
-def has_version(table: Table) -> bool:
+def has_version(table: CatalogTable) -> bool:
     """Whether a table's ``version`` is a number; other writers may have removed or overwritten it."""
     text = table.parameters.get(VERSION, "").strip()
     return text.isdecimal() and len(text) <= _LONGEST_VERSION
 
 
-def managed_version(table: Table) -> int:
+def managed_version(table: CatalogTable) -> int:
     """Return the version of an implementation-managed table: 0 while it is declared and still empty.
 
     Raises:
@@ -150,7 +150,7 @@ def managed_version(table: Table) -> int:
     return int(table.parameters[VERSION])
 
 
-def location_of(catalog_table: Table, allowed: AllowedLocations) -> Location:
+def location_of(catalog_table: CatalogTable, allowed: AllowedLocations) -> Location:
     """Return a catalog table's location as Lance expects it.
 
     Args:

@@ -106,7 +106,7 @@ class LanceComputeColumnOperator(LanceSparkOperator):
                 commits kept rewriting the table.
         """
         from airflow_provider_lancens.lineage.task_lineage import DerivedColumn, TableRead, TableWrite
-        from airflow_provider_lancens.operators._spark.write_naming import execution_id_of
+        from airflow_provider_lancens.operators._spark.idempotency import execution_id_of
         from airflow_provider_lancens.spark.compute.compute_column import compute_column
 
         table, column = parse_table(self.table), parse_text(self.column) or ""

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_lancens.hooks.template_args import check_mapping, is_template, parse_table, parse_text
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
-from airflow_provider_lancens.operators._spark.spark_operator import LanceSparkOperator
-from airflow_provider_lancens.operators._spark.write_arguments import write_request
-from airflow_provider_lancens.operators._spark.write_naming import (
+from airflow_provider_lancens.operators._spark.idempotency import (
     conditions,
     execution_id_of,
     existing_key_policy,
@@ -18,6 +16,8 @@ from airflow_provider_lancens.operators._spark.write_naming import (
     key_of_moved_task,
     write_key,
 )
+from airflow_provider_lancens.operators._spark.spark_operator import LanceSparkOperator
+from airflow_provider_lancens.operators._spark.write_arguments import write_request
 from airflow_provider_lancens.spark.options import (
     Change,
     Mode,

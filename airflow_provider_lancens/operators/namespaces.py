@@ -123,7 +123,7 @@ class LanceDropNamespaceOperator(LanceOperator):
         self.namespace = namespace
         self.behavior = check_choice("behavior", behavior, _BEHAVIORS)
         self.foreign_tables = foreign_tables
-        self.only_plan = dry_run  # `dry_run` is a method of every operator
+        self.is_dry_run = dry_run  # `dry_run` is a method of every operator
         self.if_missing = check_choice("if_missing", if_missing, SKIP_OR_FAIL)
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -141,10 +141,10 @@ class LanceDropNamespaceOperator(LanceOperator):
         result: dict[str, Any] = {"namespace": str(namespace), "dropped": False}
         with self.connected(f"dropping namespace {str(namespace)!r} ({self.behavior})") as metastore:
             try:
-                if self.behavior == _CASCADE or self.only_plan:
+                if self.behavior == _CASCADE or self.is_dry_run:
                     plan = metastore.plan_drop_namespace({"id": list(namespace.parts)})
                     result["plan"] = self._publish(plan, context)
-                if self.only_plan:
+                if self.is_dry_run:
                     return result
                 if self.behavior == _CASCADE:
                     metastore.drop_planned_namespace(plan, foreign)

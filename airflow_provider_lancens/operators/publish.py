@@ -53,13 +53,13 @@ class LancePublishOperator(LanceOperator):
                 unavailable.
         """
         from airflow_provider_lancens.lineage.task_lineage import TableWrite
+        from airflow_provider_lancens.operators._spark.idempotency import is_first_try
         from airflow_provider_lancens.operators._spark.partitions import (
             changed_partitions,
             check_partition_column,
         )
         from airflow_provider_lancens.operators._spark.pinned_inputs import PinnedTable
         from airflow_provider_lancens.operators._spark.result_log import log_result
-        from airflow_provider_lancens.operators._spark.write_naming import is_first_try
         from airflow_provider_lancens.spark.publish import publish_version
 
         staged = PinnedTable.parse("staged", self.staged)

@@ -79,7 +79,7 @@ class LanceReleaseOperator(LanceOperator):
             LanceRetryableError: the release set isn't at the expected version, it was moved meanwhile, or the
                 metastore or the storage is unavailable.
         """
-        from airflow_provider_lancens.operators._spark.write_naming import execution_id_of, write_key_in
+        from airflow_provider_lancens.operators._spark.idempotency import execution_id_of, write_key_in
         from airflow_provider_lancens.spark.release_sets import move_release_set
 
         release_set, tables = parse_table(self.release_set), _versions(self.tables)

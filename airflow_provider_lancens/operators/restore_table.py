@@ -15,7 +15,7 @@ from airflow_provider_lancens.hooks.template_args import (
     parse_version,
 )
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
-from airflow_provider_lancens.operators._spark.write_naming import (
+from airflow_provider_lancens.operators._spark.idempotency import (
     execution_id_of,
     existing_key_policy,
     write_key_in,

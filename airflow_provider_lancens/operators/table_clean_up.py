@@ -72,7 +72,7 @@ class LanceCleanUpVersionsOperator(LanceOperator):
         self.older_than = older_than
         self.keep_versions = keep_versions
         self.keep_keys = keep_keys
-        self.only_look = dry_run  # `dry_run` is a method of every operator
+        self.is_dry_run = dry_run  # `dry_run` is a method of every operator
         self.min_removable_versions = min_removable_versions
         self.max_removal_delay = max_removal_delay
 
@@ -95,7 +95,7 @@ class LanceCleanUpVersionsOperator(LanceOperator):
                 older_than=self.older_than,
                 keep_versions=self.keep_versions,
                 keep_keys=self.keep_keys,
-                dry_run=self.only_look,
+                dry_run=self.is_dry_run,
                 thresholds=thresholds,
             )
         return result.as_dict()
@@ -130,7 +130,7 @@ class LanceRemoveOrphansOperator(LanceOperator):
         check_age("older_than", older_than)
         self.table = table
         self.older_than = older_than
-        self.only_look = dry_run  # `dry_run` is a method of every operator
+        self.is_dry_run = dry_run  # `dry_run` is a method of every operator
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Remove the files.
@@ -145,11 +145,11 @@ class LanceRemoveOrphansOperator(LanceOperator):
 
         table = parse_table(self.table)
         with self.connected(f"removing files that failed writes left in table {str(table)!r}") as namespace:
-            found = remove_orphans(namespace, table, older_than=self.older_than, dry_run=self.only_look)
+            found = remove_orphans(namespace, table, older_than=self.older_than, dry_run=self.is_dry_run)
         return {
             "table": str(table),
             "files": len(found.paths),
             "bytes": found.bytes,
             "clones": list(found.clones),
-            "dry_run": self.only_look,
+            "dry_run": self.is_dry_run,
         }

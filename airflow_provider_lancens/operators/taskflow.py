@@ -13,13 +13,13 @@ from airflow_provider_lancens.assets.table import WRITES_XCOM, LanceTable, emit_
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.hooks.template_args import refuse_empty
 from airflow_provider_lancens.operators._spark.counted_writes import CountedWrites
-from airflow_provider_lancens.operators._spark.spark_operator import CancellableSparkWork, killable
-from airflow_provider_lancens.operators._spark.write_naming import (
+from airflow_provider_lancens.operators._spark.idempotency import (
     default_key,
     execution_id_of,
     existing_key_policy,
     key_of_moved_task,
 )
+from airflow_provider_lancens.operators._spark.spark_operator import CancellableSparkWork, killable
 from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
 from airflow_provider_lancens.spark.write_policy import WritePolicy
 

@@ -19,17 +19,13 @@ def modules(root: Path) -> list[Path]:
     return sorted((root / "airflow_provider_lancens").rglob("*.py"))
 
 
-SHARED = {"Table"}
-"""The public table of a catalog, and the view of a table that a metastore returns, which nobody else sees."""
-
-
 def test_no_class_name_is_used_twice(modules: list[Path], root: Path) -> None:
     found = defaultdict(list)
     for module in modules:
         for name in classes(ast.parse(module.read_text())):
             found[name].append(str(module.relative_to(root)))
 
-    assert {name: files for name, files in found.items() if len(files) > 1 and name not in SHARED} == {}
+    assert {name: files for name, files in found.items() if len(files) > 1} == {}
 
 
 def test_only_twins_and_operators_share_file_names(modules: list[Path], root: Path) -> None:

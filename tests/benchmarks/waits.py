@@ -50,7 +50,7 @@ def make_tables(uri: str, root: Path, databases: int, tables: int) -> list[str]:
     from airflow_provider_lancens.namespace.config import Properties
     from airflow_provider_lancens.namespace.hive.metastore import HiveMetastore
     from airflow_provider_lancens.namespace.hive.settings import ClientSettings
-    from airflow_provider_lancens.namespace.metastore_protocol import Namespace, Table
+    from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, Namespace
 
     with closing(HiveMetastore(ClientSettings.parse(Properties({"uri": uri}, {"uri"})))) as metastore:
         names = []
@@ -68,7 +68,9 @@ def make_tables(uri: str, root: Path, databases: int, tables: int) -> list[str]:
                     **table_properties.new_table_parameters({"managed_by": "impl"}),
                     table_properties.VERSION: "1",
                 }
-                metastore.create_table(Table(table, f"file://{root}/{database.name}.db/{one}", parameters))
+                metastore.create_table(
+                    CatalogTable(table, f"file://{root}/{database.name}.db/{one}", parameters)
+                )
         return names
 
 

@@ -10,7 +10,7 @@ from lance_namespace.errors import LanceNamespaceError, NamespaceNotFoundError
 
 from airflow_provider_lancens.identifiers import NamespaceId
 from airflow_provider_lancens.namespace.batch_reads import OF_THE_SERVER, BatchRead, read_one_by_one
-from airflow_provider_lancens.namespace.metastore_protocol import Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable
 
 log = logging.getLogger(__name__)
 
@@ -30,8 +30,8 @@ class GlueBatchReader:
         self,
         namespace: NamespaceId,
         names: Collection[str],
-        one: Callable[[str], Table | None],
-        pages: Callable[[], Iterator[list[Table]]],
+        one: Callable[[str], CatalogTable | None],
+        pages: Callable[[], Iterator[list[CatalogTable]]],
     ) -> Iterator[BatchRead]:
         """Read the named tables lazily; those that don't exist are omitted.
 
@@ -53,7 +53,7 @@ class GlueBatchReader:
         yield from read_one_by_one(left, one, server_answers=len(left) < count)
 
     def _turn_pages(
-        self, namespace: NamespaceId, left: dict[str, None], pages: Iterator[list[Table]]
+        self, namespace: NamespaceId, left: dict[str, None], pages: Iterator[list[CatalogTable]]
     ) -> Iterator[BatchRead]:
         """Read pages until all tables are found, or until as many are read; what is found leaves `left`."""
         most, turned = len(left), 0

@@ -7,7 +7,12 @@ from typing import Any
 
 from airflow_provider_lancens.identifiers import NamespaceId, TableId
 from airflow_provider_lancens.namespace import namespace_properties, table_properties
-from airflow_provider_lancens.namespace.metastore_protocol import Column, Namespace, ParameterChange, Table
+from airflow_provider_lancens.namespace.metastore_protocol import (
+    CatalogTable,
+    Column,
+    Namespace,
+    ParameterChange,
+)
 
 Raw = Mapping[str, Any]
 
@@ -39,7 +44,7 @@ def to_namespace(namespace: NamespaceId, raw: Raw) -> Namespace:
     )
 
 
-def table_input(table: Table) -> dict[str, Any]:
+def table_input(table: CatalogTable) -> dict[str, Any]:
     """Return the TableInput of a new external table."""
     return {
         "Name": table.id.name,
@@ -56,11 +61,11 @@ def table_input(table: Table) -> dict[str, Any]:
     }
 
 
-def to_table(table: TableId, raw: Raw) -> Table:
-    """Convert a Table object to a `Table`, always external regardless of its type: Glue deletes no files."""
+def to_table(table: TableId, raw: Raw) -> CatalogTable:
+    """Convert Glue's object, always to an external table regardless of its type: Glue deletes no files."""
     storage = raw.get("StorageDescriptor") or {}
     created = raw.get("CreateTime")
-    return Table(
+    return CatalogTable(
         id=table,
         location=storage.get("Location"),
         parameters=dict(raw.get("Parameters") or {}),

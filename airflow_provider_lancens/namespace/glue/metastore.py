@@ -37,11 +37,11 @@ from airflow_provider_lancens.namespace.glue.errors import (
 from airflow_provider_lancens.namespace.glue.settings import GlueSettings
 from airflow_provider_lancens.namespace.locations import DATABASE_SUFFIX, join, normalize
 from airflow_provider_lancens.namespace.metastore_protocol import (
+    CatalogTable,
     Expectation,
     Namespace,
     ParameterChange,
     ServerInfo,
-    Table,
     TableLocation,
     TableUpdate,
 )
@@ -162,7 +162,7 @@ class GlueMetastore:
         catalog = self._settings.catalog_id or "the account's default"
         return ServerInfo("AWS Glue Data Catalog", catalog=catalog, compare_and_set=self._cas_probe.known())
 
-    def create_table(self, table: Table) -> None:
+    def create_table(self, table: CatalogTable) -> None:
         """Create an external catalog table."""
 
         def took_effect() -> bool:
@@ -176,7 +176,7 @@ class GlueMetastore:
         call = GlueCall("create_table", arguments, f"create table {table.id}", NEW_TABLE_ERRORS)
         self._api.change(call, took_effect)
 
-    def get_table(self, table: TableId) -> Table:
+    def get_table(self, table: TableId) -> CatalogTable:
         """Read a catalog table."""
         return converters.to_table(table, self._raw_table(table))
 
@@ -233,7 +233,9 @@ class GlueMetastore:
                             is_lance = table_properties.has_lance_type(raw.get("Parameters") or {})
                             yield TableLocation(database, raw["Name"], location, is_lance)
 
-    def update_table(self, table: TableId, decide: Callable[[Table], ParameterChange | None]) -> TableUpdate:
+    def update_table(
+        self, table: TableId, decide: Callable[[CatalogTable], ParameterChange | None]
+    ) -> TableUpdate:
         """Change parameters by one UpdateTable under the VersionId that was read (specification: OCC).
 
         A concurrent update by another client is preserved and doesn't fail this one: the table is read
@@ -305,7 +307,7 @@ class GlueMetastore:
         raw: converters.Raw = self._api.read(call, "Table")
         return raw
 
-    def _table_pages(self, namespace: NamespaceId) -> Iterator[list[Table]]:
+    def _table_pages(self, namespace: NamespaceId) -> Iterator[list[CatalogTable]]:
         for page in self._raw_pages(namespace.name):
             yield [
                 converters.to_table(namespace.table(raw["Name"]), raw)
@@ -318,7 +320,7 @@ class GlueMetastore:
         call = GlueCall("get_tables", arguments, f"read tables of {database}", NAMESPACE_ERRORS)
         return self._api.pages(call, "TableList")
 
-    def _find_table(self, table: TableId) -> Table | None:
+    def _find_table(self, table: TableId) -> CatalogTable | None:
         try:
             return self.get_table(table)
         except TableNotFoundError:

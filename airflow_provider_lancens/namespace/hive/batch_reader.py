@@ -16,7 +16,7 @@ from airflow_provider_lancens.namespace.hive.api import HiveApi
 from airflow_provider_lancens.namespace.hive.connection import Connection
 from airflow_provider_lancens.namespace.hive.errors import TABLE_ERRORS
 from airflow_provider_lancens.namespace.hive.pool import LostReplyError
-from airflow_provider_lancens.namespace.metastore_protocol import Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable
 
 _FIRST, _LARGEST = 100, 500
 """Tables of a batch: HMS builds the whole reply in memory, for which it reads table by table."""
@@ -64,7 +64,7 @@ class HiveBatchReader:
             start += len(batch)
             yield from self._batch(namespace, batch)
 
-    def _tables(self, namespace: NamespaceId, names: Sequence[str], *, columns: bool) -> list[Table]:
+    def _tables(self, namespace: NamespaceId, names: Sequence[str], *, columns: bool) -> list[CatalogTable]:
         requested = frozenset(names)
         tables = []
         for raw in self._batch(namespace, names, columns=columns):

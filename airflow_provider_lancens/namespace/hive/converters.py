@@ -13,7 +13,7 @@ from pymetastore.hive_metastore import ttypes as hive3_types
 
 from airflow_provider_lancens.identifiers import NamespaceId, TableId
 from airflow_provider_lancens.namespace import table_properties
-from airflow_provider_lancens.namespace.metastore_protocol import Column, Expectation, Namespace, Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, Column, Expectation, Namespace
 
 DEFAULT_CATALOG = "hive"
 DEFAULT_DATABASE = "default"
@@ -117,7 +117,7 @@ def to_namespace(namespace: NamespaceId, raw: Any) -> Namespace:
     )
 
 
-def new_table(dialect: Hive2Dialect, table: Table) -> Any:
+def new_table(dialect: Hive2Dialect, table: CatalogTable) -> Any:
     """Return the Table object of a new external table.
 
     ``tableType`` alone isn't enough: HMS stores the table as MANAGED_TABLE, whose data any
@@ -142,8 +142,8 @@ def new_table(dialect: Hive2Dialect, table: Table) -> Any:
     )
 
 
-def to_table(table: TableId, raw: Any) -> Table:
-    """Convert a Table object to a `Table`.
+def to_table(table: TableId, raw: Any) -> CatalogTable:
+    """Convert a Table object to a `CatalogTable`.
 
     Raises:
         InternalError: (18) the reply is empty, or its location isn't valid UTF-8.
@@ -158,7 +158,7 @@ def to_table(table: TableId, raw: Any) -> Table:
     location = raw.sd.location if raw.sd else None
     if location and _UNDECODABLE in location:
         raise InternalError(f"cannot read table {table}: its location is not valid UTF-8: {location!r}")
-    return Table(
+    return CatalogTable(
         id=table,
         location=location,
         parameters=parameters,

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from lance_namespace.errors import InvalidInputError
 
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.namespace.metastore_protocol import Namespace, Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, Namespace
 
 MAX_TEXT = 16_000_000
 """Bytes of one string on the wire: a longer one in a reply counts as corrupt, and none is ever written."""
@@ -41,7 +41,7 @@ def check_name(name: str) -> None:
         raise InvalidInputError(f"name {name!r}: Hive allows only letters, digits and '_'")
 
 
-def check_table(table: Table) -> None:
+def check_table(table: CatalogTable) -> None:
     """Refuse a table whose location or parameters HMS can't store."""
     _check_length(f"table {table.id}: its location", table.location, MAX_LOCATION)
     check_parameters(table.id, table.parameters)

@@ -37,11 +37,11 @@ from airflow_provider_lancens.namespace.hive.pool import LostReplyError
 from airflow_provider_lancens.namespace.hive.settings import ClientSettings
 from airflow_provider_lancens.namespace.locations import DATABASE_SUFFIX, join, normalize
 from airflow_provider_lancens.namespace.metastore_protocol import (
+    CatalogTable,
     Expectation,
     Namespace,
     ParameterChange,
     ServerInfo,
-    Table,
     TableLocation,
     TableUpdate,
 )
@@ -196,7 +196,7 @@ class HiveMetastore:
         info: ServerInfo = self._api.read(NAMESPACE_ERRORS, "read the server's version", ask)
         return info
 
-    def create_table(self, table: Table) -> None:
+    def create_table(self, table: CatalogTable) -> None:
         """Create an external catalog table."""
         limits.check_table(table)
 
@@ -220,7 +220,7 @@ class HiveMetastore:
                 raise TableAlreadyExistsError(f"cannot create table {table.id}: it already exists") from error
             raise
 
-    def get_table(self, table: TableId) -> Table:
+    def get_table(self, table: TableId) -> CatalogTable:
         """Read a catalog table in one call."""
         return converters.to_table(table, self._raw_table(table))
 
@@ -270,7 +270,9 @@ class HiveMetastore:
             with contextlib.suppress(NamespaceNotFoundError):  # dropped meanwhile
                 yield from self._locations_in(database)
 
-    def update_table(self, table: TableId, decide: Callable[[Table], ParameterChange | None]) -> TableUpdate:
+    def update_table(
+        self, table: TableId, decide: Callable[[CatalogTable], ParameterChange | None]
+    ) -> TableUpdate:
         """Change parameters by one alter, whose expectation the server checks (HIVE-26882)."""
         raw = self._raw_table(table)
         catalog_table = converters.to_table(table, raw)
@@ -371,7 +373,7 @@ class HiveMetastore:
 
         return self._api.read(TABLE_ERRORS, f"read table {table}", read)
 
-    def _find_table(self, table: TableId) -> Table | None:
+    def _find_table(self, table: TableId) -> CatalogTable | None:
         try:
             return self.get_table(table)
         except (TableNotFoundError, NamespaceNotFoundError):

@@ -12,7 +12,7 @@ from airflow_provider_lancens.namespace.interface import redacted_responses
 from airflow_provider_lancens.namespace.interface.core import AnyRequest, NamespaceCore
 from airflow_provider_lancens.namespace.locations import Location, as_uri, location_fault
 from airflow_provider_lancens.namespace.managed.publication import V2_SCHEME, CommitRecord
-from airflow_provider_lancens.namespace.metastore_protocol import Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable
 from airflow_provider_lancens.namespace.operations import namespace_operations
 from airflow_provider_lancens.namespace.operations.branches import branch_name
 from airflow_provider_lancens.namespace.operations.cascade import CascadePlan
@@ -239,7 +239,7 @@ class CatalogRequests(NamespaceCore):
             else None,
         )
 
-    def _consistency(self, catalog_table: Table) -> dict[str, str]:
+    def _consistency(self, catalog_table: CatalogTable) -> dict[str, str]:
         comparison = RepairOperations(self._reads).compare_catalog_table(catalog_table)
         return {
             VERDICT: comparison.verdict,
@@ -456,7 +456,7 @@ class CatalogRequests(NamespaceCore):
         return self._repair.settle(table_id(table, self._metastore))
 
 
-def _last_location(catalog_table: Table) -> str | None:
+def _last_location(catalog_table: CatalogTable) -> str | None:
     # A table of another client may lack a location, or have a refused location; it can be dropped anyway.
     if catalog_table.location and not location_fault(catalog_table.location):
         return str(Location.of(catalog_table.location))

@@ -698,11 +698,11 @@ def destination(data: TableData) -> dict[str, Any]:
     """
     check_links(data.location)
     if data.authority(data.namespace):
-        return {"namespace_client": _Declared(data.namespace), "table_id": list(data.id.parts)}
+        return {"namespace_client": _DeclaredNamespace(data.namespace), "table_id": list(data.id.parts)}
     return {"uri": data.location, "storage_options": data.options}
 
 
-class _Declared(LanceNamespace):
+class _DeclaredNamespace(LanceNamespace):
     """A namespace whose table was declared before Lance creates the dataset."""
 
     def __init__(self, namespace: NamespaceCore) -> None:

@@ -22,7 +22,7 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.interface.core import AnyRequest, NamespaceCore
 from airflow_provider_lancens.namespace.lance_errors import panics_as_errors, specified_error
-from airflow_provider_lancens.namespace.metastore_protocol import Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable
 from airflow_provider_lancens.namespace.requests import table_id
 from airflow_provider_lancens.namespace.storage.conditional_writes import require_conditional_writes
 from airflow_provider_lancens.namespace.storage.lost_files import lost_file_error
@@ -55,7 +55,7 @@ class TableData:
     """A catalog table whose dataset is to be opened."""
 
     namespace: NamespaceCore
-    table: Table
+    table: CatalogTable
     options: dict[str, str]
     """Lance's storage options."""
 

@@ -16,7 +16,7 @@ from lance_namespace.errors import (
 from airflow_provider_lancens.identifiers import NamespaceId, TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.batch_reads import OF_THE_SERVER
-from airflow_provider_lancens.namespace.metastore_protocol import Metastore, Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, Metastore
 from airflow_provider_lancens.namespace.operations.table_operations import TableOperations
 from airflow_provider_lancens.namespace.requests import table_id
 from airflow_provider_lancens.namespace.storage import object_store
@@ -103,7 +103,7 @@ class TablePolls:
                 statuses[table] = _unless_unchanged(TableStatus(table), known.get(table))
         return statuses
 
-    def _status(self, table: TableId, catalog_table: Table) -> StatusOrError:
+    def _status(self, table: TableId, catalog_table: CatalogTable) -> StatusOrError:
         try:
             table_properties.check_lance(catalog_table)
             location = str(self.tables.location_of(catalog_table))

@@ -12,7 +12,7 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.managed.managed_versions import ManagedVersions
 from airflow_provider_lancens.namespace.managed.publication import CommitRecord, Publication
-from airflow_provider_lancens.namespace.metastore_protocol import Metastore, ParameterChange, Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, Metastore, ParameterChange
 from airflow_provider_lancens.namespace.storage.manifests import Manifest
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ class CommitAttempt:
     metastore: Metastore
     table: TableId
     commit: CommitRecord
-    versions_of: Callable[[Table], ManagedVersions]
+    versions_of: Callable[[CatalogTable], ManagedVersions]
 
     def make(self) -> Manifest:
         """Commit, then publish the manifest as far as the storage allows.
@@ -52,7 +52,7 @@ class CommitAttempt:
             log.error("Table %s: the commit of version %d failed: %s", self.table, self.commit.version, error)
             raise
 
-    def _commit_version(self, publication: Publication) -> Table:
+    def _commit_version(self, publication: Publication) -> CatalogTable:
         self.metastore.require_compare_and_set(self.table.namespace)  # before anything is recorded
         decide = partial(self._decide, publication)
         while True:
@@ -63,7 +63,7 @@ class CommitAttempt:
             except (spec_errors.ConcurrentModificationError, spec_errors.InternalError) as error:
                 return self._recover_commit(publication, error)
 
-    def _decide(self, publication: Publication, catalog_table: Table) -> ParameterChange | None:
+    def _decide(self, publication: Publication, catalog_table: CatalogTable) -> ParameterChange | None:
         """Record the manifest, and return the change that commits it; None if it is committed already.
 
         Raises:
@@ -81,7 +81,9 @@ class CommitAttempt:
                 raise
             raise _OutdatedTableError from error
 
-    def _recover_commit(self, publication: Publication, refusal: spec_errors.LanceNamespaceError) -> Table:
+    def _recover_commit(
+        self, publication: Publication, refusal: spec_errors.LanceNamespaceError
+    ) -> CatalogTable:
         """Return the catalog table if the commit succeeded after all; otherwise raise `refusal`."""
         if publication.content is None:
             raise refusal  # before anything was sent

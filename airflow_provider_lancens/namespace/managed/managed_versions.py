@@ -21,7 +21,7 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.managed.high_water_mark import HighWaterMark
 from airflow_provider_lancens.namespace.managed.publication import CommitRecord, Publication
-from airflow_provider_lancens.namespace.metastore_protocol import ParameterChange, Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, ParameterChange
 from airflow_provider_lancens.namespace.storage.manifests import Manifest, Manifests
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ _PAUSES = (0.05, 0.2)
 class ManagedVersions:
     """Versions of a managed table according to its catalog table."""
 
-    catalog_table: Table
+    catalog_table: CatalogTable
     manifests: Manifests
     finishes: bool = True
     """Whether a read finishes a commit that was interrupted; else it returns the recorded manifest."""

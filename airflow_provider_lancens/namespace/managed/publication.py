@@ -17,7 +17,7 @@ from typing import Self
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.managed.high_water_mark import HighWaterMark
-from airflow_provider_lancens.namespace.metastore_protocol import Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable
 from airflow_provider_lancens.namespace.storage.manifests import Manifest, Manifests
 from airflow_provider_lancens.namespace.storage.object_store import (
     RECORDED,
@@ -60,7 +60,7 @@ class CommitRecord:
             )
 
     @classmethod
-    def of(cls, catalog_table: Table) -> Self | None:
+    def of(cls, catalog_table: CatalogTable) -> Self | None:
         """Return the commit that made a table's current version; None if no commit did.
 
         Raises:

@@ -33,10 +33,10 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS, panics_as_errors
 from airflow_provider_lancens.namespace.metastore_protocol import (
+    CatalogTable,
     Expectation,
     Metastore,
     ParameterChange,
-    Table,
 )
 from airflow_provider_lancens.namespace.storage.conditional_writes import require_conditional_writes
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
@@ -111,7 +111,7 @@ class AuthorityChange:
         open_gates(self._files(catalog_table), gates)
         return True
 
-    def _given(self, found: Table, token: str) -> ParameterChange:
+    def _given(self, found: CatalogTable, token: str) -> ParameterChange:
         if found.parameters.get(table_properties.STATE) != table_properties.converting_state(token):
             raise spec_errors.ConcurrentModificationError(
                 f"table {found.id}: another client changed it during its conversion; run it again"
@@ -140,7 +140,7 @@ class AuthorityChange:
                 error,
             )
 
-    def _files(self, found: Table) -> Manifests:
+    def _files(self, found: CatalogTable) -> Manifests:
         return Manifests(self.tables.location_of(found), self.tables.config.storage_options)
 
     @property
@@ -166,7 +166,7 @@ def closed_to_writes(files: Manifests, token: str, what: str) -> Iterator[None]:
     yield
 
 
-def _begun(found: Table, token: str) -> ParameterChange | None:
+def _begun(found: CatalogTable, token: str) -> ParameterChange | None:
     table_properties.check_lance(found)
     if table_properties.is_managed(found):
         return None
@@ -174,7 +174,7 @@ def _begun(found: Table, token: str) -> ParameterChange | None:
     return ParameterChange(state, expect=table_properties.unchanged(found))
 
 
-def _undone(found: Table, state: str) -> ParameterChange | None:
+def _undone(found: CatalogTable, state: str) -> ParameterChange | None:
     if found.parameters.get(table_properties.STATE) != state:
         return None
     new = {table_properties.STATE: table_properties.new_state(table_properties.BY_STORAGE)}

@@ -15,7 +15,7 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.locations import join
 from airflow_provider_lancens.namespace.managed.publication import CommitRecord, publish
-from airflow_provider_lancens.namespace.metastore_protocol import Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable
 from airflow_provider_lancens.namespace.operations.table_operations import TableOperations
 from airflow_provider_lancens.namespace.storage.conditional_writes import require_conditional_writes
 from airflow_provider_lancens.namespace.storage.manifests import Manifest, Manifests
@@ -72,7 +72,7 @@ class BranchOperations:
         """Return every version of a branch; empty if there is no such branch."""
         return self._manifests(self.tables.get(table), branch).all()
 
-    def _manifests(self, catalog_table: Table, branch: str) -> Manifests:
+    def _manifests(self, catalog_table: CatalogTable, branch: str) -> Manifests:
         root = self.tables.location_of(catalog_table)
         check_links(root, branch)
         location = join(root, BRANCHES, *branch.split("/"))

@@ -17,7 +17,7 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import NamespaceId, TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.batch_reads import OF_THE_SERVER, BatchRead
-from airflow_provider_lancens.namespace.metastore_protocol import Metastore, Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, Metastore
 
 log = logging.getLogger(__name__)
 
@@ -47,10 +47,10 @@ class PlannedTable:
     is_lance: bool
     location: str | None = field(default=None, repr=False)
     created: int | None = None
-    """See `Table.created`."""
+    """See `CatalogTable.created`."""
 
     @classmethod
-    def of(cls, table: Table) -> PlannedTable:
+    def of(cls, table: CatalogTable) -> PlannedTable:
         """Return the plan's view of a catalog table."""
         return cls(table.id, table_properties.is_lance(table), table.location, table.created)
 

@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.locations import normalize
-from airflow_provider_lancens.namespace.metastore_protocol import Column, Metastore, ParameterChange, Table
+from airflow_provider_lancens.namespace.metastore_protocol import (
+    CatalogTable,
+    Column,
+    Metastore,
+    ParameterChange,
+)
 from airflow_provider_lancens.namespace.stale_table import StaleTableError
 
 if TYPE_CHECKING:
@@ -66,7 +71,7 @@ def update_catalog_columns(
     """
     columns = catalog_columns(schema)
 
-    def decide(found: Table) -> ParameterChange | None:
+    def decide(found: CatalogTable) -> ParameterChange | None:
         if location is not None and normalize(found.location or "") != normalize(location):
             raise StaleTableError(f"table {table}: it was declared again while it was written to")
         return None if found.columns == columns else ParameterChange(set={}, columns=columns)

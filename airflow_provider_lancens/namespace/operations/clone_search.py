@@ -18,7 +18,7 @@ from airflow_provider_lancens.identifiers import NamespaceId, TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.config import StorageConfig
 from airflow_provider_lancens.namespace.locations import Location
-from airflow_provider_lancens.namespace.metastore_protocol import Metastore, Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, Metastore
 from airflow_provider_lancens.namespace.operations.own_stores import OwnStores
 from airflow_provider_lancens.namespace.storage.clones import Clone, Clones, clone_at
 from airflow_provider_lancens.namespace.storage.location_overlap import ResolvedLocation, store_of
@@ -56,7 +56,7 @@ class CloneSearch:
         """
         return self.among(table for database in self._databases() for table in self._lance_tables(database))
 
-    def among(self, tables: Iterable[Table]) -> Clones:
+    def among(self, tables: Iterable[CatalogTable]) -> Clones:
         """Search the Lance tables that are given.
 
         Args:
@@ -97,7 +97,7 @@ class CloneSearch:
         for name in names:
             yield from self._below(parent.child(name))
 
-    def _lance_tables(self, database: NamespaceId) -> Iterator[Table]:
+    def _lance_tables(self, database: NamespaceId) -> Iterator[CatalogTable]:
         try:
             for read in self.metastore.scan_tables(database, lance_only=True):
                 self._unread += (str(database.table(name)) for name in read.failures)
@@ -107,7 +107,7 @@ class CloneSearch:
         except _DENIED as error:
             self._unknown.append(f"the tables of {database} can't be listed: {error}")
 
-    def _clone(self, table: Table, source: ResolvedLocation) -> Clone | None:
+    def _clone(self, table: CatalogTable, source: ResolvedLocation) -> Clone | None:
         try:
             location = table_properties.location_of(table, self.config.allowed)
             self.stores.check(location, table.id.namespace, f"table {table.id}")

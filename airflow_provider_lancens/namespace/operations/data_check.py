@@ -7,7 +7,7 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.namespace.metastore_protocol import Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable
 from airflow_provider_lancens.namespace.storage.missing_bucket import MissingBucketError
 
 log = logging.getLogger(__name__)
@@ -29,12 +29,12 @@ class DataCheck:
     that has: a list that left it out would hide data that is only out of reach. Both are logged.
     """
 
-    def __init__(self, is_only_declared: Callable[[Table], bool]) -> None:
+    def __init__(self, is_only_declared: Callable[[CatalogTable], bool]) -> None:
         """Take the question that is asked of each table."""
         self._is_only_declared = is_only_declared
         self._unavailable: dict[str, spec_errors.LanceNamespaceError] = {}
 
-    def has_data(self, table: Table) -> bool:
+    def has_data(self, table: CatalogTable) -> bool:
         """Whether a dataset lies at a table's location, or may lie there."""
         try:
             return not self._ask(table)
@@ -48,7 +48,7 @@ class DataCheck:
                 log.warning("Table %s is not listed, since it cannot have data: %s", table.id, error)
             return may_have_data
 
-    def _ask(self, table: Table) -> bool:
+    def _ask(self, table: CatalogTable) -> bool:
         storage = _storage_of(table.location or "")
         if storage in self._unavailable:
             raise self._unavailable[storage]

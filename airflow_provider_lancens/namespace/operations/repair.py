@@ -11,7 +11,7 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.managed.high_water_mark import HighWaterMark
 from airflow_provider_lancens.namespace.managed.managed_versions import ManagedVersions
-from airflow_provider_lancens.namespace.metastore_protocol import Expectation, ParameterChange, Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, Expectation, ParameterChange
 from airflow_provider_lancens.namespace.operations.authority_change import AuthorityChange
 from airflow_provider_lancens.namespace.operations.version_operations import VersionOperations
 from airflow_provider_lancens.namespace.storage.missing_files import StoredVersions, example_of, is_of_index
@@ -111,7 +111,7 @@ class RepairOperations:
             comparison = Comparison(catalog_table.id, newest, newest, CONSISTENT)
         return self._check_files(catalog_table, comparison)
 
-    def compare_catalog_table(self, catalog_table: Table) -> Comparison:
+    def compare_catalog_table(self, catalog_table: CatalogTable) -> Comparison:
         """Compare a catalog table that was read and may have changed since, without its files."""
         table_properties.check_managed(catalog_table)
         comparison = self._compare_once(catalog_table)
@@ -156,7 +156,7 @@ class RepairOperations:
             )
         return self._to_implementation(table)
 
-    def _adopt(self, table: TableId, *, abandon: bool = False) -> tuple[Table, Comparison]:
+    def _adopt(self, table: TableId, *, abandon: bool = False) -> tuple[CatalogTable, Comparison]:
         catalog_table, before = self._compare_settled(table)
         if before.verdict == DIVERGED and not abandon:
             raise spec_errors.InvalidTableStateError(before.explanation)
@@ -165,7 +165,7 @@ class RepairOperations:
             self._move(catalog_table, before)
         return catalog_table, before
 
-    def _check_whole(self, catalog_table: Table, before: Comparison) -> None:
+    def _check_whole(self, catalog_table: CatalogTable, before: Comparison) -> None:
         """Refuse to adopt a version whose files are missing."""
         newest = before.storage_version
         if not newest:
@@ -188,12 +188,12 @@ class RepairOperations:
             f"files that are missing, such as {example_of(missing)}; {advice}"
         )
 
-    def _stored_versions(self, catalog_table: Table) -> StoredVersions:
+    def _stored_versions(self, catalog_table: CatalogTable) -> StoredVersions:
         location = self.versions.tables.location_of(catalog_table)
         config = self.versions.tables.config
         return StoredVersions(location, config.storage_options, config.allowed)
 
-    def _check_files(self, catalog_table: Table, comparison: Comparison) -> Comparison:
+    def _check_files(self, catalog_table: CatalogTable, comparison: Comparison) -> Comparison:
         newest = comparison.storage_version
         if comparison.verdict != CONSISTENT or not newest:
             return comparison
@@ -207,7 +207,7 @@ class RepairOperations:
         whole = versions.newest_complete(below=newest)
         return replace(comparison, verdict=FILES_MISSING, missing_files=missing, complete_version=whole)
 
-    def _compare_settled(self, table: TableId) -> tuple[Table, Comparison]:
+    def _compare_settled(self, table: TableId) -> tuple[CatalogTable, Comparison]:
         catalog_table = self.versions.tables.get(table)
         while True:
             table_properties.check_managed(catalog_table)
@@ -219,7 +219,7 @@ class RepairOperations:
             if catalog_table == before:
                 return catalog_table, comparison
 
-    def _compare_once(self, catalog_table: Table) -> Comparison:
+    def _compare_once(self, catalog_table: CatalogTable) -> Comparison:
         managed = self.versions.managed(catalog_table)
         if not table_properties.has_version(catalog_table):
             return Comparison(catalog_table.id, 0, managed.manifests.newest() or 0, NO_VERSION)
@@ -232,7 +232,7 @@ class RepairOperations:
             return Comparison(catalog_table.id, managed.version, newest, METASTORE_REVERTED, committed)
         return Comparison(catalog_table.id, managed.version, newest, STORAGE_AHEAD)
 
-    def _move(self, catalog_table: Table, before: Comparison) -> None:
+    def _move(self, catalog_table: CatalogTable, before: Comparison) -> None:
         if before.verdict != DIVERGED and table_properties.has_version(catalog_table):
             self.versions.managed(catalog_table).finish()  # its commit record is removed below
         adopted = str(before.storage_version)
@@ -249,7 +249,9 @@ class RepairOperations:
         )
         HighWaterMark(self.versions.manifests(catalog_table)).move_to(before.storage_version)
 
-    def _if_unmoved(self, catalog_table: Table, now: Table, change: ParameterChange) -> ParameterChange:
+    def _if_unmoved(
+        self, catalog_table: CatalogTable, now: CatalogTable, change: ParameterChange
+    ) -> ParameterChange:
         keys = (
             table_properties.MANAGED_BY,
             table_properties.VERSION,
@@ -274,7 +276,7 @@ class RepairOperations:
         return True
 
     def _to_storage(self, table: TableId) -> bool:
-        def decide(catalog_table: Table) -> ParameterChange | None:
+        def decide(catalog_table: CatalogTable) -> ParameterChange | None:
             table_properties.check_lance(catalog_table)
             return (
                 self._change_to_storage(catalog_table) if table_properties.is_managed(catalog_table) else None
@@ -288,7 +290,7 @@ class RepairOperations:
             self.settle(table)  # if an earlier conversion was interrupted here
         return update.changed
 
-    def _change_to_storage(self, catalog_table: Table) -> ParameterChange:
+    def _change_to_storage(self, catalog_table: CatalogTable) -> ParameterChange:
         comparison = self.compare_catalog_table(catalog_table)
         if comparison.verdict != CONSISTENT:
             raise spec_errors.InvalidTableStateError(comparison.explanation)
@@ -312,7 +314,7 @@ def _verdict_of_commit(managed: ManagedVersions) -> Verdict:
     return DIVERGED if managed.is_diverged() else CONSISTENT
 
 
-def _changed(catalog_table: Table) -> spec_errors.ConcurrentModificationError:
+def _changed(catalog_table: CatalogTable) -> spec_errors.ConcurrentModificationError:
     return spec_errors.ConcurrentModificationError(
         f"table {catalog_table.id}: it changed during the comparison; compare again"
     )

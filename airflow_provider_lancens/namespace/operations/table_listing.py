@@ -12,7 +12,7 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import DELIMITER, NamespaceId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.batch_reads import BatchRead
-from airflow_provider_lancens.namespace.metastore_protocol import Metastore, Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, Metastore
 from airflow_provider_lancens.namespace.operations.data_check import DataCheck
 from airflow_provider_lancens.namespace.operations.recent_listings import ListingKey, RecentListings
 from airflow_provider_lancens.namespace.paging import Page, PageRequest, token_after
@@ -29,7 +29,7 @@ class TableListing:
     """Lister of Lance tables. It holds names; tables are read in batches, and only the page's."""
 
     metastore: Metastore
-    is_only_declared: Callable[[Table], bool]
+    is_only_declared: Callable[[CatalogTable], bool]
     listings: RecentListings = field(default_factory=RecentListings)
 
     def page(self, namespace: NamespaceId, request: PageRequest, *, declared: bool) -> Page:
@@ -116,7 +116,7 @@ class TableListing:
             if table_properties.is_lance(table) and check.has_data(table)
         )
 
-    def _readable(self, namespace: NamespaceId, read: BatchRead) -> Sequence[Table]:
+    def _readable(self, namespace: NamespaceId, read: BatchRead) -> Sequence[CatalogTable]:
         for name, error in read.failures.items():
             log.warning("Table %s is not listed, since it cannot be read: %s", namespace.table(name), error)
         return read.tables

@@ -29,7 +29,7 @@ from airflow_provider_lancens.namespace.locations import (
     shown_location,
 )
 from airflow_provider_lancens.namespace.managed.managed_versions import ManagedVersions
-from airflow_provider_lancens.namespace.metastore_protocol import Metastore, ParameterChange, Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, Metastore, ParameterChange
 from airflow_provider_lancens.namespace.operations.authority_change import AuthorityChange, closed_to_writes
 from airflow_provider_lancens.namespace.operations.cascade import PlannedTable
 from airflow_provider_lancens.namespace.operations.clone_search import CloneSearch
@@ -71,7 +71,7 @@ class TableOperations:
     stores: OwnStores
     listings: RecentListings = field(default_factory=RecentListings, repr=False, compare=False)
 
-    def declare(self, table: TableId, location: str | None, properties: Mapping[str, str]) -> Table:
+    def declare(self, table: TableId, location: str | None, properties: Mapping[str, str]) -> CatalogTable:
         """Create a catalog table without a dataset.
 
         Args:
@@ -104,7 +104,7 @@ class TableOperations:
 
     def register(
         self, table: TableId, location: str | None, properties: Mapping[str, str], *, overwrite: bool
-    ) -> Table:
+    ) -> CatalogTable:
         """Create a catalog table for an existing dataset; a managed one starts at its newest version.
 
         Args:
@@ -137,7 +137,7 @@ class TableOperations:
             self.metastore.create_table(catalog_table)
         return catalog_table
 
-    def get(self, table: TableId) -> Table:
+    def get(self, table: TableId) -> CatalogTable:
         """Return the catalog table of a Lance table.
 
         Raises:
@@ -148,7 +148,7 @@ class TableOperations:
         table_properties.check_lance(catalog_table)
         return catalog_table
 
-    def location_of(self, catalog_table: Table) -> Location:
+    def location_of(self, catalog_table: CatalogTable) -> Location:
         """Return a catalog table's location.
 
         Raises:
@@ -159,7 +159,7 @@ class TableOperations:
         self.stores.check(location, catalog_table.id.namespace, f"table {catalog_table.id}")
         return location
 
-    def is_only_declared(self, catalog_table: Table) -> bool:
+    def is_only_declared(self, catalog_table: CatalogTable) -> bool:
         """Whether no dataset exists at the table's location yet."""
         if table_properties.is_managed(catalog_table) and table_properties.managed_version(catalog_table):
             return False
@@ -199,13 +199,13 @@ class TableOperations:
             )
         self.metastore.rename_table(table, to)
 
-    def deregister(self, table: TableId) -> Table:
+    def deregister(self, table: TableId) -> CatalogTable:
         """Drop the catalog table of a Lance table, whichever client created it; its data is kept."""
         catalog_table = self.get(table)
         self._drop_catalog_table(catalog_table)
         return catalog_table
 
-    def drop(self, table: TableId) -> Table:
+    def drop(self, table: TableId) -> CatalogTable:
         """Delete Lance's own files below a table's location, then its catalog table (guarantee 3).
 
         The catalog table is dropped last, so that an interrupted drop can be rerun.
@@ -256,7 +256,7 @@ class TableOperations:
             if files.store_id in unavailable:
                 return
             try:
-                self.location_of(Table(table.id, location))
+                self.location_of(CatalogTable(table.id, location))
                 wait_for_writes(files, f"table {table.id} can't be dropped")
             except spec_errors.ConcurrentModificationError:
                 raise
@@ -277,12 +277,12 @@ class TableOperations:
 
     def _new_catalog_table(
         self, table: TableId, location: str | None, properties: Mapping[str, str]
-    ) -> Table:
+    ) -> CatalogTable:
         parameters = table_properties.new_table_parameters(properties, self.config.managed_by)
         if parameters[table_properties.MANAGED_BY] == table_properties.BY_IMPLEMENTATION:
             self.metastore.require_compare_and_set(table.namespace)
         given = None if location is None else check_location(location)
-        return Table(table, as_uri(self._choose_location(table, given)), parameters)
+        return CatalogTable(table, as_uri(self._choose_location(table, given)), parameters)
 
     def _choose_location(self, table: TableId, given: str | None) -> str:
         database = table.namespace
@@ -315,7 +315,7 @@ class TableOperations:
             )
         return chosen
 
-    def _finish_last_commit(self, catalog_table: Table) -> None:
+    def _finish_last_commit(self, catalog_table: CatalogTable) -> None:
         # Without the catalog table, an interrupted commit is indistinguishable from a refused one.
         if (
             not table_properties.is_managed(catalog_table)
@@ -333,7 +333,7 @@ class TableOperations:
                 error,
             )
 
-    def _check_sole_owner(self, catalog_table: Table) -> Sequence[Table]:
+    def _check_sole_owner(self, catalog_table: CatalogTable) -> Sequence[CatalogTable]:
         """Refuse to remove data at a location that overlaps another catalog table's.
 
         Any database of any catalog may hold the other table, so all are read: a drop is rare and final.
@@ -343,7 +343,7 @@ class TableOperations:
         """
         mine = ResolvedLocation(self.location_of(catalog_table))
         namespace = catalog_table.id.namespace
-        others: list[Table] = []
+        others: list[CatalogTable] = []
         for other in self.metastore.table_locations():
             if str(other) == str(catalog_table.id):
                 continue
@@ -355,10 +355,12 @@ class TableOperations:
                 )
             if other.is_lance and is_addressable(other.name):
                 with contextlib.suppress(InvalidIdentifierError):  # of another client's database
-                    others.append(Table(NamespaceId.parse(other.database).table(other.name), other.location))
+                    others.append(
+                        CatalogTable(NamespaceId.parse(other.database).table(other.name), other.location)
+                    )
         return sorted(others, key=lambda other: other.id.namespace != namespace)
 
-    def _check_no_clones(self, catalog_table: Table, others: Sequence[Table]) -> None:
+    def _check_no_clones(self, catalog_table: CatalogTable, others: Sequence[CatalogTable]) -> None:
         """Refuse to remove data that the newest version of another table refers to.
 
         Lance records a clone in the clone alone. Each table costs requests to its storage, so of a large
@@ -383,7 +385,7 @@ class TableOperations:
     def _search(self, table: TableId, location: str, most: int) -> CloneSearch:
         return CloneSearch(self.metastore, self.config, self.stores, table, location, most)
 
-    def _drop_unless_declared_again(self, catalog_table: Table) -> None:
+    def _drop_unless_declared_again(self, catalog_table: CatalogTable) -> None:
         """Drop a catalog table after the removal of its data, which takes time."""
         try:
             now = self.metastore.get_table(catalog_table.id)
@@ -392,7 +394,7 @@ class TableOperations:
         except spec_errors.TableNotFoundError:
             log.info("Table %s: another client has dropped it meanwhile", catalog_table.id)
 
-    def _check_no_former_writes(self, catalog_table: Table) -> None:
+    def _check_no_former_writes(self, catalog_table: CatalogTable) -> None:
         """Refuse a location at which others write to a table that was dropped, where the storage tells."""
         location = self.location_of(catalog_table)
         files = Manifests(location, self.config.storage_options, is_optional=True)
@@ -404,7 +406,7 @@ class TableOperations:
         except spec_errors.LanceNamespaceError as error:  # a declaration needs no access to the storage
             log.info("Table %s is declared without a look at its location: %s", catalog_table.id, error)
 
-    def _replace(self, replaced: Table, new: Table) -> Table:
+    def _replace(self, replaced: CatalogTable, new: CatalogTable) -> CatalogTable:
         """Replace a catalog table in place: a name without a table in between would fail its writers."""
         same = normalize(replaced.location or "") == normalize(new.location or "")
         to_metastore = table_properties.is_managed(new)
@@ -419,8 +421,8 @@ class TableOperations:
         open_gates(self._files(new), gates)
         return after
 
-    def _replaced_in_place(self, replaced: Table, new: Table) -> Table:
-        def decide(found: Table) -> ParameterChange:
+    def _replaced_in_place(self, replaced: CatalogTable, new: CatalogTable) -> CatalogTable:
+        def decide(found: CatalogTable) -> ParameterChange:
             authority = table_properties.MANAGED_BY
             if (found.location, found.parameters.get(authority)) != (
                 replaced.location,
@@ -446,7 +448,7 @@ class TableOperations:
         return self.metastore.update_table(new.id, decide).table
 
     @contextlib.contextmanager
-    def _closed_if_managed(self, catalog_table: Table) -> Iterator[None]:
+    def _closed_if_managed(self, catalog_table: CatalogTable) -> Iterator[None]:
         """Keep the storage from deciding while the metastore becomes the authority of an existing dataset."""
         if not table_properties.is_managed(catalog_table):
             yield
@@ -462,7 +464,7 @@ class TableOperations:
             open_gate(files, token)
             raise
 
-    def _at_newest(self, catalog_table: Table) -> Table:
+    def _at_newest(self, catalog_table: CatalogTable) -> CatalogTable:
         """Return a catalog table with the storage's newest version if it is managed."""
         if not table_properties.is_managed(catalog_table):
             return catalog_table
@@ -471,14 +473,14 @@ class TableOperations:
         added = {table_properties.VERSION: newest, table_properties.STATE: state}
         return replace(catalog_table, parameters={**catalog_table.parameters, **added})
 
-    def _files(self, catalog_table: Table) -> Manifests:
+    def _files(self, catalog_table: CatalogTable) -> Manifests:
         return Manifests(self.location_of(catalog_table), self.config.storage_options)
 
-    def _drop_catalog_table(self, catalog_table: Table) -> None:
+    def _drop_catalog_table(self, catalog_table: CatalogTable) -> None:
         self._finish_last_commit(catalog_table)
         self.metastore.drop_table(catalog_table.id)
 
-    def _replaceable(self, table: TableId, location: str) -> Table | None:
+    def _replaceable(self, table: TableId, location: str) -> CatalogTable | None:
         """Return the catalog table that a registration replaces; None if there is none.
 
         Raises:
@@ -494,7 +496,7 @@ class TableOperations:
             table_properties.check_lance(catalog_table)
         return catalog_table
 
-    def _lost_all_parameters(self, catalog_table: Table, location: str) -> bool:
+    def _lost_all_parameters(self, catalog_table: CatalogTable, location: str) -> bool:
         """Whether only its location shows that a catalog table belongs to the dataset stored there."""
         if catalog_table.parameters.get(table_properties.TABLE_TYPE) or not catalog_table.location:
             return False
@@ -504,7 +506,7 @@ class TableOperations:
         return object_store.latest_version(stored_at, self.config.storage_options) is not None
 
 
-def _managed_by(catalog_table: Table) -> dict[str, str]:
+def _managed_by(catalog_table: CatalogTable) -> dict[str, str]:
     return {
         key: value for key, value in catalog_table.parameters.items() if key == table_properties.MANAGED_BY
     }

@@ -13,7 +13,7 @@ from airflow_provider_lancens.namespace.managed.commit_attempt import CommitAtte
 from airflow_provider_lancens.namespace.managed.high_water_mark import HighWaterMark
 from airflow_provider_lancens.namespace.managed.managed_versions import ManagedVersions
 from airflow_provider_lancens.namespace.managed.publication import CommitRecord
-from airflow_provider_lancens.namespace.metastore_protocol import ParameterChange, Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, ParameterChange
 from airflow_provider_lancens.namespace.operations.table_operations import TableOperations
 from airflow_provider_lancens.namespace.storage.manifests import Manifest, Manifests
 
@@ -41,7 +41,7 @@ class VersionOperations:
         """
         return self._retried_if_changed(table, lambda catalog_table: self.find(catalog_table, version))
 
-    def find(self, catalog_table: Table, version: int) -> Manifest:
+    def find(self, catalog_table: CatalogTable, version: int) -> Manifest:
         """Return one version of a catalog table that was read; raises as `describe`."""
         if table_properties.is_managed(catalog_table):
             return self.managed(catalog_table).at(version)
@@ -71,7 +71,7 @@ class VersionOperations:
             )(catalog_table).all(),
         )
 
-    def response_version(self, catalog_table: Table, requested: int | None) -> int | None:
+    def response_version(self, catalog_table: CatalogTable, requested: int | None) -> int | None:
         """Return the version for a response: the requested one, else the metastore's if it is the authority.
 
         Raises:
@@ -106,7 +106,7 @@ class VersionOperations:
         if new <= expected:
             raise spec_errors.InvalidInputError(f"new: expected a version above {expected}, got {new}")
 
-        def decide(catalog_table: Table) -> ParameterChange | None:
+        def decide(catalog_table: CatalogTable) -> ParameterChange | None:
             table_properties.check_managed(catalog_table)
             is_there = table_properties.managed_version(catalog_table) == new
             return None if is_there else self._advanced(catalog_table, expected, new)
@@ -116,15 +116,15 @@ class VersionOperations:
             HighWaterMark(self.manifests(update.table)).move_to(new)
         return update.changed
 
-    def managed(self, catalog_table: Table) -> ManagedVersions:
+    def managed(self, catalog_table: CatalogTable) -> ManagedVersions:
         """Return the versions of a managed table."""
         return ManagedVersions(catalog_table, self.manifests(catalog_table), self.finishes)
 
-    def manifests(self, catalog_table: Table) -> Manifests:
+    def manifests(self, catalog_table: CatalogTable) -> Manifests:
         """Return the manifests at a table's location."""
         return Manifests(self.tables.location_of(catalog_table), self.tables.config.storage_options)
 
-    def _advanced(self, catalog_table: Table, expected: int, new: int) -> ParameterChange:
+    def _advanced(self, catalog_table: CatalogTable, expected: int, new: int) -> ParameterChange:
         managed = self.managed(catalog_table)
         if managed.version != expected:
             raise spec_errors.ConcurrentModificationError(
@@ -138,14 +138,14 @@ class VersionOperations:
             )
         return managed.move({table_properties.VERSION: str(new)})
 
-    def _newest(self, catalog_table: Table) -> Manifest | None:
+    def _newest(self, catalog_table: CatalogTable) -> Manifest | None:
         if table_properties.is_managed(catalog_table):
             return self.managed(catalog_table).newest()
         manifests = self.manifests(catalog_table)
         version = manifests.newest()
         return manifests.find(version) if version else None
 
-    def _retried_if_changed(self, table: TableId, read: Callable[[Table], T]) -> T:
+    def _retried_if_changed(self, table: TableId, read: Callable[[CatalogTable], T]) -> T:
         catalog_table = self.tables.get(table)
         while True:
             try:

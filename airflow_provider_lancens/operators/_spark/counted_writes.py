@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.operators._spark.write_naming import conditions, fingerprint_of
+from airflow_provider_lancens.operators._spark.idempotency import conditions, fingerprint_of
 
 if TYPE_CHECKING:
     from airflow_provider_lancens.spark.options import WriteRequest

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.template_args import parse_mapping
+from airflow_provider_lancens.operators._spark.idempotency import fingerprint_of
 from airflow_provider_lancens.operators._spark.pinned_inputs import Input, parse_input
-from airflow_provider_lancens.operators._spark.write_naming import fingerprint_of
 from airflow_provider_lancens.spark.file_source import FileSource
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens.links import table_page_url
-from airflow_provider_lancens.operators._spark.write_naming import ON_EXISTING_KEY_CONF
+from airflow_provider_lancens.operators._spark.idempotency import ON_EXISTING_KEY_CONF
 
 if TYPE_CHECKING:
     from airflow_provider_lancens.spark.results import WriteResult

@@ -123,7 +123,7 @@ _CHANGES_ROWS = frozenset({"Update", "Delete", "Rewrite", "Merge", "DataReplacem
 """Operations by which lance-spark 0.4.0 loses the versions of rows."""
 
 
-class Compared(NamedTuple):
+class ComparedVersions(NamedTuple):
     """Two versions, and the columns to compare."""
 
     before: LanceDataset
@@ -173,7 +173,7 @@ class ChangedFragment:
         return cls(ids[0], ids[1], **how, rows=rows, compared_rows=compared, changed_bytes=size)
 
 
-def changed_fragments(compared: Compared, commits: Commits) -> list[ChangedFragment]:
+def changed_fragments(compared: ComparedVersions, commits: Commits) -> list[ChangedFragment]:
     """Compare the fragments of two versions, by their metadata.
 
     Args:
@@ -371,7 +371,7 @@ LISTED_ROWS = 4_000_000
 """Rows that a task lists, by their metadata alone."""
 COMPARED_ROWS = 4_000_000
 """Rows of both versions that a task compares, in about 300 MB of memory: the rows of a compacted fragment."""
-IMAGE_BYTES = 64 * 1024 * 1024
+READ_BYTES = 64 * 1024 * 1024
 """Bytes of changed rows that a task reads: starting one costs more than a few small fragments."""
 _MOST_FRAGMENTS = 256
 """The driver reads the row ids of no more fragments than this, each in milliseconds."""
@@ -382,7 +382,7 @@ _Positions = list[int]
 """Positions of fragments in the list of all that have changed."""
 
 
-class Part(NamedTuple):
+class Partition(NamedTuple):
     """Changed rows that one task lists, compares and reads."""
 
     fragments: tuple[int, ...]
@@ -393,7 +393,7 @@ class Part(NamedTuple):
     """The number of shares; the task of each lists and compares all rows of the group."""
 
 
-class _Ids(NamedTuple):
+class _RowIdRange(NamedTuple):
     """The lowest and the highest row id of a fragment."""
 
     lowest: int
@@ -401,9 +401,9 @@ class _Ids(NamedTuple):
     position: int
 
 
-def parts_of(
+def partitions_of(
     before: LanceDataset, after: LanceDataset, fragments: Sequence[ChangedFragment]
-) -> list[Part] | None:
+) -> list[Partition] | None:
     """Return the changed rows by groups of fragments that have no row in common with another group.
 
     A compaction moves the rows of neighboring fragments to one, so that groups are small. An update by
@@ -419,13 +419,13 @@ def parts_of(
     """
     everything = list(range(len(fragments)))
     if _fits(fragments):
-        return _parts(fragments, everything)
+        return _partitions(fragments, everything)
     if len(fragments) > _MOST_FRAGMENTS:
         return None
-    groups = _with_common_ids([_ids(before, after, one, n) for n, one in enumerate(fragments)])
+    groups = _with_common_ids([_row_id_range(before, after, one, n) for n, one in enumerate(fragments)])
     if not all(_fits([fragments[position] for position in group]) for group in groups):
         return None
-    return [part for group in groups for part in _parts(fragments, group)]
+    return [partition for group in groups for partition in _partitions(fragments, group)]
 
 
 def _fits(group: Sequence[ChangedFragment]) -> bool:
@@ -433,9 +433,9 @@ def _fits(group: Sequence[ChangedFragment]) -> bool:
     return listed <= LISTED_ROWS and compared <= COMPARED_ROWS
 
 
-def _parts(fragments: Sequence[ChangedFragment], positions: _Positions) -> list[Part]:
+def _partitions(fragments: Sequence[ChangedFragment], positions: _Positions) -> list[Partition]:
     shares = _shares([fragments[position] for position in positions])
-    return [Part(tuple(positions), share, shares) for share in range(shares)]
+    return [Partition(tuple(positions), share, shares) for share in range(shares)]
 
 
 def _shares(group: Sequence[ChangedFragment]) -> int:
@@ -446,16 +446,18 @@ def _shares(group: Sequence[ChangedFragment]) -> int:
         return 1  # each would compare all values
     listing = _LISTING_BYTES * sum(one.rows for one in group)
     changed = sum(one.changed_bytes for one in group)
-    return max(1, min(-(-changed // IMAGE_BYTES), changed // max(listing, 1)))
+    return max(1, min(-(-changed // READ_BYTES), changed // max(listing, 1)))
 
 
-def _ids(before: LanceDataset, after: LanceDataset, fragment: ChangedFragment, position: int) -> _Ids:
+def _row_id_range(
+    before: LanceDataset, after: LanceDataset, fragment: ChangedFragment, position: int
+) -> _RowIdRange:
     sides = ((before, fragment.before), (after, fragment.after))
     limits = [_limits(dataset, number) for dataset, number in sides if number is not None]
     found = [one for one in limits if one is not None]
     if not found:
-        return _Ids(-1, -1, position)  # all of its rows are deleted
-    return _Ids(min(lowest for lowest, _ in found), max(highest for _, highest in found), position)
+        return _RowIdRange(-1, -1, position)  # all of its rows are deleted
+    return _RowIdRange(min(lowest for lowest, _ in found), max(highest for _, highest in found), position)
 
 
 def _limits(dataset: LanceDataset, number: int) -> tuple[int, int] | None:
@@ -465,7 +467,7 @@ def _limits(dataset: LanceDataset, number: int) -> tuple[int, int] | None:
     return None if limits["min"] is None else (limits["min"], limits["max"])
 
 
-def _with_common_ids(ids: Sequence[_Ids]) -> list[_Positions]:
+def _with_common_ids(ids: Sequence[_RowIdRange]) -> list[_Positions]:
     """Return the positions of fragments whose ranges of ids overlap, directly or through others."""
     groups: list[_Positions] = []
     highest = -1
@@ -482,7 +484,7 @@ CHANGE_TYPE = "_change_type"
 COMMIT_VERSION = "_commit_version"
 LABELS = [pa.field(CHANGE_TYPE, pa.string()), pa.field(COMMIT_VERSION, pa.int64())]
 """The columns that say what happened to a row; they follow the columns of the table."""
-IMAGES = pa.schema([("is_after", pa.bool_()), ("address", pa.int64()), *LABELS])
+CHANGED_ADDRESSES = pa.schema([("is_after", pa.bool_()), ("address", pa.int64()), *LABELS])
 """A changed row: in which version, its address there, and its labels."""
 _BATCH_BYTES = 32 * 1024 * 1024
 _BATCH_ROWS = 16_384
@@ -491,7 +493,7 @@ _SPARSE = 2
 
 
 @dataclass(frozen=True, slots=True)
-class ImageTask:
+class ChangedRowReader:
     """Read rows by their addresses, which come sorted by version and address."""
 
     dataset: DatasetRef
@@ -504,7 +506,7 @@ class ImageTask:
         """Yield the row at each address, with the labels that come with it.
 
         Args:
-            batches: changed rows, as `IMAGES`.
+            batches: changed rows, as `CHANGED_ADDRESSES`.
         """
         with storage_failures(self.dataset.location, self.dataset.storage_options):
             sides = {False: self.before, True: self.after}
@@ -765,7 +767,7 @@ class ComparisonTask:
     """Compares rows whose versions don't tell whether they changed."""
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the addresses of the rows that aren't the same, as `IMAGES`.
+        """Yield the addresses of the rows that aren't the same, as `CHANGED_ADDRESSES`.
 
         Args:
             batches: rows of both versions, as `ADDRESSES`.
@@ -781,13 +783,15 @@ class ComparisonTask:
             addresses = (before.addresses[old[unsure]], after.addresses[new[unsure]])
             updated[unsure] = self.values.differ(*addresses)
         old, new, made_by = old[updated], new[updated], self._made_by(after)
-        for images in (
-            _images("delete", False, before.addresses[deleted], pa.nulls(len(deleted), pa.int64())),
-            _images("update_preimage", False, before.addresses[old], made_by.take(pa.array(new))),
-            _images("update_postimage", True, after.addresses[new], made_by.take(pa.array(new))),
-            _images("insert", True, after.addresses[inserted], made_by.take(pa.array(inserted))),
+        for changed in (
+            _changed_addresses(
+                "delete", False, before.addresses[deleted], pa.nulls(len(deleted), pa.int64())
+            ),
+            _changed_addresses("update_preimage", False, before.addresses[old], made_by.take(pa.array(new))),
+            _changed_addresses("update_postimage", True, after.addresses[new], made_by.take(pa.array(new))),
+            _changed_addresses("insert", True, after.addresses[inserted], made_by.take(pa.array(inserted))),
         ):
-            yield from images.to_batches(_ANSWER_ROWS)
+            yield from changed.to_batches(_ANSWER_ROWS)
 
     def _made_by(self, after: _Side) -> pa.Array:
         unknown = self.is_staged | (after.updated <= self.after_version)
@@ -795,24 +799,26 @@ class ComparisonTask:
 
 
 @dataclass(frozen=True, slots=True)
-class PartTask:
-    """List, compare and read the rows of fragments that have no row in common with others."""
+class PartitionTask:
+    """List, compare and read partitions, whose fragments have no row in common with others."""
 
     listing: AddressTask
     comparison: ComparisonTask
-    images: ImageTask
-    parts: Sequence[Part]
+    reader: ChangedRowReader
+    partitions: Sequence[Partition]
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the changed rows of the parts at the positions in `batches`."""
+        """Yield the changed rows of the partitions at the positions in `batches`."""
         for batch in batches:
             for position in batch.column(0).to_pylist():
-                yield from self.images.run(self._changed(self.parts[position]))
+                yield from self.reader.run(self._changed(self.partitions[position]))
 
-    def _changed(self, part: Part) -> Iterator[pa.RecordBatch]:
-        changed = self.comparison.run(self.listing.list(part.fragments))
-        table = pa.Table.from_batches(changed, schema=IMAGES)
-        start, end = (table.num_rows * share // part.shares for share in (part.share, part.share + 1))
+    def _changed(self, partition: Partition) -> Iterator[pa.RecordBatch]:
+        changed = self.comparison.run(self.listing.list(partition.fragments))
+        table = pa.Table.from_batches(changed, schema=CHANGED_ADDRESSES)
+        start, end = (
+            table.num_rows * share // partition.shares for share in (partition.share, partition.share + 1)
+        )
         ordered = table.sort_by([("is_after", "ascending"), ("address", "ascending")])
         yield from ordered.slice(start, end - start).to_batches(_ANSWER_ROWS)
 
@@ -866,6 +872,8 @@ def _others(ids: NDArray[np.int64], common: NDArray[np.int64]) -> NDArray[np.int
     return np.flatnonzero(others)
 
 
-def _images(change_type: str, is_after: bool, addresses: NDArray[np.int64], made_by: pa.Array) -> pa.Table:
+def _changed_addresses(
+    change_type: str, is_after: bool, addresses: NDArray[np.int64], made_by: pa.Array
+) -> pa.Table:
     side, kind = (pa.repeat(pa.scalar(one), len(addresses)) for one in (is_after, change_type))
-    return pa.Table.from_arrays([side, pa.array(addresses), kind, made_by], schema=IMAGES)
+    return pa.Table.from_arrays([side, pa.array(addresses), kind, made_by], schema=CHANGED_ADDRESSES)

@@ -14,7 +14,7 @@ from airflow_provider_lancens.namespace.system_columns import ROW_ADDRESS
 from airflow_provider_lancens.spark.changes.changed_rows import (
     ChangedFragment,
     ColumnsAt,
-    Compared,
+    ComparedVersions,
     changed_fragments,
 )
 from airflow_provider_lancens.spark.table.column_history import match_columns
@@ -101,7 +101,7 @@ class _Changed:
         columns = ColumnsAt.of(self.table, before.version, self.schema, match)
         # A row changed also if another of its columns did.
         names = {name: match.names.get(name) for name in self.after.schema.names}
-        for one in changed_fragments(Compared(before, self.after, names), commits):
+        for one in changed_fragments(ComparedVersions(before, self.after, names), commits):
             if one.same_values:
                 yield from self._deleted_or_restored(before, columns, one)
             else:

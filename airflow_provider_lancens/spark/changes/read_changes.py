@@ -24,23 +24,23 @@ from airflow_provider_lancens.spark.changes.change_arguments import (
 from airflow_provider_lancens.spark.changes.changed_rows import (
     ADDRESSES,
     CHANGE_TYPE,
+    CHANGED_ADDRESSES,
     COMMIT_VERSION,
     COMPARED_ROWS,
-    IMAGE_BYTES,
-    IMAGES,
     LISTED_ROWS,
+    READ_BYTES,
     AddressTask,
     ChangedFragment,
+    ChangedRowReader,
     ColumnsAt,
-    Compared,
+    ComparedVersions,
     ComparisonTask,
-    ImageTask,
-    Part,
-    PartTask,
+    Partition,
+    PartitionTask,
     ValueComparison,
     changed_fragments,
     labeled,
-    parts_of,
+    partitions_of,
     readable_columns,
 )
 from airflow_provider_lancens.spark.read import read_opened
@@ -177,13 +177,13 @@ class _Read:
         commits = list(transactions_of(self.newest, before.version))
         match = match_columns(before, self.newest, commits)
         names = {name: match.names.get(name) for name in self.schema.names}
-        fragments = changed_fragments(Compared(before, self.newest, names), commits)
+        fragments = changed_fragments(ComparedVersions(before, self.newest, names), commits)
         if not fragments:
             return self._none()
         if self.filter is not None:
             check_filter_at(self.target, before, self.newest, match.names, self.filter)
         columns = ColumnsAt.of(str(self.target.id), before.version, self.schema, match)
-        return self._images(before, columns, fragments)
+        return self._changed_rows(before, columns, fragments)
 
     def _appended(self, after: int) -> DataFrame:
         appended = appended_rows(self.target, self.newest, after)
@@ -193,19 +193,19 @@ class _Read:
         task = AppendedTask(reader, appended)
         return _numbers(self.spark, len(appended)).mapInArrow(task.run, spark_schema(labeled(self.schema)))
 
-    def _images(
+    def _changed_rows(
         self, before: LanceDataset, columns: ColumnsAt, fragments: Sequence[ChangedFragment]
     ) -> DataFrame:
         dataset, newest = self.target.dataset, self.newest.version
         own = ColumnsAt.of(str(self.target.id), newest, self.schema)
-        images = ImageTask(dataset, columns, own, self._lance_sql)
+        reader = ChangedRowReader(dataset, columns, own, self._lance_sql)
         steps = _Steps(
             AddressTask(dataset, before.version, newest, fragments),
             ComparisonTask(before.version, is_detached(newest), ValueComparison(dataset, columns, own)),
-            images,
+            reader,
             spark_schema(labeled(self.schema)),
         )
-        return steps.run(self.spark, parts_of(before, self.newest, fragments))
+        return steps.run(self.spark, partitions_of(before, self.newest, fragments))
 
     @property
     def _lance_sql(self) -> str | None:
@@ -217,28 +217,28 @@ class _Read:
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """The steps of a read: one Python process does them all for a part of the rows, if there are parts."""
+    """The steps of a read: one Python process does them all for a partition of the rows, if there are any."""
 
     listing: AddressTask
     comparison: ComparisonTask
-    images: ImageTask
+    reader: ChangedRowReader
     schema: StructType
 
-    def run(self, spark: SparkSession, parts: Sequence[Part] | None) -> DataFrame:
+    def run(self, spark: SparkSession, partitions: Sequence[Partition] | None) -> DataFrame:
         """Return the changed rows."""
-        if parts is None:
+        if partitions is None:
             return self._shuffled(spark)
-        task = PartTask(self.listing, self.comparison, self.images, parts)
-        return _numbers(spark, len(parts)).mapInArrow(task.run, self.schema)
+        task = PartitionTask(self.listing, self.comparison, self.reader, partitions)
+        return _numbers(spark, len(partitions)).mapInArrow(task.run, self.schema)
 
     def _shuffled(self, spark: SparkSession) -> DataFrame:
         from pyspark.sql import functions as sql
 
-        tasks = self._tasks(sum(one.changed_bytes for one in self.listing.fragments), IMAGE_BYTES)
+        tasks = self._tasks(sum(one.changed_bytes for one in self.listing.fragments), READ_BYTES)
         fragment = sql.shiftright("address", OFFSET_BITS)
         by_fragment = self._compared(spark).repartition(tasks, "is_after", fragment)
         rows = by_fragment.sortWithinPartitions("is_after", "address")
-        return rows.mapInArrow(self.images.run, self.schema)
+        return rows.mapInArrow(self.reader.run, self.schema)
 
     def _compared(self, spark: SparkSession) -> DataFrame:
         fragments = self.listing.fragments
@@ -248,7 +248,7 @@ class _Steps:
         )
         comparing = _divided(sum(one.compared_rows for one in fragments), COMPARED_ROWS)
         by_row = listed.repartition(comparing, "row_id")
-        return by_row.mapInArrow(self.comparison.run, spark_schema(IMAGES))
+        return by_row.mapInArrow(self.comparison.run, spark_schema(CHANGED_ADDRESSES))
 
     def _tasks(self, amount: int, per_task: int) -> int:
         return min(_divided(amount, per_task), len(self.listing.fragments), _MOST_TASKS)

@@ -81,7 +81,7 @@ def reader_class() -> type[LanceReader]:
 
 
 @dataclass(frozen=True)
-class Answered(WriterCommitMessage):
+class TaskResultMessage(WriterCommitMessage):
     """The result of one task: rows of `executor_tasks.WRITTEN_COLUMNS`."""
 
     rows: list[dict[str, Any]]
@@ -107,13 +107,13 @@ class LanceWriter(DataSourceArrowWriter):
         """
         return cls(namespace, table, *planned(namespace, table, request, schema))
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Answered:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskResultMessage:
         """Write one partition, on an executor; nothing if the write was already committed."""
         if self.work is None:
-            return Answered([])
+            return TaskResultMessage([])
         plan, lease = self.work
         with lease.kept_alive():
-            return Answered([row for batch in plan.task.run(iterator) for row in batch.to_pylist()])
+            return TaskResultMessage([row for batch in plan.task.run(iterator) for row in batch.to_pylist()])
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit what the successful attempt of each task wrote.
@@ -124,7 +124,7 @@ class LanceWriter(DataSourceArrowWriter):
         if self.work is None:
             return
         plan, lease = self.work
-        rows = [row for message in messages if isinstance(message, Answered) for row in message.rows]
+        rows = [row for message in messages if isinstance(message, TaskResultMessage) for row in message.rows]
         with resolved_table(self.namespace, self.table) as target, lease.kept_alive():
             check_location(target, plan)
             outcome = plan.commit(target, rows, lease)

@@ -47,7 +47,7 @@ def transaction_id(uuid: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Point:
+class CommittedVersion:
     """A version as a certain transaction made it."""
 
     version: int
@@ -66,9 +66,9 @@ class Lineage:
     """The ids of the newest transactions, up to that of `version`."""
     restores: Restores = ()
     """The Restores: all of them if there is no segment or it was read, otherwise those above it."""
-    segment: Point | None = None
+    segment: CommittedVersion | None = None
     """The segment with what is below; None if there is none, or it was read."""
-    segments: tuple[Point, ...] = ()
+    segments: tuple[CommittedVersion, ...] = ()
     """The segments below, once one was read."""
     keyed: bool = False
     """Whether a commit under a key is among them, whose key has records."""
@@ -126,7 +126,7 @@ class Lineage:
             keyed=self.keyed or any(one.keyed for one in newer),
         )
 
-    def onto(self, below: Lineage, point: Point) -> Self:
+    def onto(self, below: Lineage, point: CommittedVersion) -> Self:
         """Return this with what the segment at a point below has."""
         return replace(
             self,
@@ -162,8 +162,8 @@ class Lineage:
             int(fields["since"]),
             ids,
             tuple((int(made), int(restored)) for made, restored in fields.get("restores", ())),
-            None if segment is None else Point(int(segment[0]), str(segment[1])),
-            tuple(Point(int(version), str(one)) for version, one in fields.get("segments", ())),
+            None if segment is None else CommittedVersion(int(segment[0]), str(segment[1])),
+            tuple(CommittedVersion(int(version), str(one)) for version, one in fields.get("segments", ())),
             bool(fields.get("keyed")),
         )
 
@@ -179,31 +179,31 @@ class _ReadCommit:
 
 
 @dataclass(frozen=True, slots=True)
-class Segments:
+class LineageSegments:
     """The segments in a folder."""
 
     files: TableFiles
     folder: str
-    listed: Mapping[Point, str] = field(default_factory=dict)
+    listed: Mapping[CommittedVersion, str] = field(default_factory=dict)
     """The path of each segment, as listed; of two at one point, the one that was settled."""
-    settled: frozenset[Point] = frozenset()
+    settled: frozenset[CommittedVersion] = frozenset()
     """The points up to which a clean-up has settled all records."""
-    _read: dict[Point, Lineage | None] = field(default_factory=dict, compare=False, repr=False)
+    _read: dict[CommittedVersion, Lineage | None] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def among(cls, files: TableFiles, folder: str, listed: Sequence[StoredFile]) -> Self:
         """Return the segments among the listed files of a folder."""
-        paths: dict[Point, str] = {}
+        paths: dict[CommittedVersion, str] = {}
         settled = set()
         for path in sorted(file.path for file in listed):  # the settled ones last
             if name := _SEGMENT.fullmatch(path.rpartition("/")[2]):
-                point = Point(int(name[2]), name[3])
+                point = CommittedVersion(int(name[2]), name[3])
                 paths[point] = path
                 if name[1] == "settled":
                     settled.add(point)
         return cls(files, folder, paths, frozenset(settled))
 
-    def at(self, point: Point) -> Lineage | None:
+    def at(self, point: CommittedVersion) -> Lineage | None:
         """Return a lineage that refers to the segment of a point; None if there is none, or it is damaged."""
         found = self.read(point) if point in self.listed else None
         return None if found is None else Lineage(point.version, found.since, (point.id,), segment=point)
@@ -224,13 +224,13 @@ class Segments:
             for point in self.settled
         )
 
-    def read(self, point: Point) -> Lineage | None:
+    def read(self, point: CommittedVersion) -> Lineage | None:
         """Return a segment; None if it was removed or is damaged."""
         if point not in self._read:
             self._read[point] = self._read_file(point)
         return self._read[point]
 
-    def _read_file(self, point: Point) -> Lineage | None:
+    def _read_file(self, point: CommittedVersion) -> Lineage | None:
         path = self.listed.get(point) or self._path("lineage", point)
         content = self.files.read(path)
         try:
@@ -241,12 +241,12 @@ class Segments:
             return None
         return found
 
-    def store(self, lineage: Lineage, *, settled: bool = False) -> Point | None:
+    def store(self, lineage: Lineage, *, settled: bool = False) -> CommittedVersion | None:
         """Store a lineage that was resolved; return its point, None if its last id is unknown."""
         last = lineage.id_at(lineage.version)
         if last is None:
             return None
-        point = Point(lineage.version, last)
+        point = CommittedVersion(lineage.version, last)
         self.files.put(self._path("settled" if settled else "lineage", point), lineage.text().encode())
         return point
 
@@ -254,7 +254,7 @@ class Segments:
         """Return a lineage with what the newest segment below has; what is below a lost one is unknown."""
         proven = [point for point in self.listed if lineage.id_at(point.version) == point.id]
         stated = [] if lineage.segment is None else [lineage.segment]
-        found: list[tuple[Lineage, Point]] = []
+        found: list[tuple[Lineage, CommittedVersion]] = []
         for point in sorted({*proven, *stated}, reverse=True):
             below = self.read(point)
             if below is not None:
@@ -267,7 +267,7 @@ class Segments:
             return lineage
         return replace(lineage, since=max(lineage.since, lineage.segment.version + 1), segment=None)
 
-    def _path(self, kind: str, point: Point) -> str:
+    def _path(self, kind: str, point: CommittedVersion) -> str:
         return f"{self.folder}/{kind}-{point.version}-{point.id}.json"
 
 
@@ -276,7 +276,7 @@ def read_lineage(
     is_keyed: Callable[[Transaction], bool],
     down_to: int = 1,
     at_most: int | None = None,
-    segments: Segments | None = None,
+    segments: LineageSegments | None = None,
 ) -> tuple[Lineage, dict[int, Transaction]]:
     """Read transactions downwards until all Restores since a version are known.
 
@@ -306,7 +306,7 @@ def read_lineage(
         stated = Lineage.stated_by(transaction, version) or Lineage.nothing(version - 1)
         if stated.since < base.since:
             base, above = stated, len(read)
-        stored = None if segments is None else segments.at(Point(version, one))
+        stored = None if segments is None else segments.at(CommittedVersion(version, one))
         if stored is not None and stored.since < base.since:
             base, above = stored, len(read) - 1
         if base.since <= down_to:

@@ -20,9 +20,9 @@ from airflow_provider_lancens.namespace.locations import is_local
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.spark.keys.commit_lineage import (
     MANY_READ,
+    CommittedVersion,
     Lineage,
-    Point,
-    Segments,
+    LineageSegments,
     read_lineage,
     transaction_id,
 )
@@ -168,7 +168,7 @@ class TableHistory:
     manifests: Manifests
     latest: LanceDataset
     """The dataset, opened at its latest version."""
-    segments: Segments
+    segments: LineageSegments
     lineage: Lineage
     """That of the latest version, resolved if it has to be."""
     transactions: Mapping[int, Transaction]
@@ -189,7 +189,7 @@ class TableHistory:
 
         None if that isn't known.
         """
-        point = Point(record.version, transaction_id(record.uuid))
+        point = CommittedVersion(record.version, transaction_id(record.uuid))
         known = self.segments.id_at(self.lineage, record.version)
         if known is not None:
             return known == point.id
@@ -212,12 +212,12 @@ class TableHistory:
         return True if self._has_files(record) else None
 
     @property
-    def newest(self) -> Point | None:
+    def newest(self) -> CommittedVersion | None:
         """The latest version; None if it can't be told from others of this number."""
         one = self.lineage.id_at(self.lineage.version)
-        return None if one is None else Point(self.lineage.version, one)
+        return None if one is None else CommittedVersion(self.lineage.version, one)
 
-    def _is_at(self, point: Point) -> bool | None:
+    def _is_at(self, point: CommittedVersion) -> bool | None:
         """Return whether a transaction made a version; None if that isn't known."""
         if point.version > self.lineage.version:
             return False

@@ -25,9 +25,9 @@ from airflow_provider_lancens.spark.keys.commit_lineage import (
     LINEAGE,
     LONG,
     MAX_READ,
+    CommittedVersion,
     Lineage,
-    Point,
-    Segments,
+    LineageSegments,
     read_lineage,
 )
 from airflow_provider_lancens.spark.options import OnExistingKey
@@ -228,7 +228,7 @@ class KeyRecord:
     """The key's digest."""
     confirmed: bool = False
     """Whether it was found to be committed."""
-    vouched: tuple[Point, ...] = ()
+    vouched: tuple[CommittedVersion, ...] = ()
     """The versions of which a user has said that its rows are in them."""
 
     @property
@@ -290,7 +290,7 @@ def unconfirm(files: TableFiles, record: KeyRecord) -> None:
     files.remove(record.path + CONFIRMED)
 
 
-def vouch(files: TableFiles, record: KeyRecord, newest: Point) -> None:
+def vouch(files: TableFiles, record: KeyRecord, newest: CommittedVersion) -> None:
     """Record that the rows of an attempt are in a version, as a user says."""
     files.put(_vouching(record.path, newest), b"")
 
@@ -302,7 +302,7 @@ def retract(files: TableFiles, records: Iterable[KeyRecord]) -> None:
         files.remove(*paths)
 
 
-def _vouching(path: str, point: Point) -> str:
+def _vouching(path: str, point: CommittedVersion) -> str:
     return f"{path}{CONFIRMED}-{point.version}-{point.id}"
 
 
@@ -314,14 +314,14 @@ def folder_of(key_digest: str) -> str:
 def records_in(found: Iterable[StoredFile]) -> list[KeyRecord]:
     """Return the records among files, by version; one that is lost is known by what confirms it."""
     confirmed: set[str] = set()
-    vouched: dict[str, set[Point]] = {}
+    vouched: dict[str, set[CommittedVersion]] = {}
     for file in found:
         name = _NAME.fullmatch(file.path)
         if name is None:
             continue
         points = vouched.setdefault(name["record"], set())
         if name["newest"]:
-            points.add(Point(int(name["newest"]), name["id"]))
+            points.add(CommittedVersion(int(name["newest"]), name["id"]))
         elif name["confirmed"]:
             confirmed.add(name["record"])
     return sorted(
@@ -330,7 +330,7 @@ def records_in(found: Iterable[StoredFile]) -> list[KeyRecord]:
     )
 
 
-def _record(path: str, *, confirmed: bool, vouched: tuple[Point, ...]) -> KeyRecord:
+def _record(path: str, *, confirmed: bool, vouched: tuple[CommittedVersion, ...]) -> KeyRecord:
     folder, _, name = path.rpartition("/")
     version, _, transaction = name.partition("-")
     return KeyRecord(int(version), transaction, folder.rpartition("/")[2], confirmed, vouched)
@@ -374,9 +374,9 @@ class KeyIndex:
         )
 
     @property
-    def segments(self) -> Segments:
+    def segments(self) -> LineageSegments:
         """The segments of the table's lineage."""
-        return Segments.among(self.files, INDEX, self.listed)
+        return LineageSegments.among(self.files, INDEX, self.listed)
 
     def mark_lost(self) -> None:
         """Record that the records of keys were lost, before any key counts as never committed."""

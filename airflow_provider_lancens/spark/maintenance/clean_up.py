@@ -238,8 +238,8 @@ class _Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldFiles:
-    """Versions and files that a clean-up would remove too, if some tags were deleted."""
+class FilesOfExpiredBookmarks:
+    """Versions and files that only expired bookmarks keep from a clean-up."""
 
     versions: int = 0
     files: int = 0
@@ -248,20 +248,20 @@ class HeldFiles:
     """Of all files, also manifests and transactions."""
 
 
-def held_by_tags(
+def files_of_expired_bookmarks(
     target: ResolvedTable,
     dataset: LanceDataset,
     names: Collection[str],
     older_than: timedelta,
     keep_versions: int,
     cloned: ClonedFiles,
-) -> HeldFiles:
-    """Return what a clean-up keeps only for some tags. It reads the manifest of every version that is kept.
+) -> FilesOfExpiredBookmarks:
+    """Return what a dry run adds, as it deletes no bookmark. It reads the manifest of each version kept.
 
     Args:
         target: the table.
         dataset: its dataset at the newest version.
-        names: the tags.
+        names: the names of the expired bookmarks.
         older_than: the age from which the clean-up removes a version.
         keep_versions: how many of the newest versions it keeps.
         cloned: the files that clones need, which are kept anyway.
@@ -279,7 +279,7 @@ def held_by_tags(
     paths = _files(target, held) - _files(target, (v for v in manifests if v not in old))
     paths -= cloned.among(paths)
     size = sum(_size(target, path) for path in (*paths, *_of_commits(target, held)))
-    return HeldFiles(len(held), len(paths), size)
+    return FilesOfExpiredBookmarks(len(held), len(paths), size)
 
 
 def _files(target: ResolvedTable, versions: Iterable[int]) -> set[str]:
@@ -384,9 +384,11 @@ def clean_up_versions(
         tagged = _tagged(opened, bookmarks)
         cloned = ClonedFiles(opened.target)
         removed = _clean_up(opened, Retention(older_than, keep_versions), now, cloned, dry_run)
-        held = HeldFiles()
+        held = FilesOfExpiredBookmarks()
         if dry_run and bookmarks:
-            held = held_by_tags(opened.target, opened.dataset, bookmarks, older_than, keep_versions, cloned)
+            held = files_of_expired_bookmarks(
+                opened.target, opened.dataset, bookmarks, older_than, keep_versions, cloned
+            )
         cloned.log()
         result = CleanUpResult(
             table=str(opened.target.id),

@@ -6,7 +6,7 @@ from typing import Any
 
 from airflow.sdk import DAG, get_current_context, task, task_group
 
-from airflow_provider_lancens.operators._spark.write_naming import default_key, execution_id_of
+from airflow_provider_lancens.operators._spark.idempotency import default_key, execution_id_of
 
 
 def name() -> dict[str, str]:

@@ -9,7 +9,7 @@ from airflow_provider_lancens.identifiers import NamespaceId
 from airflow_provider_lancens.namespace import GlueNamespace
 from airflow_provider_lancens.namespace.glue.metastore import GlueMetastore
 from airflow_provider_lancens.namespace.glue.settings import GlueSettings, glue_properties
-from airflow_provider_lancens.namespace.metastore_protocol import Namespace, Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, Namespace
 from tests.servers.glue_double import GlueDouble
 
 
@@ -46,8 +46,8 @@ def db(catalog: GlueMetastore, database: str) -> NamespaceId:
 
 
 @pytest.fixture
-def table(catalog: GlueMetastore, db: NamespaceId) -> Table:
+def table(catalog: GlueMetastore, db: NamespaceId) -> CatalogTable:
     """A declared table without data."""
-    made = Table(db.table("t"), "s3://bucket/t.lance", {"table_type": "lance", "version": "0"})
+    made = CatalogTable(db.table("t"), "s3://bucket/t.lance", {"table_type": "lance", "version": "0"})
     catalog.create_table(made)
     return made

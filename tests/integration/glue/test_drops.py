@@ -6,7 +6,7 @@ from lance_namespace.errors import ErrorCode, LanceNamespaceError, NamespaceNotE
 from airflow_provider_lancens.identifiers import NamespaceId
 from airflow_provider_lancens.namespace import GlueNamespace
 from airflow_provider_lancens.namespace.glue.metastore import GlueMetastore
-from airflow_provider_lancens.namespace.metastore_protocol import Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable
 from tests.servers.glue_double import GlueDouble
 from tests.servers.glue_faults import DENIED
 
@@ -22,7 +22,7 @@ def names(glue: GlueDouble, db: NamespaceId) -> list[str]:
 
 
 def test_restrict_never_sends_the_drop_of_a_non_empty_database(
-    glue: GlueDouble, catalog: GlueMetastore, table: Table
+    glue: GlueDouble, catalog: GlueMetastore, table: CatalogTable
 ) -> None:
     with pytest.raises(NamespaceNotEmptyError, match="'t'"):
         catalog.drop_namespace(table.id.namespace)
@@ -63,7 +63,7 @@ def test_a_failed_batch_stops_the_batches_after_it(
 
 
 def test_a_partial_cascade_keeps_the_database_and_can_be_repeated(
-    glue: GlueDouble, namespace: GlueNamespace, catalog: GlueMetastore, table: Table
+    glue: GlueDouble, namespace: GlueNamespace, catalog: GlueMetastore, table: CatalogTable
 ) -> None:
     drop = {"id": [table.id.namespace.name], "behavior": "cascade"}
     with glue.faults.keeping({"t": "AccessDeniedException"}), pytest.raises(LanceNamespaceError) as stopped:

@@ -11,7 +11,7 @@ from lance_namespace.errors import (
 
 from airflow_provider_lancens.identifiers import NamespaceId
 from airflow_provider_lancens.namespace.glue.metastore import GlueMetastore
-from airflow_provider_lancens.namespace.metastore_protocol import Namespace, Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, Namespace
 from tests.servers.glue_double import GlueDouble
 from tests.servers.glue_faults import BROKEN, LOST_REPLY, LOST_REQUEST
 
@@ -38,7 +38,7 @@ def test_a_namespace_is_created_and_dropped_despite_lost_replies(
 def test_a_table_is_created_and_dropped_despite_lost_replies(
     glue: GlueDouble, catalog: GlueMetastore, db: NamespaceId, fault: object
 ) -> None:
-    table = Table(db.table("t"), "s3://bucket/t.lance", {"table_type": "lance"})
+    table = CatalogTable(db.table("t"), "s3://bucket/t.lance", {"table_type": "lance"})
     with glue.faults.on("CreateTable", fault):
         catalog.create_table(table)
     assert catalog.get_table(table.id) == table
@@ -50,7 +50,7 @@ def test_a_table_is_created_and_dropped_despite_lost_replies(
 
 @FAULTS
 def test_a_batch_is_dropped_despite_lost_replies(
-    glue: GlueDouble, catalog: GlueMetastore, table: Table, fault: object
+    glue: GlueDouble, catalog: GlueMetastore, table: CatalogTable, fault: object
 ) -> None:
     with glue.faults.on("BatchDeleteTable", fault):
         assert catalog.drop_tables(table.id.namespace, ["t"]) == {}
@@ -59,9 +59,9 @@ def test_a_batch_is_dropped_despite_lost_replies(
 
 @FAULTS
 def test_a_table_created_by_another_client_is_refused(
-    glue: GlueDouble, catalog: GlueMetastore, table: Table, fault: object
+    glue: GlueDouble, catalog: GlueMetastore, table: CatalogTable, fault: object
 ) -> None:
-    elsewhere = Table(table.id, "s3://bucket/elsewhere.lance", table.parameters)
+    elsewhere = CatalogTable(table.id, "s3://bucket/elsewhere.lance", table.parameters)
     with glue.faults.on("CreateTable", fault), pytest.raises(TableAlreadyExistsError):
         catalog.create_table(elsewhere)
     other = Namespace(table.id.namespace, description="another")
@@ -70,7 +70,7 @@ def test_a_table_created_by_another_client_is_refused(
 
 
 def test_an_existing_equal_table_is_refused_if_no_reply_was_lost(
-    catalog: GlueMetastore, table: Table
+    catalog: GlueMetastore, table: CatalogTable
 ) -> None:
     with pytest.raises(TableAlreadyExistsError):
         catalog.create_table(table)
@@ -82,14 +82,14 @@ def test_an_existing_equal_table_is_refused_if_no_reply_was_lost(
 def test_the_catalog_is_read_back_if_every_reply_is_lost(
     glue: GlueDouble, catalog: GlueMetastore, db: NamespaceId
 ) -> None:
-    table = Table(db.table("t"), "s3://bucket/t.lance")
+    table = CatalogTable(db.table("t"), "s3://bucket/t.lance")
     with glue.faults.on("CreateTable", *[LOST_REPLY] * 4):
         catalog.create_table(table)
     assert catalog.get_table(table.id) == table
 
 
 def test_lost_requests_are_an_error(glue: GlueDouble, catalog: GlueMetastore, db: NamespaceId) -> None:
-    table = Table(db.table("t"), "s3://bucket/t.lance")
+    table = CatalogTable(db.table("t"), "s3://bucket/t.lance")
     with glue.faults.on("CreateTable", *[LOST_REQUEST] * 4), pytest.raises(ServiceUnavailableError):
         catalog.create_table(table)
     assert catalog.list_tables(db) == []

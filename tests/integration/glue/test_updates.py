@@ -11,10 +11,10 @@ from airflow_provider_lancens.identifiers import NamespaceId
 from airflow_provider_lancens.namespace.glue.metastore import GlueMetastore
 from airflow_provider_lancens.namespace.glue.settings import GlueSettings, glue_properties
 from airflow_provider_lancens.namespace.metastore_protocol import (
+    CatalogTable,
     Expectation,
     Namespace,
     ParameterChange,
-    Table,
 )
 from tests.servers.glue_double import GlueDouble
 from tests.servers.glue_faults import LOST_REPLY
@@ -22,19 +22,19 @@ from tests.servers.glue_faults import LOST_REPLY
 THREADS, INCREMENTS = 8, 10
 
 
-def read(glue: GlueDouble, table: Table) -> dict[str, Any]:
+def read(glue: GlueDouble, table: CatalogTable) -> dict[str, Any]:
     answer = glue.client("glue").get_table(DatabaseName=table.id.namespace.name, Name=table.id.name)
     return dict(answer["Table"])
 
 
-def advance(catalog_table: Table) -> ParameterChange:
+def advance(catalog_table: CatalogTable) -> ParameterChange:
     """Advance a table from its version to the next."""
     version = catalog_table.parameters["version"]
     return ParameterChange({"version": str(int(version) + 1)}, expect=Expectation("version", version))
 
 
 def test_an_update_sends_the_version_it_read_and_skips_the_archive(
-    glue: GlueDouble, catalog: GlueMetastore, table: Table
+    glue: GlueDouble, catalog: GlueMetastore, table: CatalogTable
 ) -> None:
     for _ in range(2):
         catalog.update_table(table.id, advance)
@@ -47,7 +47,9 @@ def test_an_update_sends_the_version_it_read_and_skips_the_archive(
     assert all(body["SkipArchive"] for body in sent)
 
 
-def test_an_update_keeps_foreign_fields(glue: GlueDouble, catalog: GlueMetastore, table: Table) -> None:
+def test_an_update_keeps_foreign_fields(
+    glue: GlueDouble, catalog: GlueMetastore, table: CatalogTable
+) -> None:
     foreign = {
         "Name": table.id.name,
         "Description": "theirs",
@@ -68,7 +70,9 @@ def test_an_update_keeps_foreign_fields(glue: GlueDouble, catalog: GlueMetastore
     assert (update.table, update.changed) == (catalog.get_table(table.id), True)
 
 
-def test_an_unmet_expectation_changes_nothing(glue: GlueDouble, catalog: GlueMetastore, table: Table) -> None:
+def test_an_unmet_expectation_changes_nothing(
+    glue: GlueDouble, catalog: GlueMetastore, table: CatalogTable
+) -> None:
     before = read(glue, table)
     stale = ParameterChange({"version": "9"}, expect=Expectation("version", "8"))
     with pytest.raises(ConcurrentModificationError, match="'version' is '0', expected '8'"):
@@ -77,11 +81,11 @@ def test_an_unmet_expectation_changes_nothing(glue: GlueDouble, catalog: GlueMet
 
 
 def test_a_concurrent_foreign_update_is_not_lost(
-    glue: GlueDouble, catalog: GlueMetastore, table: Table
+    glue: GlueDouble, catalog: GlueMetastore, table: CatalogTable
 ) -> None:
     client, seen = glue.client("glue"), []
 
-    def decide(catalog_table: Table) -> ParameterChange:
+    def decide(catalog_table: CatalogTable) -> ParameterChange:
         seen.append(catalog_table)
         if len(seen) == 1:  # a concurrent update after the read
             foreign = {"Name": table.id.name, "Parameters": {**catalog_table.parameters, "theirs": "1"}}
@@ -94,11 +98,11 @@ def test_a_concurrent_foreign_update_is_not_lost(
 
 
 def test_an_update_already_made_by_another_client_reports_no_change(
-    glue: GlueDouble, catalog: GlueMetastore, table: Table
+    glue: GlueDouble, catalog: GlueMetastore, table: CatalogTable
 ) -> None:
     client = glue.client("glue")
 
-    def decide(catalog_table: Table) -> ParameterChange | None:
+    def decide(catalog_table: CatalogTable) -> ParameterChange | None:
         if "note" in catalog_table.parameters:
             return None
         foreign = {"Name": table.id.name, "Parameters": {**catalog_table.parameters, "note": "1"}}
@@ -115,7 +119,7 @@ def test_updating_a_missing_table_is_refused(catalog: GlueMetastore, db: Namespa
 
 
 def test_an_update_with_a_lost_reply_is_applied_once(
-    glue: GlueDouble, catalog: GlueMetastore, table: Table
+    glue: GlueDouble, catalog: GlueMetastore, table: CatalogTable
 ) -> None:
     catalog.require_compare_and_set(table.id.namespace)
     with glue.faults.on("UpdateTable", LOST_REPLY):
@@ -125,7 +129,7 @@ def test_an_update_with_a_lost_reply_is_applied_once(
 
 
 def test_concurrent_increments_are_all_counted(
-    glue: GlueDouble, catalog: GlueMetastore, table: Table
+    glue: GlueDouble, catalog: GlueMetastore, table: CatalogTable
 ) -> None:
     another = GlueMetastore(GlueSettings.parse(glue_properties(glue.properties)))
 
@@ -153,7 +157,7 @@ def test_a_server_that_ignores_version_ids_is_detected(database: str) -> None:
     db = NamespaceId.of([database])
     try:
         catalog.create_namespace(Namespace(db))
-        catalog.create_table(Table(db.table("t"), "s3://b/t", {"version": "0"}))
+        catalog.create_table(CatalogTable(db.table("t"), "s3://b/t", {"version": "0"}))
         with pytest.raises(UnsupportedOperationError, match="ignores the VersionId"):
             catalog.update_table(db.table("t"), advance)
         assert catalog.get_table(db.table("t")).parameters["version"] == "0"

@@ -8,7 +8,7 @@ from lance_namespace.errors import ErrorCode
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace import Hive2Namespace
-from airflow_provider_lancens.namespace.metastore_protocol import Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable
 from tests.conformance.codes import refused_with
 from tests.integration.hive.raw import names_in, raw_table
 from tests.integration.managed.managed_table import ManagedTable
@@ -26,7 +26,7 @@ def copy_of(table: ManagedTable, server: MetastoreServer, root: Path) -> Managed
     identifier = TableId.of(table.parts)
     catalog_table = table.namespace._metastore.get_table(identifier)
     namespace._metastore.create_table(
-        Table(identifier, catalog_table.location, dict(catalog_table.parameters))
+        CatalogTable(identifier, catalog_table.location, dict(catalog_table.parameters))
     )
     return table.through(namespace)
 

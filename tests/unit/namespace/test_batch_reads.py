@@ -9,7 +9,7 @@ from lance_namespace.errors import InternalError, ServiceUnavailableError
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.batch_reads import read_each
-from airflow_provider_lancens.namespace.metastore_protocol import Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable
 
 NAMES = [f"t{number}" for number in range(40)]
 
@@ -21,11 +21,11 @@ class Server:
         self.broken = broken
         self.calls = 0
 
-    def read(self, names: Sequence[str]) -> Sequence[Table]:
+    def read(self, names: Sequence[str]) -> Sequence[CatalogTable]:
         self.calls += 1
         if found := self.broken & set(names):
             raise InternalError(f"cannot read {min(found)}")
-        return [Table(TableId(("db", name))) for name in names]
+        return [CatalogTable(TableId(("db", name))) for name in names]
 
 
 @given(st.lists(st.sampled_from(NAMES), max_size=4).map(frozenset), st.integers(5, 40))

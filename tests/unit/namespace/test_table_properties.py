@@ -5,11 +5,11 @@ from lance_namespace.errors import InvalidInputError, InvalidTableStateError
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace import table_properties
-from airflow_provider_lancens.namespace.metastore_protocol import Expectation, Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, Expectation
 
 
-def catalog_table(**parameters: str) -> Table:
-    return Table(TableId.parse("db$t"), "/x", parameters)
+def catalog_table(**parameters: str) -> CatalogTable:
+    return CatalogTable(TableId.parse("db$t"), "/x", parameters)
 
 
 @pytest.mark.parametrize("spelling", ["lance", "LANCE", "Lance", " lance "])

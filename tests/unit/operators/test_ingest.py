@@ -8,13 +8,13 @@ import pytest
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.operators._spark.ingest_sources import FunctionOfTask
-from airflow_provider_lancens.operators._spark.pinned_inputs import ChangedRows, PinnedTable
-from airflow_provider_lancens.operators._spark.write_naming import (
+from airflow_provider_lancens.operators._spark.idempotency import (
     default_key,
     fingerprint_of,
     write_key,
 )
+from airflow_provider_lancens.operators._spark.ingest_sources import FunctionOfTask
+from airflow_provider_lancens.operators._spark.pinned_inputs import ChangedRows, PinnedTable
 from airflow_provider_lancens.operators.ingest import (
     LanceAppendOperator,
     LanceOverwriteOperator,

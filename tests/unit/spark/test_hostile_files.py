@@ -22,7 +22,7 @@ from lance_namespace.errors import LanceNamespaceError
 from airflow_provider_lancens.hooks.airflow_errors import AirflowException
 from airflow_provider_lancens.hooks.table_checks import data_changed, pin
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.namespace.metastore_protocol import Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable
 from airflow_provider_lancens.namespace.storage import purge
 from airflow_provider_lancens.namespace.storage.missing_files import StoredVersions
 from airflow_provider_lancens.spark import confirm_write
@@ -170,7 +170,7 @@ class LocalLake:
     lake: Lake
     root: Path
     copy: Path
-    tables: Mapping[TableId, Table]
+    tables: Mapping[TableId, CatalogTable]
 
     @classmethod
     def create(cls, folder: Path, managed_by: str) -> "LocalLake":
@@ -254,7 +254,7 @@ class StoredLake:
 
     lake: S3Lake
     objects: Mapping[str, Stored]
-    tables: Mapping[TableId, Table]
+    tables: Mapping[TableId, CatalogTable]
 
     @property
     def own(self) -> tuple[str, ...]:

@@ -84,7 +84,7 @@ def limit(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
         for module in _PLANNING:
             monkeypatch.setattr(module, "LISTED_ROWS", rows)
             monkeypatch.setattr(module, "COMPARED_ROWS", rows)
-            monkeypatch.setattr(module, "IMAGE_BYTES", 100 * rows)
+            monkeypatch.setattr(module, "READ_BYTES", 100 * rows)
 
     return set_limit
 

@@ -7,7 +7,7 @@ import pytest
 from airflow_provider_lancens.identifiers import NamespaceId
 from airflow_provider_lancens.namespace.glue.api import PAGE
 from airflow_provider_lancens.namespace.glue.batch_reader import GlueBatchReader
-from airflow_provider_lancens.namespace.metastore_protocol import Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable
 
 DATABASE = NamespaceId.of(["sales"])
 
@@ -29,14 +29,14 @@ class Catalog:
         )
         return self.calls - before
 
-    def _one(self, name: str) -> Table | None:
+    def _one(self, name: str) -> CatalogTable | None:
         self.calls += 1
-        return Table(DATABASE.table(name)) if name in self.names else None
+        return CatalogTable(DATABASE.table(name)) if name in self.names else None
 
-    def _pages(self) -> Iterator[list[Table]]:
+    def _pages(self) -> Iterator[list[CatalogTable]]:
         for start in range(0, max(1, len(self.names)), PAGE):
             self.calls += 1
-            yield [Table(DATABASE.table(name)) for name in self.names[start : start + PAGE]]
+            yield [CatalogTable(DATABASE.table(name)) for name in self.names[start : start + PAGE]]
 
 
 def test_one_table_is_read_by_one_call() -> None:

@@ -12,7 +12,7 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.hive import converters
 from airflow_provider_lancens.namespace.hive.converters import Hive2Dialect, Hive3Dialect
 from airflow_provider_lancens.namespace.hive.reduced_reads import reduced_service
-from airflow_provider_lancens.namespace.metastore_protocol import Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable
 
 CALL = "get_table_objects_by_name_req"
 dialects = pytest.mark.parametrize("dialect", [Hive2Dialect(), Hive3Dialect()], ids=["hive2", "hive3"])
@@ -29,9 +29,9 @@ def reply_of(dialect: Any, kind: int = TMessageType.REPLY, content: Any = None, 
     return written
 
 
-def catalog_table(name: str) -> Table:
+def catalog_table(name: str) -> CatalogTable:
     parameters = {"table_type": "LANCE", "managed_by": "impl", "version": "7"}
-    return Table(TableId.of(["db", name]), f"file:/lake/{name}.lance", parameters)
+    return CatalogTable(TableId.of(["db", name]), f"file:/lake/{name}.lance", parameters)
 
 
 def reply_with_tables(dialect: Any, count: int) -> bytes:

@@ -19,7 +19,7 @@ from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.batch_reads import BatchRead, read_each
 from airflow_provider_lancens.namespace.config import StorageConfig
 from airflow_provider_lancens.namespace.interface.table_polls import TablePolls
-from airflow_provider_lancens.namespace.metastore_protocol import Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable
 from airflow_provider_lancens.namespace.operations.own_stores import OwnStores
 from airflow_provider_lancens.namespace.operations.table_operations import TableOperations
 from airflow_provider_lancens.namespace.table_status import TableStatus
@@ -33,7 +33,7 @@ class Server:
 
     namespace_levels = 1
 
-    def __init__(self, *tables: Table) -> None:
+    def __init__(self, *tables: CatalogTable) -> None:
         self.tables = {catalog_table.id: catalog_table for catalog_table in tables}
         self.calls = 0
 
@@ -49,7 +49,7 @@ class Server:
     def hides_missing_tables(self, namespace: NamespaceId) -> bool:
         return namespace.name == "hidden"
 
-    def _read(self, namespace: NamespaceId, names: Sequence[str]) -> list[Table]:
+    def _read(self, namespace: NamespaceId, names: Sequence[str]) -> list[CatalogTable]:
         self.calls += 1
         if namespace.name == "unreachable":
             raise ServiceUnavailableError("no reply")
@@ -63,8 +63,10 @@ class Server:
         return [self.tables[table] for table in wanted if table in self.tables]
 
 
-def catalog_table(name: str, **parameters: str) -> Table:
-    return Table(TableId.parse(name), "file:/lake/t", {table_properties.TABLE_TYPE: "lance", **parameters})
+def catalog_table(name: str, **parameters: str) -> CatalogTable:
+    return CatalogTable(
+        TableId.parse(name), "file:/lake/t", {table_properties.TABLE_TYPE: "lance", **parameters}
+    )
 
 
 def polls(metastore: Any) -> TablePolls:
@@ -119,7 +121,7 @@ def test_a_denied_table_may_be_missing_where_its_database_may_be_read(database: 
 
 
 def test_a_foreign_table_fails_only_its_own_poll() -> None:
-    hive = Table(TableId.parse("a$hive"), "file:/lake/hive")
+    hive = CatalogTable(TableId.parse("a$hive"), "file:/lake/hive")
     found = poll(Server(hive, catalog_table("a$t")), "a$hive", "a$t")
     assert isinstance(found["a$hive"], InvalidInputError)
     assert found["a$t"] == status("a$t", "/lake/t", needs_listing=True)

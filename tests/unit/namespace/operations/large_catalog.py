@@ -7,7 +7,7 @@ from lance_namespace.errors import NamespaceNotFoundError
 
 from airflow_provider_lancens.identifiers import NamespaceId
 from airflow_provider_lancens.namespace.batch_reads import BatchRead
-from airflow_provider_lancens.namespace.metastore_protocol import Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable
 
 BATCH = 100
 ROOT = NamespaceId(())
@@ -64,6 +64,6 @@ class LargeCatalog:
             raise NamespaceNotFoundError(f"no namespace {namespace}")
         return self.tables[namespace.name]
 
-    def _table(self, namespace: NamespaceId, name: str) -> Table:
+    def _table(self, namespace: NamespaceId, name: str) -> CatalogTable:
         parameters = {"table_type": "lance", "comment": "x" * self._parameter_bytes + name}
-        return Table(namespace.table(name), f"file:/lake/{name}.lance", parameters, created=1)
+        return CatalogTable(namespace.table(name), f"file:/lake/{name}.lance", parameters, created=1)

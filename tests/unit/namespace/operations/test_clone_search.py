@@ -14,7 +14,7 @@ from airflow_provider_lancens.identifiers import NamespaceId, TableId
 from airflow_provider_lancens.namespace.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.batch_reads import BatchRead
 from airflow_provider_lancens.namespace.config import StorageConfig
-from airflow_provider_lancens.namespace.metastore_protocol import Namespace, Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, Namespace
 from airflow_provider_lancens.namespace.operations.clone_search import CloneSearch
 from airflow_provider_lancens.namespace.operations.own_stores import OwnStores
 from airflow_provider_lancens.namespace.storage.clones import Clones
@@ -47,7 +47,7 @@ class Catalog(MemoryMetastore):
         yield from super().scan_tables(namespace, lance_only=lance_only)
 
     def add(self, name: str, location: object) -> None:
-        self.create_table(Table(TableId.parse(name), str(location), {"table_type": "lance"}))
+        self.create_table(CatalogTable(TableId.parse(name), str(location), {"table_type": "lance"}))
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from lance_namespace.errors import ServiceUnavailableError
 
 from airflow_provider_lancens.identifiers import NamespaceId
-from airflow_provider_lancens.namespace.metastore_protocol import Table
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable
 from airflow_provider_lancens.namespace.operations.recent_listings import RecentListings
 from airflow_provider_lancens.namespace.operations.table_listing import TableListing
 from airflow_provider_lancens.namespace.paging import Page, PageRequest
@@ -18,7 +18,9 @@ SMALL, LARGE = 300, 3000
 LIMIT = 100
 
 
-def listing(catalog: Any, *, only_declared: Callable[[Table], bool] = lambda table: False) -> TableListing:
+def listing(
+    catalog: Any, *, only_declared: Callable[[CatalogTable], bool] = lambda table: False
+) -> TableListing:
     return TableListing(catalog, only_declared, RecentListings())
 
 
@@ -126,7 +128,7 @@ def test_a_storage_that_does_not_answer_is_asked_once_for_all_databases(limit: i
     catalog = LargeCatalog({f"db_{number}": 10 for number in range(5)})
     asked: list[str] = []
 
-    def unavailable(table: Table) -> bool:
+    def unavailable(table: CatalogTable) -> bool:
         asked.append(table.id.name)
         raise ServiceUnavailableError("the storage did not respond")
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
+from airflow_provider_lancens.operators._spark.idempotency import default_key
 from airflow_provider_lancens.operators._spark.mapped_item import mapped_item
-from airflow_provider_lancens.operators._spark.write_naming import default_key
 from airflow_provider_lancens.spark import FileSource
 
 

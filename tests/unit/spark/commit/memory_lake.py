@@ -25,10 +25,10 @@ from airflow_provider_lancens.namespace.base import MetastoreNamespace
 from airflow_provider_lancens.namespace.batch_reads import BatchRead
 from airflow_provider_lancens.namespace.config import STORAGE_PREFIX, Properties, StorageConfig
 from airflow_provider_lancens.namespace.metastore_protocol import (
+    CatalogTable,
     Namespace,
     ParameterChange,
     ServerInfo,
-    Table,
     TableLocation,
     TableUpdate,
 )
@@ -55,7 +55,7 @@ class MemoryMetastore:
     def __init__(self) -> None:
         self.namespaces: dict[NamespaceId, Namespace] = {}
         """Those that were created; tables need none."""
-        self.tables: dict[TableId, Table] = {}
+        self.tables: dict[TableId, CatalogTable] = {}
         self.gate: Callable[[object], object] = lambda call: None
         self.calls: list[str] = []
         self.lock = threading.Lock()
@@ -121,14 +121,14 @@ class MemoryMetastore:
             is_lance = table_properties.is_lance(one)
             yield TableLocation(str(one.id.namespace), one.id.name, one.location or "", is_lance)
 
-    def create_table(self, table: Table) -> None:
+    def create_table(self, table: CatalogTable) -> None:
         self._called("create_table")
         with self.lock:
             if table.id in self.tables:
                 raise TableAlreadyExistsError(str(table.id))
             self.tables[table.id] = table
 
-    def get_table(self, table: TableId) -> Table:
+    def get_table(self, table: TableId) -> CatalogTable:
         self._called("get_table")
         return self._found(table)
 
@@ -137,7 +137,9 @@ class MemoryMetastore:
         with self.lock:
             del self.tables[table]
 
-    def update_table(self, table: TableId, decide: Callable[[Table], ParameterChange | None]) -> TableUpdate:
+    def update_table(
+        self, table: TableId, decide: Callable[[CatalogTable], ParameterChange | None]
+    ) -> TableUpdate:
         found = self.get_table(table)
         change = decide(found)
         if change is None:
@@ -160,7 +162,7 @@ class MemoryMetastore:
     def close(self) -> None:
         """Do nothing."""
 
-    def _found(self, table: TableId) -> Table:
+    def _found(self, table: TableId) -> CatalogTable:
         if table not in self.tables:
             raise TableNotFoundError(str(table))
         return self.tables[table]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.operators._spark.write_naming import (
+from airflow_provider_lancens.operators._spark.idempotency import (
     execution_id_of,
     existing_key_policy,
     former_task_ids,

@@ -9,7 +9,7 @@ import pytest
 from airflow_provider_lancens.spark.changes import changed_rows
 from airflow_provider_lancens.spark.changes.changed_rows import (
     ChangedFragment,
-    Compared,
+    ComparedVersions,
     changed_fragments,
 )
 from airflow_provider_lancens.spark.table.history import transactions_of
@@ -27,7 +27,7 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> lance.LanceDataset:
 
 def changed_between(before: lance.LanceDataset, after: lance.LanceDataset) -> list[ChangedFragment]:
     commits = transactions_of(after, before.version)
-    return changed_fragments(Compared(before, after, {"id": "id"}), commits)
+    return changed_fragments(ComparedVersions(before, after, {"id": "id"}), commits)
 
 
 @pytest.fixture
@@ -37,11 +37,11 @@ def groups(before: lance.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> Group
 
     def find(after: lance.LanceDataset) -> list[list[int]] | None:
         changed = changed_between(before, after)
-        found = changed_rows.parts_of(before, after, changed)
+        found = changed_rows.partitions_of(before, after, changed)
         sides = ("before", "after")
         return found and [
-            [sum(getattr(changed[one], side) is not None for one in part.fragments) for side in sides]
-            for part in found
+            [sum(getattr(changed[one], side) is not None for one in partition.fragments) for side in sides]
+            for partition in found
         ]
 
     return find
@@ -72,20 +72,22 @@ def test_rows_that_moved_from_many_fragments_to_one_are_shuffled(
 def test_many_changed_rows_are_read_in_shares(
     before: lance.LanceDataset, groups: Groups, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changed_rows, "IMAGE_BYTES", 100)
+    monkeypatch.setattr(changed_rows, "READ_BYTES", 100)
     after = lance.dataset(before.uri)
     after.insert(pa.table({"id": range(80, 90)}))
 
-    [*parts] = changed_rows.parts_of(before, after, changed_between(before, after))
+    [*partitions] = changed_rows.partitions_of(before, after, changed_between(before, after))
 
-    assert [(part.share, part.shares) for part in parts] == [(n, len(parts)) for n in range(len(parts))]
-    assert len(parts) > 1
+    assert [(partition.share, partition.shares) for partition in partitions] == [
+        (n, len(partitions)) for n in range(len(partitions))
+    ]
+    assert len(partitions) > 1
 
 
 def test_compacted_rows_are_no_changed_rows_to_share(
     before: lance.LanceDataset, groups: Groups, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changed_rows, "IMAGE_BYTES", 100)
+    monkeypatch.setattr(changed_rows, "READ_BYTES", 100)
     after = lance.dataset(before.uri)
     after.optimize.compact_files(target_rows_per_fragment=20)
 
