@@ -1,10 +1,11 @@
-"""A complete DAG: the rows of a day into a table, once, and a sensor that waits for their version."""
+"""A complete DAG: a day is loaded in place of its earlier rows, and a sensor waits for the version."""
 
 from datetime import UTC, datetime
 
 from airflow.sdk import DAG
 
-from airflow_provider_lancens.operators import LanceAppendOperator, LanceDeclareTableOperator
+from airflow_provider_lancens.assets import lance_table
+from airflow_provider_lancens.operators import LanceDeclareTableOperator, LanceOverwriteOperator
 from airflow_provider_lancens.sensors import LanceTableVersionSensor
 
 TABLE = {"table": "default$readings", "lance_conn_id": "lake"}
@@ -23,6 +24,13 @@ with DAG(
     default_args={"retries": 2},
 ) as dag:
     declare = LanceDeclareTableOperator(task_id="declare", **TABLE)
-    ingest = LanceAppendOperator(task_id="ingest", source=readings_of, op_kwargs={"day": DAY}, **TABLE)
+    ingest = LanceOverwriteOperator(
+        task_id="ingest",
+        source=readings_of,
+        op_kwargs={"day": DAY},
+        where=f"day = '{DAY}'",
+        outlets=[lance_table("default$readings", "lake")],
+        **TABLE,
+    )
     wait = LanceTableVersionSensor(task_id="wait", min_version=ingest.output["version"], **TABLE)
     declare >> ingest >> wait

@@ -127,7 +127,8 @@ with DAG(
         task_id="ingest",
         table=DIGITS,
         source=digits,
-        key="digits",  # the same in every run: ingested once
+        key="digits",  # the same in every run
+        on_existing_key="skip",  # so they are ingested once
         options={"vector_columns": {"pixels": PIXELS}},
         spark_conf=SPARK,
     )

@@ -1,7 +1,7 @@
 """New York's flights of 2013 and their weather, a month at a time.
 
 Each run ingests one month of both into Lance tables, waits until the tables' versions have advanced, and
-joins exactly these versions into a third table. Ingesting the same month again, in any run, changes nothing.
+joins exactly these versions into a third table. A month that is ingested again replaces its rows.
 The tables are assets: `lance_worst_delays` runs whenever a month was joined.
 """
 
@@ -19,9 +19,9 @@ from nycflights.tables import DATABASE, TABLES, months_done
 
 from airflow_provider_lancens.assets import lance_table
 from airflow_provider_lancens.operators import (
-    LanceAppendOperator,
     LanceCreateNamespaceOperator,
     LanceDeclareTableOperator,
+    LanceOverwriteOperator,
 )
 from airflow_provider_lancens.sensors import LanceTableVersionSensor
 
@@ -34,6 +34,7 @@ CONNECTION = "lance_flights"
 LANDING = "{{ var.value.get('lance_flights_landing', '/tmp/lance_flights') }}"
 SPARK = {"spark.master": "local[2]", "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"}
 PATIENCE = {"retries": 5, "retry_delay": timedelta(seconds=10), "retry_exponential_backoff": True}
+IN_MONTH = "month = {{ ti.xcom_pull('choose_month')[-2:] | int }}"
 WHICH_MONTH = "Leave empty for the first month that is not ingested yet."
 
 
@@ -47,7 +48,7 @@ def choose_month(params: dict[str, Any]) -> str:
         month = first_missing(months_done(LanceHook.for_connection(CONNECTION).get_conn()))
     if month is None:
         raise AirflowSkipException(
-            "All months of 2013 are ingested: enter a month to run it again, which changes nothing."
+            "All months of 2013 are ingested: enter a month to load it again, which replaces its rows."
         )
     return month
 
@@ -77,11 +78,12 @@ with DAG(
     create_namespace >> declared >> month
 
     # The key identifies a month, regardless of the run that ingests it.
-    def ingest(name: str, source: Callable[..., Any], **arguments: Any) -> LanceAppendOperator:
-        return LanceAppendOperator(
+    def ingest(name: str, source: Callable[..., Any], **arguments: Any) -> LanceOverwriteOperator:
+        return LanceOverwriteOperator(
             task_id=f"ingest_{name}",
             table=TABLES[name],
             source=source,
+            where=IN_MONTH,
             key=f"{name} of {month}",
             spark_conf=SPARK,
             outlets=[lance_table(TABLES[name], CONNECTION)],

@@ -22,11 +22,6 @@ PRICES = "catalog$prices"
 SPARK = {"spark.master": "local[2]"}
 
 
-def no_prices(spark: Any) -> Any:
-    """Return the columns: a table's first version cannot be staged, so one without rows is written."""
-    return prices(spark).limit(0)
-
-
 def prices(spark: Any) -> Any:
     """Return the new prices; here they are generated."""
     return spark.range(100).selectExpr("id AS product", "cast(10 + id AS decimal(9, 2)) AS price")
@@ -41,13 +36,10 @@ with DAG(
 ) as dag:
     given = {"lance_conn_id": CONNECTION}
     create = LanceCreateNamespaceOperator(task_id="create", namespace="catalog", **given)
-    declare = LanceDeclareTableOperator(task_id="declare", table=PRICES, **given)
-    columns = LanceAppendOperator(
-        task_id="columns",
+    declare = LanceDeclareTableOperator(
+        task_id="declare",
         table=PRICES,
-        source=no_prices,
-        key="columns",
-        spark_conf=SPARK,
+        schema={"product": "bigint", "price": "decimal(9, 2)"},
         **given,
     )
     # [START howto_approve]
@@ -68,4 +60,4 @@ with DAG(
     discard = LanceDiscardOperator(task_id="discard", staged=stage.output, **given)
     stage >> decide >> [publish, discard]
     # [END howto_approve]
-    create >> declare >> columns >> stage
+    create >> declare >> stage

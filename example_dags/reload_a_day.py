@@ -37,7 +37,6 @@ with DAG(
         source=sales_of,
         op_kwargs={"day": DAY},
         where=f"day = '{DAY}'",
-        on_existing_key="replace",
         spark_conf={"spark.master": "local[2]"},
         **TABLE,
     )

@@ -44,7 +44,12 @@ with DAG(
     create = LanceCreateNamespaceOperator(task_id="create", namespace="post")
     declare = LanceDeclareTableOperator(task_id="declare", table=PARCELS)
     first = LanceAppendOperator(
-        task_id="first", table=PARCELS, source=first_parcels, key="first", spark_conf=SPARK
+        task_id="first",
+        table=PARCELS,
+        source=first_parcels,
+        key="first",
+        on_existing_key="skip",
+        spark_conf=SPARK,
     )
     # [START howto_merge_columns]
     later = LanceAppendOperator(
@@ -53,6 +58,7 @@ with DAG(
         source=later_parcels,
         schema_mode="merge",
         key="later",
+        on_existing_key="skip",
         spark_conf=SPARK,
     )
     # [END howto_merge_columns]

@@ -1,10 +1,10 @@
-"""The tutorial's DAG: the temperatures of a day into a table, once, and a report on exactly that version."""
+"""The tutorial's DAG: the temperatures of a day into a table, and a report on exactly that version."""
 
 from datetime import UTC, datetime
 
 from airflow.sdk import DAG, task
 
-from airflow_provider_lancens.operators import LanceAppendOperator, LanceDeclareTableOperator
+from airflow_provider_lancens.operators import LanceDeclareTableOperator, LanceOverwriteOperator
 from airflow_provider_lancens.sensors import LanceTableVersionSensor
 
 TABLE = {"table": "default$temperatures", "lance_conn_id": "lake"}
@@ -36,7 +36,13 @@ with DAG(
     default_args={"retries": 2},
 ) as dag:
     declare = LanceDeclareTableOperator(task_id="declare", **TABLE)
-    ingest = LanceAppendOperator(task_id="ingest", source=temperatures_of, op_kwargs={"day": DAY}, **TABLE)
+    ingest = LanceOverwriteOperator(
+        task_id="ingest",
+        source=temperatures_of,
+        op_kwargs={"day": DAY},
+        where=f"day = '{DAY}'",
+        **TABLE,
+    )
     wait = LanceTableVersionSensor(task_id="wait", min_version=ingest.output["version"], **TABLE)
     declare >> ingest
     report(wait.output["version"])

@@ -13,19 +13,18 @@ from airflow_provider_lancens.operators._spark.idempotency import (
     write_key_in,
 )
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
+from airflow_provider_lancens.spark.options import ON_EXISTING_KEY, OnExistingKey
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
-
-    from airflow_provider_lancens.spark.options import OnExistingKey
 
 
 class LanceDeleteOperator(LanceOperator):
     """Delete the rows of a table that match a condition, exactly once.
 
     The rows are marked as deleted in one commit, which is made even if no row matches: a task that is
-    retried or cleared finds that commit and doesn't delete rows added since. Their bytes remain on the
-    storage until a compaction and a clean-up.
+    retried finds that commit and doesn't delete rows added since; one that is cleared deletes the rows that
+    match then. Their bytes remain on the storage until a compaction and a clean-up.
 
     Its XCom is ``{"table": str, "version": int, "previous_version": int | None, "rows": int,
     "files": int, "bytes": int, "seconds": float, "committed": bool, "published": bool, "skipped": bool}``:
@@ -36,13 +35,13 @@ class LanceDeleteOperator(LanceOperator):
 
     Args:
         table: table identifier, ``database$table``. Templated.
-        where: a condition such as ``month = 3``, see docs/conditions.md. If the key was committed with
-            another condition, the task fails without retries. Templated.
+        where: a condition such as ``month = 3``, see docs/conditions.md. Templated.
         key: identifies this deletion. By default the DAG, the task, the map index and the data
             interval, or the run if there is no interval. Templated.
-        on_existing_key: what to do if the key was committed before: ``skip``, or ``write_again`` to delete
-            the rows that match now. ``lance_on_existing_key`` in the run's configuration overrides it, for
-            all tasks or by task id.
+        on_existing_key: what to do if another execution, such as one before a clear, has committed under the
+            key: ``redo`` and ``write_again`` delete the rows that match now, ``redo_if_changed`` only if the
+            condition is another one, ``skip`` deletes nothing. ``lance_on_existing_key`` in the run's
+            configuration overrides it, for all tasks or by task id.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
@@ -56,11 +55,11 @@ class LanceDeleteOperator(LanceOperator):
         table: str,
         where: str,
         key: str | None = None,
-        on_existing_key: OnExistingKey = "skip",
+        on_existing_key: OnExistingKey = "redo",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        check_choice("on_existing_key", on_existing_key, ("skip", "write_again"))
+        check_choice("on_existing_key", on_existing_key, ON_EXISTING_KEY)
         self.table = table
         self.where = where
         self.key = key
@@ -71,7 +70,7 @@ class LanceDeleteOperator(LanceOperator):
 
         Raises:
             AirflowFailException: there is no such table, the condition is invalid, or the key was committed
-                with another condition.
+                with another condition and `on_existing_key` is ``skip``.
             LanceRetryableError: the metastore or the storage is unavailable, or every commit attempt
                 conflicted.
         """
@@ -99,5 +98,5 @@ class LanceDeleteOperator(LanceOperator):
         else:
             self.emit_asset_event(context, table, result.version, result.previous_version)
         if result.skipped:
-            log_result(self.lance_conn_id, result, written_again(self.task_id, in_addition=True))
+            log_result(self.lance_conn_id, result, written_again(self.task_id))
         return result.as_dict()

@@ -72,16 +72,16 @@ class LanceWriteOperator(LanceSparkOperator):
             sensor, passes the rows that changed after the previous version. Templated.
         op_kwargs: further arguments of `source`. Templated.
         key: identifies this write. By default the DAG, the task, the map index and the data
-            interval, or the run if there is no interval: a cleared or repeated task changes nothing.
-            Templated.
+            interval, or the run if there is no interval. Templated.
         fingerprint: identifies the content written under the key. With the default key, the default is the
             pinned inputs and `op_kwargs`, or the files' paths, sizes and times. With an explicit key there is
             no default, and a write without a fingerprint matches any. With that of `fingerprint_files`, files
             that have changed since are refused. Templated.
-        on_existing_key: what to do if the key was committed before: ``skip`` (and fail on another
-            fingerprint), ``replace_if_changed``, ``replace`` or ``write_again``, as described for
-            `airflow_provider_lancens.spark.write_table`. ``lance_on_existing_key`` in the run's
-            configuration overrides it, for all tasks or by task id.
+        on_existing_key: what to do if another execution, such as one before a clear, has committed under the
+            key: ``redo`` writes in place of its rows, ``redo_if_changed`` does so if the fingerprint is
+            another one, ``skip`` writes nothing (and fails on another fingerprint), ``write_again`` writes in
+            addition, as described for `airflow_provider_lancens.spark.write_table`.
+            ``lance_on_existing_key`` in the run's configuration overrides it, for all tasks or by task id.
         partition_by: a column, such as a day, whose values in the rows that were written, replaced or deleted
             are the partitions of the asset event: as its partition keys on Airflow 3.3 or newer, one event
             for each, and in its extra. At most 1,000 values. With ``stage=True``, pass it to
@@ -124,7 +124,7 @@ class LanceWriteOperator(LanceSparkOperator):
         op_kwargs: Mapping[str, Any] | None = None,
         key: str | None = None,
         fingerprint: str | None = None,
-        on_existing_key: OnExistingKey = "skip",
+        on_existing_key: OnExistingKey = "redo",
         partition_by: str | None = None,
         options: Mapping[str, Any] | None = None,
         **kwargs: Any,
@@ -207,7 +207,7 @@ class LanceWriteOperator(LanceSparkOperator):
                 extra=result.changes,
                 partitions=partitions,
             )
-        again = written_again(self.task_id, in_addition=request.upsert is not None)
+        again = written_again(self.task_id)
         log_result(self.lance_conn_id, result, again)
         return result.as_dict()
 

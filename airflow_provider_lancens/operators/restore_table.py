@@ -21,11 +21,11 @@ from airflow_provider_lancens.operators._spark.idempotency import (
     write_key_in,
 )
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
+from airflow_provider_lancens.spark.options import ON_EXISTING_KEY, OnExistingKey
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_provider_lancens.spark.options import OnExistingKey
     from airflow_provider_lancens.spark.table.version_lookup import VersionLike
 
 
@@ -87,9 +87,11 @@ class LanceRestoreOperator(LanceOperator):
             version that was the newest then; or the name of a tag. Templated.
         key: identifies this restore. By default the DAG, the task, the map index and the data
             interval, or the run if there is no interval. Templated.
-        on_existing_key: what to do if the key was committed before: ``skip``, or ``write_again`` to restore
-            once more. ``lance_on_existing_key`` in the run's configuration overrides it, for all tasks or by
-            task id.
+        on_existing_key: what to do if another execution, such as one before a clear, has committed under the
+            key: ``redo`` restores once more, and fails if others have changed rows since; ``redo_if_changed``
+            does so if the version is another one; ``skip`` restores nothing; ``write_again`` restores
+            whatever others did. ``lance_on_existing_key`` in the run's configuration overrides it, for all
+            tasks or by task id.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
@@ -107,12 +109,12 @@ class LanceRestoreOperator(LanceOperator):
         table: str,
         version: VersionLike,
         key: str | None = None,
-        on_existing_key: OnExistingKey = "skip",
+        on_existing_key: OnExistingKey = "redo",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         _check_version(version)
-        check_choice("on_existing_key", on_existing_key, ("skip", "write_again"))
+        check_choice("on_existing_key", on_existing_key, ON_EXISTING_KEY)
         self.table = table
         self.version = version
         self.key = key

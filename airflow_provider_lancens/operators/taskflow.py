@@ -98,8 +98,7 @@ class TaskWrites(WritePolicy):
             counted.made += 1
         self._keys[name, key] += 1
         self.report(pending.table, result)
-        again = written_again(self._context["task"].task_id, in_addition=pending.adds_to_earlier)
-        log_result(self._hook.lance_conn_id, result, again)
+        log_result(self._hook.lance_conn_id, result, written_again(self._context["task"].task_id))
         return result
 
     def report(self, table: TableId, result: WriteResult) -> None:

@@ -468,7 +468,7 @@ class Table:
             )
 
         identity = _identity_of(key, "the condition is that of a deletion")
-        return self.lake.policy.write(PendingWrite(self._table, identity, commit, adds_to_earlier=True))
+        return self.lake.policy.write(PendingWrite(self._table, identity, commit))
 
     @_verb("restoring", writes=True)
     def restore(self, version: VersionLike, *, key: Key = None) -> RestoreResult:
@@ -545,7 +545,8 @@ class Table:
         """Return the result of a write that was committed under a key; None if none was.
 
         Args:
-            key: the key.
+            key: the key; or the identity of the write that is to be made, for which None also means that a
+                write that is found would be made again.
 
         Raises:
             LanceNamespaceError: as `find_write` of this package.
@@ -558,7 +559,7 @@ class Table:
             self._table,
             identity.key or "",
             fingerprint=identity.fingerprint,
-            on_existing_key=identity.on_existing_key,
+            on_existing_key="skip" if isinstance(key, str) else identity.on_existing_key,
             execution_id=identity.execution_id,
         )
 
@@ -1113,10 +1114,7 @@ class Table:
             with self._resolved() as target:
                 return write_rows(written, begin(target, WriteRequest(change, identity)))
 
-        again = isinstance(change, Upsert)
-        return self.lake.policy.write(
-            PendingWrite(self._table, given, commit, digest, change.conditions, adds_to_earlier=again)
-        )
+        return self.lake.policy.write(PendingWrite(self._table, given, commit, digest, change.conditions))
 
     def _spark(self) -> SparkSession:
         return self.lake.spark

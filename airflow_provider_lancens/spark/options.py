@@ -14,7 +14,7 @@ MODES: tuple[str, ...] = get_args(Mode)
 WhenMatched = Literal["update", "keep"]
 WHEN_MATCHED: tuple[str, ...] = get_args(WhenMatched)
 
-OnExistingKey = Literal["skip", "replace_if_changed", "replace", "write_again"]
+OnExistingKey = Literal["redo", "redo_if_changed", "skip", "write_again"]
 ON_EXISTING_KEY: tuple[str, ...] = get_args(OnExistingKey)
 
 SchemaMode = Literal["strict", "merge", "overwrite"]
@@ -154,11 +154,11 @@ class WriteIdentity:
     """The idempotency key, the same for all tries of one write; None makes each call a new write."""
     fingerprint: str | None = None
     """Identifies the data written under the key; None matches any."""
-    on_existing_key: OnExistingKey = "skip"
-    """What to do if the key was committed before."""
+    on_existing_key: OnExistingKey = "redo"
+    """What to do if another execution has committed under the key, see docs/exactly-once.md."""
     execution_id: str | None = None
     """The same for all tries of an execution: a commit with it is this write's own, whatever the fingerprint.
-    Without one, each call with ``replace`` or ``write_again`` is another repetition."""
+    Without one, each call with ``redo`` or ``write_again`` is another execution."""
 
     def __post_init__(self) -> None:
         if self.key is not None and not self.key.strip():
@@ -406,11 +406,7 @@ def _fields_of(kind: type[Change]) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """One write: what it does, what identifies it, and the layout of a new dataset.
-
-    Raises:
-        InvalidInputError: (13) the change can't be repeated as `on_existing_key` says.
-    """
+    """One write: what it does, what identifies it, and the layout of a new dataset."""
 
     change: Change = field(default_factory=Append)
     identity: WriteIdentity = NEW_WRITE
@@ -418,16 +414,6 @@ class WriteRequest:
     """The layout of a new dataset; what isn't given is as declared."""
     digest_rows: bool = False
     """Whether the commit's fingerprint is the digest of its rows, which is known once they are written."""
-
-    def __post_init__(self) -> None:
-        policy = self.identity.on_existing_key
-        if self.change.stage and policy != "skip":
-            _refuse(f"stage=True contradicts on_existing_key={policy!r}; allowed: 'skip'")
-        if self.upsert is not None and "replace" in policy:
-            _refuse(
-                f"on_existing_key={policy!r}: not supported for an upsert, since the rows "
-                "that it replaced no longer exist; upsert corrected rows with 'write_again'"
-            )
 
     @property
     def upsert(self) -> Upsert | None:

@@ -94,6 +94,8 @@ class ChangeSpec:
     """Whether the rows of an upsert were chosen by comparing them with those of `base`."""
     condition: str | None = None
     """The condition on the rows that are replaced, in Lance's SQL, rendered of a parsed condition."""
+    repeats: int = 0
+    """The version up to which commits under its key are made again by publishing it."""
 
     @property
     def replaces_all(self) -> bool:
@@ -109,11 +111,12 @@ class ChangeSpec:
             return None
         columns = isinstance(spec.on, list | tuple) and all(isinstance(name, str) for name in spec.on)
         texts = isinstance(spec.mode, str) and isinstance(spec.condition, str | None)
-        return spec if columns and texts and whole_number(spec.base) is not None else None
+        numbers = whole_number(spec.base) is not None and whole_number(spec.repeats) is not None
+        return spec if columns and texts and numbers else None
 
     def as_properties(self) -> dict[str, str]:
         """Return it as a property of a transaction."""
-        fields = {name: getattr(self, name) for name in ("mode", "base", "compared", "condition")}
+        fields = {name: getattr(self, name) for name in ("mode", "base", "compared", "condition", "repeats")}
         return {_STAGED: json.dumps({**fields, "on": list(self.on)})}
 
     def change(
@@ -166,7 +169,8 @@ class StagedVersion:
     @property
     def write(self) -> KeyedWrite:
         """What identifies the commit that publishes it."""
-        return KeyedWrite(self.key, self.commit.fingerprint, execution_id=self.commit.execution_id)
+        commit = self.commit
+        return KeyedWrite(self.key, commit.fingerprint, "skip", commit.execution_id, self.spec.repeats)
 
     @property
     def tag(self) -> str:
@@ -290,7 +294,12 @@ def stage(
         raise _gone(target, spec.base) from error
     step = change.apply_to(base)
     commit = KeyedCommit(
-        spec.base, str(uuid.uuid4()), step.counts_with(counts), write.fingerprint, kind=change.kind
+        spec.base,
+        str(uuid.uuid4()),
+        step.counts_with(counts),
+        write.fingerprint,
+        write.execution_id,
+        kind=change.kind,
     )
     properties = {**commit.as_properties(write.key), **spec.as_properties()}
     transaction = Transaction(spec.base, step.operation, commit.uuid, properties)
@@ -346,7 +355,7 @@ def publish_version(
         # Before the version is opened: a discard removes its manifest, and then looks for leases.
         with acquire_lease(target.dataset).kept_alive(end=True) as lease:
             staged = open_staged(target, version)
-            lookup = look_up(target, WriteIdentity(staged.key))
+            lookup = look_up(target, WriteIdentity(staged.key, on_existing_key="skip"))
             found = _published_as(lookup, staged)
             outcome = CommitOutcome(found, made_here=False) if found else _publish(lookup, staged, lease)
             target.dataset.manifests.remove_outdated(staged.tag)
@@ -382,22 +391,50 @@ def discard_version(namespace: NamespaceSpec | LanceNamespace, table: TableId | 
             staged = open_staged(target, version)
         except spec_errors.TableVersionNotFoundError:
             return False
-        files = target.dataset.manifests
-        files.remove(staged.path, staged.tag)
-        # Whoever publishes it has a lease already, or will miss the manifest.
-        if leases_of(files):
-            _log.info("table %s: other writes are running; removing orphans deletes the files", target.id)
-        elif not _may_be_published(target.open_latest(), staged):
-            files.remove(*staged.files)
-            if foreign := staged.foreign_paths:
-                _log.warning(
-                    "table %s: staged version %d named files outside of the table, which are kept: %s",
-                    target.id,
-                    version,
-                    shown_location(example_of(foreign)),
-                )
+        _discard(target, staged)
     _log.info("table %s: discarded staged version %d", target.id, version)
     return True
+
+
+def discard_repeated(target: ResolvedTable, write: KeyedWrite, made: int) -> None:
+    """Discard what earlier executions have staged under the key of a write that was staged again.
+
+    Args:
+        target: the table.
+        write: what identifies the write.
+        made: its staged version.
+    """
+    if write.policy not in ("redo", "redo_if_changed"):
+        return
+    files = target.dataset.manifests
+    for staged in list(staged_versions(target)):
+        # What was published has no tag any more, and its number is still found by who was given it.
+        if staged.key == write.key and staged.version != made and files.stat(staged.tag) is not None:
+            _discard(target, staged)
+            _log.info(
+                "table %s: staged version %d takes the place of %d, which an earlier execution staged under "
+                "the same key and nobody has published",
+                target.id,
+                made,
+                staged.version,
+            )
+
+
+def _discard(target: ResolvedTable, staged: StagedVersion) -> None:
+    files = target.dataset.manifests
+    files.remove(staged.path, staged.tag)
+    # Whoever publishes it has a lease already, or will miss the manifest.
+    if leases_of(files):
+        _log.info("table %s: other writes are running; removing orphans deletes the files", target.id)
+    elif not _may_be_published(target.open_latest(), staged):
+        files.remove(*staged.files)
+        if foreign := staged.foreign_paths:
+            _log.warning(
+                "table %s: staged version %d named files outside of the table, which are kept: %s",
+                target.id,
+                staged.version,
+                shown_location(example_of(foreign)),
+            )
 
 
 def _may_be_published(latest: LanceDataset | None, staged: StagedVersion) -> bool:
@@ -416,7 +453,10 @@ def _is_publication(staged: StagedVersion, version: int, transaction: Transactio
 
 def _published_as(lookup: KeyLookup, staged: StagedVersion) -> KeyedCommit | None:
     found = lookup.earlier
-    if found is not None and not staged.write.is_done_by(found):
+    if found is None or found.version <= staged.spec.repeats:
+        return None
+    others = staged.commit.execution_id and found.execution_id not in ("", staged.commit.execution_id)
+    if others or not staged.write.is_done_by(found):
         raise spec_errors.InvalidInputError(
             f"table {lookup.target.id}: version {found.version} was published under idempotency key "
             f"{staged.key!r} with other data; discard staged version {staged.version}"

@@ -258,7 +258,7 @@ def move_release_set(
     """
     members = _parsed(tables, keep)
     fingerprint = json.dumps(members, sort_keys=True)
-    identity = WriteIdentity(key, fingerprint, execution_id=execution_id)
+    identity = WriteIdentity(key, fingerprint, "skip", execution_id)
     with resolved_table(namespace, release_set) as target:
         context = WriteContext.begin(target, WriteRequest(Overwrite(), identity))
         lookup = context.lookup

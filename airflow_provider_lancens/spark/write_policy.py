@@ -35,8 +35,6 @@ class PendingWrite:
     """Returns a digest of the rows, or of how they are computed; None if it isn't known."""
     conditions: Mapping[str, str] = field(default_factory=dict)
     """The conditions of the write by argument, which are part of what it does."""
-    adds_to_earlier: bool = False
-    """Whether a repetition under the same key can't replace what the key wrote."""
 
 
 class WritePolicy:

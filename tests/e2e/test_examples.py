@@ -38,6 +38,7 @@ NAMES = (
     "maintain_hourly",
     "embeddings",
     "daily_readings",
+    "mean_temperature",
     "correct_and_restore",
     "schema_changes",
     "large_values",
@@ -181,6 +182,11 @@ def test_a_task_on_glue_has_a_button_that_opens_its_page(outcomes: dict[str, Out
 def test_the_dag_of_the_readme_ingests_a_day_and_waits_for_it(outcomes: dict[str, Outcome]) -> None:
     outcome = outcomes["daily_readings"]
     assert (xcom(outcome, "ingest")["rows"], xcom(outcome, "wait")["version"]) == (24, 1)
+
+
+def test_the_second_dag_of_the_readme_reads_the_table_without_spark(outcomes: dict[str, Outcome]) -> None:
+    mean = 15 + sum(hour % 7 for hour in range(24)) / 24
+    assert xcom(outcomes["mean_temperature"], "mean_temperature") == mean
 
 
 def test_spark_reads_the_awaited_version(outcomes: dict[str, Outcome]) -> None:

@@ -74,22 +74,30 @@ class CountedWrites:
         except spec_errors.InvalidInputError as error:
             self._doubt = str(error)
             raise self._refusal(self._doubt) from None
-        found = context.earlier
+        found = context.earlier or context.repeated
+        if request.identity.on_existing_key == "write_again" and context.earlier is None:
+            return context
         if found is None or (self._is_compared and found.fingerprint == context.write.fingerprint):
             return context
-        is_own = context.write.is_own(found)
-        if is_own and not self._is_compared:
+        if not self._is_compared and context.write.is_own(found):
             return context  # a retry of the same code
+        if context.earlier is None and not self._is_one_of_several(target, request):
+            return context  # the only write of the task, which is made again
         doubt = (
             f"table {self.table}: the task's write number {self.made + 1} was committed before, as version "
             f"{found.version}, and it isn't known whether with the same rows"
         )
-        if self._tried > 1:
-            self._doubt = doubt
+        self._doubt = doubt
+        if self._tried > 1 or context.earlier is None:
             raise self._refusal(doubt)
         # The first write of a task may be its only one: the task itself then identifies it.
-        self._doubt = doubt
         return context
+
+    def _is_one_of_several(self, target: ResolvedTable, request: WriteRequest) -> bool:
+        """Return whether an earlier execution made further writes, whose numbers mean other rows now."""
+        from airflow_provider_lancens.spark.keys import is_used
+
+        return self._tried > 1 or is_used(target, f"{request.identity.key}/{self.made + 2}")
 
     def _refusal(self, reason: str) -> AirflowFailException:
         return AirflowFailException(

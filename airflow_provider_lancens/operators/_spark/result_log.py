@@ -37,12 +37,6 @@ def log_result(lance_conn_id: str, result: WriteResult | StreamResult, again: st
     )
 
 
-def written_again(task_id: str, *, in_addition: bool) -> str:
-    """Return the configuration of a run that makes a task's skipped write again, as JSON.
-
-    Args:
-        task_id: the task.
-        in_addition: whether what was written can't be replaced, as by an upsert or a deletion.
-    """
-    policy = "write_again" if in_addition else "replace"
-    return json.dumps({ON_EXISTING_KEY_CONF: {task_id: policy}})
+def written_again(task_id: str) -> str:
+    """Return the configuration of a run that makes a task's skipped write again, as JSON."""
+    return json.dumps({ON_EXISTING_KEY_CONF: {task_id: "redo"}})

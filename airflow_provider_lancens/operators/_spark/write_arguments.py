@@ -16,7 +16,7 @@ from airflow_provider_lancens.spark.options import (
 
 
 def write_request(
-    layout: Mapping[str, Any], mode: Mode, on_existing_key: OnExistingKey = "skip", **arguments: Any
+    layout: Mapping[str, Any], mode: Mode, on_existing_key: OnExistingKey = "redo", **arguments: Any
 ) -> WriteRequest:
     """Return the request that an operator's arguments describe.
 

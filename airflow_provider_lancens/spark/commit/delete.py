@@ -30,7 +30,7 @@ def delete_rows(
     where: str,
     *,
     key: str | None = None,
-    on_existing_key: OnExistingKey = "skip",
+    on_existing_key: OnExistingKey = "redo",
     execution_id: str | None = None,
 ) -> WriteResult:
     """Delete the rows of a table that match a condition, in one commit.
@@ -43,9 +43,11 @@ def delete_rows(
         table: its identifier, such as ``db$table``.
         where: a condition such as ``month = 3``, see docs/conditions.md.
         key: identifies this deletion; None makes every call a new one.
-        on_existing_key: what to do if the key was committed before: ``skip``, or ``write_again`` to delete
-            the rows that match now.
-        execution_id: the same for all tries of one ``write_again``, which is then made only once.
+        on_existing_key: what to do if another execution has committed under the key: ``redo`` and
+            ``write_again`` delete the rows that match now, ``redo_if_changed`` only if the condition is
+            another one, ``skip`` deletes nothing, and refuses another condition. ``write_again`` deletes also
+            if it can't be determined whether the key was committed.
+        execution_id: the same for all tries of one execution, which then delete only once.
 
     Returns:
         The version without the rows. `rows` is the number of deleted rows, `files` the number of fragments
@@ -54,16 +56,14 @@ def delete_rows(
     Raises:
         TableNotFoundError: (4) the table isn't declared.
         TableVersionNotFoundError: (11) nothing was written to it yet.
-        InvalidInputError: (13) the condition is invalid, or the key was committed with another condition.
+        InvalidInputError: (13) the condition is invalid, or the key has expired, or was committed with
+            another condition and `on_existing_key` is ``skip``.
+        InvalidTableStateError: (19) it cannot be determined whether the key was committed.
         ConcurrentModificationError: (14) every attempt lost to a commit of another writer.
     """
-    if on_existing_key not in ("skip", "write_again"):
-        raise spec_errors.InvalidInputError(
-            f"on_existing_key: expected skip or write_again for a deletion, got {on_existing_key!r}"
-        )
     identity = WriteIdentity(key, where, on_existing_key, execution_id)
     with resolved_table(namespace, table) as target:
-        lookup = look_up(target, identity)
+        lookup = look_up(target, identity, replaces_rows=False)
         if lookup.earlier is not None:
             result = lookup.found_result(lookup.earlier)
         else:
@@ -72,7 +72,7 @@ def delete_rows(
     if result.skipped:
         _log.warning(
             "table %s: nothing was deleted, since idempotency key %r was committed before: version %d "
-            "deleted %d rows, and the table is at version %d; on_existing_key='write_again' deletes again",
+            "deleted %d rows, and the table is at version %d; on_existing_key='redo' deletes again",
             result.table,
             key,
             result.version,

@@ -55,7 +55,10 @@ _DID = {
 }
 """What a commit of each kind did, and why it isn't replaced."""
 _UNKNOWN = ("has lost its record", "since its rows can't be identified")
-_ADVICE = "delete those rows and write the new ones under another key, or overwrite the table"
+_ADVICE = (
+    "nothing was written. Load such rows by an overwrite with where, which can always be made again; or use "
+    "on_existing_key='skip' to keep what the key has written, or 'write_again' to add the rows once more"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +181,8 @@ def _check_kinds(
         )
         raise spec_errors.InvalidInputError(
             f"table {table}: on_existing_key: version {commit.version}, which the key has committed, {did}; "
-            f"{mode} can't replace it, {reason}; use on_existing_key='write_again', or another key; nothing "
-            "was written"
+            f"{mode} can't replace it, {reason}; nothing was written. Use on_existing_key='skip' to keep "
+            "what the key has written, 'write_again' to write regardless, or another key"
         )
 
 
@@ -253,8 +256,8 @@ def _check_only_maintained(dataset: LanceDataset, commit: KeyedCommit, table: st
     if data_changed(dataset, since=commit.version):
         raise spec_errors.InvalidInputError(
             f"table {table}: on_existing_key: cannot replace version {commit.version}, an "
-            "overwrite: other writers have changed rows since, which would be lost; use "
-            "on_existing_key='write_again' if that is intended"
+            "overwrite: other writers have changed rows since, which would be lost; nothing was written. Use "
+            "on_existing_key='skip' to keep the table as it is, or 'write_again' if that is intended"
         )
 
 

@@ -231,7 +231,7 @@ def _request(options: Options, overwrite: bool) -> WriteRequest:
     identity = WriteIdentity(
         options.get("key"),
         options.get("fingerprint"),
-        cast("Any", options.get("on_existing_key", "skip")),
+        cast("Any", options.get("on_existing_key", "redo")),
         options.get("execution_id"),
     )
     return WriteRequest(change, identity, _layout(options))

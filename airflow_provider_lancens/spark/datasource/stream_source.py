@@ -237,7 +237,7 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
         started = time.monotonic()
         with resolved_table(self.namespace, self.table) as target, lease.kept_alive(end=True):
             check_location(target, plan)
-            identity = replace(self.request.identity, key=key)
+            identity = replace(self.request.identity, key=key, on_existing_key="skip")
             context = WriteContext.begin(target, replace(self.request, identity=identity))
             if context.earlier is not None:
                 check_same_rows(target.id, key, context.earlier, digest_of(rows))

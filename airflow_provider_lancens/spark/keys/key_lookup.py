@@ -401,8 +401,10 @@ class KeyLookup:
     """When it began, by the monotonic clock."""
     earlier: KeyedCommit | None = None
     """The commit by which an earlier run has made the same write."""
+    repeated: KeyedCommit | None = None
+    """The newest commit under the key, if another execution made it and this write is made again."""
     replaced: Sequence[KeyedCommit] = ()
-    """The commits under the key that this write is to replace, newest first."""
+    """The commits under the key whose rows this write is to replace, newest first."""
 
     def found_result(self, commit: KeyedCommit) -> WriteResult:
         """Return the result of a write that isn't made, since a commit was found under its key."""
@@ -416,15 +418,27 @@ class KeyLookup:
         return replace(self, latest=self.target.open_latest(self.latest))
 
 
-def look_up(target: ResolvedTable, identity: WriteIdentity) -> KeyLookup:
+def look_up(target: ResolvedTable, identity: WriteIdentity, *, replaces_rows: bool = True) -> KeyLookup:
     """Look up what a table contains under the key of a write that begins now.
+
+    Args:
+        target: the table.
+        identity: what identifies the write.
+        replaces_rows: whether the write, if it is made again, removes the rows of its earlier commits, which
+            are then looked up too.
 
     Raises:
         InvalidInputError: (13) the key was committed with other data, and `on_existing_key` is "skip"; or it
-            has expired.
+            has expired; or "redo_if_changed" has no fingerprint to compare.
         InvalidTableStateError: (19) it cannot be determined whether the key was committed.
     """
     started, policy = time.monotonic(), identity.on_existing_key
+    if policy == "redo_if_changed" and identity.key is not None and not identity.fingerprint:
+        raise spec_errors.InvalidInputError(
+            f"table {target.id}: fingerprint: on_existing_key='redo_if_changed' compares it with that of the "
+            "earlier write, and none was given; nothing was written. Set it to what identifies the data, or "
+            "use on_existing_key='redo'"
+        )
     write = KeyedWrite(
         unique_key() if identity.key is None else identity.key,
         digest(identity.fingerprint) if identity.fingerprint else "",
@@ -442,8 +456,8 @@ def look_up(target: ResolvedTable, identity: WriteIdentity) -> KeyLookup:
     if found is None and policy != "write_again":
         return lookup
     above = replace(write, above=lookup.version)
-    replaced = () if search is None or policy == "write_again" else _replaced(search)
-    return replace(lookup, write=above, replaced=replaced)
+    replaced = _replaced(search) if replaces_rows and search is not None and policy != "write_again" else ()
+    return replace(lookup, write=above, repeated=found, replaced=replaced)
 
 
 def is_used(target: ResolvedTable, key: str) -> bool:
@@ -537,7 +551,7 @@ def _different_data(lookup: KeyLookup, found: KeyedCommit) -> spec_errors.Invali
     return spec_errors.InvalidInputError(
         f"table {lookup.target.id}: version {found.version} was committed under idempotency key "
         f"{write.key!r} with different data (fingerprint {found.fingerprint}, now {write.fingerprint}); "
-        "nothing was written. Use another key to write this data as well, or on_existing_key='replace', "
-        "where available, to replace that version's data; in Airflow, the configuration of a run "
-        '{"lance_on_existing_key": "replace"} does that without a change of the DAG'
+        "nothing was written. Use another key to write this data as well, or on_existing_key='redo' to write "
+        "it in place of that version's data; in Airflow, the configuration of a run "
+        '{"lance_on_existing_key": "redo"} does that without a change of the DAG'
     )

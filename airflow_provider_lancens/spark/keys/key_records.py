@@ -52,8 +52,8 @@ UPSERT, REPLACE_WHERE, DELETION, RESTORE = "upsert", "replace_where", "deletion"
 """Kinds of commits; that of an overwrite with a condition is followed by a digest of its condition."""
 REPLACING_ALL = frozenset({OVERWRITE, REPLACEMENT})
 """Kinds of commits after which nothing is left of what the key has written before."""
-REPEATING = frozenset({"replace", "write_again"})
-"""The policies under which a write is made even if the same data was committed under its key."""
+REPEATING = frozenset({"redo", "write_again"})
+"""The policies under which another execution makes a write even if its data is the same."""
 
 
 @dataclass(frozen=True, slots=True)

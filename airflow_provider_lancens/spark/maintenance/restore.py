@@ -32,7 +32,7 @@ from airflow_provider_lancens.spark.maintenance.maintenance_options import (
 )
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteIdentity
 from airflow_provider_lancens.spark.table.described_columns import update_catalog_columns
-from airflow_provider_lancens.spark.table.history import read_transaction, restored_version
+from airflow_provider_lancens.spark.table.history import data_changed, read_transaction, restored_version
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.table.version_lookup import VersionLike, WantedVersion
 
@@ -76,7 +76,7 @@ def restore_version(
     version: VersionLike | None = None,
     *,
     key: str | None = None,
-    on_existing_key: OnExistingKey = "skip",
+    on_existing_key: OnExistingKey = "redo",
     execution_id: str | None = None,
 ) -> RestoreResult:
     """Restore an older version by a new commit; nothing is removed.
@@ -91,10 +91,10 @@ def restore_version(
             that lacks no file, and nothing is committed if that is already the newest version.
         key: identifies this restore, which is then made only once, whatever is committed
             afterwards; None makes every call a new one.
-        on_existing_key: what to do if the key was committed before: ``skip``, or ``write_again`` to restore
-            once more.
-        execution_id: the same for all tries of one restore; a ``write_again`` is then made only once, and
-            `skipped` tells a repetition from a retry.
+        on_existing_key: what to do if another execution has committed under the key: ``redo`` restores once
+            more, and is refused if others have changed rows since; ``redo_if_changed`` does so only if the
+            version is another one; ``skip`` restores nothing; ``write_again`` restores whatever others did.
+        execution_id: the same for all tries of one execution, which then restore only once.
 
     Returns:
         The version that was made, and the commits that it undoes.
@@ -103,20 +103,17 @@ def restore_version(
         TableNotFoundError: (4) the table isn't declared.
         TableTagNotFoundError: (8) it has no such tag.
         TableVersionNotFoundError: (11) there is no such version, or none at all.
-        InvalidInputError: (13) an argument is invalid, or the key was committed with other ones.
+        InvalidInputError: (13) an argument is invalid; the key was committed with other ones, and
+            `on_existing_key` is ``skip``; or others have changed rows since the restore that is repeated.
         ConcurrentModificationError: (14) others committed meanwhile, or a clean-up may be removing the
             version; nothing was committed.
         InvalidTableStateError: (19) the version lacks files, or every version does; or metastore and storage
             disagree on which version is the newest.
     """
     wanted = WantedVersion.of(version)
-    if on_existing_key not in ("skip", "write_again"):
-        raise spec_errors.InvalidInputError(
-            f"on_existing_key: expected skip or write_again for a restore, got {on_existing_key!r}"
-        )
     identity = WriteIdentity(key, str(wanted) or None, on_existing_key, execution_id)
     with resolved_table(namespace, table) as target:
-        lookup = look_up(target, identity)
+        lookup = look_up(target, identity, replaces_rows=False)
         if lookup.earlier is not None:
             result = _earlier_result(lookup, lookup.earlier)
         else:
@@ -124,7 +121,7 @@ def restore_version(
     if result.skipped:
         _log.warning(
             "%s. Nothing was restored, since idempotency key %r was committed before; "
-            "on_existing_key='write_again' restores once more",
+            "on_existing_key='redo' restores once more",
             _sentence(result),
             lookup.write.key,
         )
@@ -158,6 +155,7 @@ def _restored(lookup: KeyLookup, wanted: WantedVersion) -> RestoreResult:
         raise spec_errors.TableVersionNotFoundError(
             f"table {target.id} is declared, but nothing has been written to it yet"
         )
+    _check_repetition(lookup, latest)
     version = _version_to_restore(target, latest, wanted)
     undone = _commits_after(latest, version)
     made = CommitOutcome(KeyedCommit(version), made_here=False)
@@ -169,6 +167,24 @@ def _restored(lookup: KeyLookup, wanted: WantedVersion) -> RestoreResult:
         update_catalog_columns(target, restored.schema)
     seconds = round(time.monotonic() - lookup.started, 3)
     return RestoreResult(str(target.id), made.commit.version, version, undone, seconds, made.made_here)
+
+
+def _check_repetition(lookup: KeyLookup, latest: LanceDataset) -> None:
+    """Check that a restore that is made again undoes no rows that others have written since.
+
+    Raises:
+        InvalidInputError: (13) it would.
+    """
+    earlier = lookup.repeated
+    if earlier is None or lookup.identity.on_existing_key == "write_again":
+        return
+    if data_changed(latest, since=earlier.version):
+        raise spec_errors.InvalidInputError(
+            f"table {lookup.target.id}: on_existing_key: version {earlier.version} is a restore under "
+            f"idempotency key {lookup.write.key!r}, and others have changed rows since, which another one "
+            "would undo; nothing was restored. Use on_existing_key='write_again' if that is intended, or "
+            "'skip' to leave the table as it is"
+        )
 
 
 def _version_to_restore(target: ResolvedTable, latest: LanceDataset, wanted: WantedVersion) -> int:

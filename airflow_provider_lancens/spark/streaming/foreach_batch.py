@@ -201,7 +201,7 @@ def write_epoch(
     with resolved_table(namespace, table) as target, ExitStack() as cached:
         # Those that a comparison leaves out aren't written, so that a write can't digest them.
         digests = request.upsert is None or not request.upsert.chooses_rows
-        identity = replace(request.identity, key=key)
+        identity = replace(request.identity, key=key, on_existing_key="skip")
         context = WriteContext.begin(target, replace(request, identity=identity, digest_rows=digests))
         lookup = context.lookup
         # A query that resumes repeats its last epoch: that is no reason to warn.

@@ -51,10 +51,11 @@ from airflow_provider_lancens.spark.options import (
     WriteRequest,
     change_of,
 )
-from airflow_provider_lancens.spark.publish import ChangeSpec, find_staged, stage
+from airflow_provider_lancens.spark.publish import ChangeSpec, discard_repeated, find_staged, stage
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.dataset_ref import small_manifest
 from airflow_provider_lancens.spark.table.described_columns import update_catalog_columns
+from airflow_provider_lancens.spark.table.history import data_changed
 from airflow_provider_lancens.spark.table.opened_version import parse_filter
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 from airflow_provider_lancens.spark.write.batch_sizing import BATCH_BYTES
@@ -125,6 +126,8 @@ class WritePlan:
                 replace them.
         """
         base, request = context.latest, context.request
+        if request.change.stage and request.change.MODE == "append" and context.replaced:
+            raise _published_append(context)
         if base is None and request.change.stage:
             raise spec_errors.InvalidInputError(
                 f"table {context.table}: stage=True: nothing has been written to it yet, and its first "
@@ -211,7 +214,7 @@ class WritePlan:
         condition = change.condition if isinstance(change, ReplaceWhereCommit) else None
         upsert, mode = self.request.upsert, self.request.change.MODE
         on, compared = ((), False) if upsert is None else (tuple(upsert.on), upsert.compares_rows)
-        return ChangeSpec(mode, self.base or 0, on, compared, condition)
+        return ChangeSpec(mode, self.base or 0, on, compared, condition, self.write.above)
 
     @property
     def key_columns(self) -> pa.Schema:
@@ -234,6 +237,15 @@ class WritePlan:
                 str(target.id),
                 compared=None if self.task.kept is None else self.task.kept.open(),
             )
+
+
+def _published_append(context: WriteContext) -> spec_errors.InvalidInputError:
+    return spec_errors.InvalidInputError(
+        f"table {context.table}: on_existing_key: version {context.replaced[0].version} was published under "
+        f"idempotency key {context.write.key!r}, and an append with stage=True can't take the place of its "
+        "rows; nothing was written. Stage an overwrite with where, which can be made again; or use "
+        "on_existing_key='skip' to keep what was published, or 'write_again' to append once more"
+    )
 
 
 def _key_columns(request: WriteRequest, schema: pa.Schema) -> pa.Schema:
@@ -335,6 +347,7 @@ def write_rows(rows: Rows, context: WriteContext) -> WriteResult:
         return skipped_write(context, context.earlier)
     if context.change.stage and (staged := staged_before(context.lookup)) is not None:
         return staged
+    _warn_of_older_values(context)
     target = context.target
     with storage_failures(target.dataset.location, target.dataset.storage_options):
         rows, context = _prepared(rows, context)
@@ -349,8 +362,25 @@ def write_rows(rows: Rows, context: WriteContext) -> WriteResult:
             outcome = plan.commit(target, written, lease, attempts)
     result = outcome.commit.result(target.id, context.lookup.started, committed=outcome.made_here)
     if outcome.made_here and context.change.stage:
+        if context.request.identity.key is not None:
+            discard_repeated(target, context.write, result.version)
         result = replace(result, previous_version=plan.base, published=False)
     return result
+
+
+def _warn_of_older_values(context: WriteContext) -> None:
+    """Warn of an upsert that is made again and may write older values over newer ones."""
+    upsert, earlier = context.request.upsert, context.repeated
+    if upsert is None or earlier is None or upsert.sequence_by is not None or upsert.when_matched == "keep":
+        return
+    if context.latest is not None and data_changed(context.latest, since=earlier.version):
+        _log.warning(
+            "table %s: rows were changed since idempotency key %r wrote version %d; this upsert writes its "
+            "values over newer ones of the same keys. With sequence_by, rows that are newer are kept",
+            context.table,
+            context.write.key,
+            earlier.version,
+        )
 
 
 def _prepared(rows: Rows, context: WriteContext) -> tuple[Rows, WriteContext]:
@@ -388,8 +418,9 @@ def find_write(
         table: its identifier, such as ``db$table``.
         key: the idempotency key.
         fingerprint: identifies the data that would be written now; None matches any.
-        on_existing_key: what would be done if the key was committed, see `write_table`.
-        execution_id: the same for all tries of one repetition, see `write_table`.
+        on_existing_key: what would be done if another execution has committed under the key, see
+            `write_table`: with ``redo``, a write of another execution is one that is still to be made.
+        execution_id: the same for all tries of one execution, see `write_table`.
 
     Returns:
         The result of that call, with `committed` false; None if the write is still to be made.
@@ -463,12 +494,11 @@ def skipped_write(context: WriteContext, earlier: KeyedCommit) -> WriteResult:
     result = context.lookup.found_result(earlier)
     if not result.skipped:
         return result
-    again = "'write_again' does" if context.request.upsert else "'replace' or 'write_again' does"
     _log.warning(
-        "%s. Nothing was written, since idempotency key %r was committed before; on_existing_key=%s",
+        "%s. Nothing was written, since idempotency key %r was committed before; on_existing_key='redo' "
+        "writes in its place",
         result,
         context.write.key,
-        again,
     )
     return result
 
@@ -482,7 +512,7 @@ def write_table(
     key: str | None = None,
     options: TableLayout | None = None,
     fingerprint: str | None = None,
-    on_existing_key: OnExistingKey = "skip",
+    on_existing_key: OnExistingKey = "redo",
     execution_id: str | None = None,
     on: Sequence[str] | None = None,
     schema_mode: SchemaMode = "strict",
@@ -511,13 +541,15 @@ def write_table(
         options: the storage layout of the dataset.
         fingerprint: identifies the data written under the key, such as the versions of its sources. A call
             without one matches any.
-        on_existing_key: what to do if the key was committed before. ``skip`` writes nothing, and refuses
-            another fingerprint; ``replace_if_changed`` replaces what another fingerprint wrote; ``replace``
-            replaces whatever was written; ``write_again`` writes in addition, such as an upsert of corrected
-            rows. To replace is one commit: for an append it removes the rows of the earlier one, if they
-            can still be identified; otherwise it overwrites the table, if others have changed no row since.
-        execution_id: the same for all tries of one ``replace`` or ``write_again``, which is then made only
-            once; without one, each call makes it.
+        on_existing_key: what to do if another execution has committed under the key. ``redo`` makes the write
+            again, in one commit: an append takes the place of exactly the rows that the key has written, if
+            they can still be identified; an upsert, and an overwrite with `where`, are applied to the rows
+            that match now; an overwrite of all rows is refused if others have changed rows since.
+            ``redo_if_changed`` does so if the fingerprint is another one. ``skip`` writes nothing, and
+            refuses another fingerprint. ``write_again`` appends once more, and overwrites whatever others
+            did.
+        execution_id: the same for all tries of one execution: what one of them has committed is found by the
+            others, whatever the fingerprint. Without one, each call is another execution.
         on: the key columns of an upsert. Keys must be unique in `df`, unless `sequence_by` orders them, and
             not null.
         schema_mode: what to do if the rows have other columns than the table. ``strict`` refuses them.

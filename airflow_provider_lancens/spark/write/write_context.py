@@ -36,7 +36,7 @@ class WriteContext:
         if request.change.stage and identity.key is None:
             # Another call, which looks the key up, publishes what is staged.
             identity = replace(identity, key=f"staged/{uuid.uuid4()}")
-        return cls(request, look_up(target, identity))
+        return cls(request, look_up(target, identity, replaces_rows=request.upsert is None))
 
     @property
     def target(self) -> ResolvedTable:
@@ -78,8 +78,13 @@ class WriteContext:
         return self.lookup.earlier
 
     @property
+    def repeated(self) -> KeyedCommit | None:
+        """The newest commit under the key, if another execution made it and this write is made again."""
+        return self.lookup.repeated
+
+    @property
     def replaced(self) -> Sequence[KeyedCommit]:
-        """The commits under the key that this write is to replace, newest first."""
+        """The commits under the key whose rows this write is to replace, newest first."""
         return self.lookup.replaced
 
     def as_upsert(self) -> UpsertContext | None:

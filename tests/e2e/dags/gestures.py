@@ -11,7 +11,14 @@ from typing import Any
 from airflow.sdk import DAG, CronDataIntervalTimetable, task
 
 from airflow_provider_lancens.hooks import LanceHook
-from airflow_provider_lancens.operators.ingest import LanceAppendOperator, LanceOverwriteOperator
+from airflow_provider_lancens.operators.delete_rows import LanceDeleteOperator
+from airflow_provider_lancens.operators.ingest import (
+    LanceAppendOperator,
+    LanceOverwriteOperator,
+    LanceUpsertOperator,
+    LanceWriteOperator,
+)
+from airflow_provider_lancens.operators.restore_table import LanceRestoreOperator
 from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVersionSensor
 
 SMALL = {"spark.master": "local[1]", "spark.driver.memory": "512m", "spark.ui.enabled": "false"}
@@ -59,7 +66,6 @@ with DAG("reloaded_gestures", schedule=None, params={"table": "", "file": ""}) a
         source=rows_in,
         op_kwargs={"file": "{{ params.file }}"},
         where="item = 'day'",
-        on_existing_key="replace",
         **GIVEN,
     )
     wait = LanceTableVersionSensor(
@@ -76,7 +82,7 @@ with DAG(
     LanceAppendOperator(
         task_id="load",
         source={"format": "csv", "paths": ["{{ params.folder }}/*.csv"]},
-        on_existing_key="replace_if_changed",
+        on_existing_key="redo_if_changed",
         **GIVEN,
     )
 
@@ -129,5 +135,32 @@ with DAG(
         return int(LanceHook("lake").table(made).count_rows(filter=f"item = '{day}'"))
 
     own >> read(written.output)
+
+with DAG("cleared_gestures", schedule=None, params={"table": "", "file": ""}) as cleared_gestures:
+
+    def loaded(kind: type[LanceWriteOperator], name: str, **arguments: Any) -> None:
+        kind(
+            task_id=name,
+            table=f"{{{{ params.table }}}}_{name}",
+            source=rows_in,
+            op_kwargs={"file": "{{ params.file }}"},
+            lance_conn_id="lake",
+            spark_conf=SMALL,
+            **arguments,
+        )
+
+    loaded(LanceAppendOperator, "append")
+    loaded(LanceAppendOperator, "append_if_changed", on_existing_key="redo_if_changed")
+    loaded(LanceAppendOperator, "append_skipped", on_existing_key="skip")
+    loaded(LanceAppendOperator, "append_again", on_existing_key="write_again")
+    loaded(LanceOverwriteOperator, "part", where="item = 'day'")
+    loaded(LanceOverwriteOperator, "all")
+    loaded(LanceUpsertOperator, "upsert", on=["id"])
+    LanceDeleteOperator(
+        task_id="delete", table="{{ params.table }}_delete", where="item = 'other'", lance_conn_id="lake"
+    )
+    LanceRestoreOperator(
+        task_id="restore", table="{{ params.table }}_restore", version=1, lance_conn_id="lake"
+    )
 
 dag = mapped_gestures

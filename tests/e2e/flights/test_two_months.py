@@ -66,12 +66,13 @@ def test_the_shown_python_snippet_opens_the_table(pipeline: Pipeline) -> None:
     assert len(delays) == len(pipeline.table("delays", TWO_MONTHS))
 
 
-@pytest.mark.long  # every change runs test_one_key_is_one_commit_whatever_the_run, on the operator alone
-def test_ingesting_the_same_month_again_changes_nothing(pipeline: Pipeline) -> None:
-    before = pipeline.versions()
+@pytest.mark.long  # every change runs test_runs_that_share_a_key_leave_its_rows_once, on the operator alone
+def test_a_month_that_is_ingested_again_replaces_its_rows(pipeline: Pipeline) -> None:
+    before, rows = pipeline.versions(), len(pipeline.table("delays", TWO_MONTHS))
 
     tasks = pipeline.run("2013-01")
 
     assert {task["state"] for task in tasks.values()} == {"success"}
-    assert [tasks[f"ingest_{name}"]["xcom"]["committed"] for name in before] == [False, False, False]
-    assert pipeline.versions() == before
+    assert [tasks[f"ingest_{name}"]["xcom"]["committed"] for name in before] == [True, True, True]
+    assert pipeline.versions() == {name: version + 1 for name, version in before.items()}
+    assert len(pipeline.table("delays", pipeline.versions()["delays"])) == rows

@@ -12,6 +12,7 @@ from typing import Any
 
 import lance
 import psutil
+import pyarrow as pa
 import pytest
 
 from airflow_provider_lancens.embedded import EmbeddedMetastore
@@ -21,8 +22,8 @@ from tests.integration.airflow.tables import Table
 from tests.servers.spark import connect_address, connect_daemon
 from tests.support.running_lake import Lake
 
-MAPPED, RELOADED, FILED, HELD, DATED = (
-    f"{name}_gestures" for name in ("mapped", "reloaded", "filed", "held", "dated")
+MAPPED, RELOADED, CLEARED, FILED, HELD, DATED = (
+    f"{name}_gestures" for name in ("mapped", "reloaded", "cleared", "filed", "held", "dated")
 )
 PATIENCE = 900
 
@@ -69,6 +70,51 @@ def test_a_day_is_reloaded_by_a_clear_and_an_ingestion_marked_as_success_leaves_
     assert clear(airflow, RELOADED, other, "wait") == "failed"
     assert says(airflow, RELOADED, other, "wait", "or by another task, but came out empty")
     assert rows(table) == {"day": 7}
+
+
+def test_each_kind_of_write_is_made_again_by_a_clear_as_the_docs_say(
+    airflow: RunningAirflow, lake: Lake, tmp_path: Path
+) -> None:
+    kinds = ["append", "append_if_changed", "append_skipped", "append_again", "part", "all", "upsert"]
+    kinds += ["delete", "restore"]
+    tables, file = {kind: declared(lake, f"cleared_{kind}") for kind in kinds}, tmp_path / "count"
+    for table in tables.values():
+        add(table, 1000)
+    file.write_text("10")
+    given = {"table": str(tables["append"]).removesuffix("_append"), "file": str(file)}
+    run_id = airflow.trigger_run(CLEARED, **given)
+    assert ended(airflow, CLEARED, run_id) == "success"
+    day = {"other": 1, "day": 10}
+    first = dict.fromkeys(kinds, day) | {"all": {"day": 10}, "delete": {}, "restore": {"other": 1}}
+    assert {kind: rows(table) for kind, table in tables.items()} == first
+
+    # The source has fewer rows now; others have appended rows that are to be deleted.
+    file.write_text("7")
+    add(tables["delete"], 1001, 1002)
+    assert clear(airflow, CLEARED, run_id, *kinds) == "success"
+    fewer = {"other": 1, "day": 7}
+    second = first | {"append": fewer, "append_again": {"other": 1, "day": 17}, "part": fewer}
+    second["all"] = {"day": 7}
+    assert {kind: rows(table) for kind, table in tables.items()} == second
+    skipped = {kind for kind in kinds if airflow.xcom(CLEARED, run_id, kind).get("skipped")}
+    assert skipped == {"append_if_changed", "append_skipped"}
+    assert airflow.xcom(CLEARED, run_id, "upsert")["updated"] == 7
+
+    # After a compaction, and after others have written, what can't be made again exactly is refused.
+    for kind in ("append", "part"):
+        lance.dataset(namespace_client=lake.namespace, table_id=tables[kind].id).optimize.compact_files()
+    for kind in ("all", "restore"):
+        add(tables[kind], 1003)
+    before = {kind: rows(tables[kind]) for kind in ("append", "all", "restore")}
+    assert clear(airflow, CLEARED, run_id, "append", "part", "all", "restore") == "failed"
+    assert {kind: rows(tables[kind]) for kind in before} == before
+    assert rows(tables["part"]) == fewer
+    reasons = {"append": "compacted without stable row ids", "all": "changed rows", "restore": "changed rows"}
+    for kind, reason in reasons.items():
+        assert airflow.task(CLEARED, run_id, kind)["state"] == "failed"
+        for text in (reason, "'skip'", "'write_again'"):
+            assert says(airflow, CLEARED, run_id, kind, text)
+    assert airflow.task(CLEARED, run_id, "part")["state"] == "success"
 
 
 @pytest.mark.long
@@ -269,6 +315,12 @@ def rows(table: Table) -> dict[str, int]:
     except ValueError:  # declared, and not written yet
         return {}
     return dict(Counter(dataset.to_table()["item"].to_pylist()))
+
+
+def add(table: Table, *ids: int) -> None:
+    """Append rows as another client does."""
+    new = pa.table({"id": pa.array(ids, pa.int64()), "item": ["other"] * len(ids)})
+    lance.write_dataset(new, namespace_client=table.namespace, table_id=table.id, mode="append")
 
 
 def declared(lake: Lake, name: str) -> Table:

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import lance
@@ -80,7 +81,18 @@ def test_matching_rows_are_deleted_and_the_metastore_has_the_new_version(
     assert orders.namespace.describe_table(DescribeTableRequest(id=orders.id)).version == 3
 
 
-def test_a_cleared_task_deletes_no_rows_written_since(delete: Delete, orders: Table) -> None:
+def test_a_cleared_task_deletes_what_matches_now(delete: Delete, orders: Table) -> None:
+    delete("n = 1")
+    append(orders, 1)
+
+    again = delete("n = 1")
+
+    assert (again["version"], again["rows"], again["committed"], again["skipped"]) == (5, 1, True, False)
+    assert numbers(orders) == [2, 3, 4]
+
+
+def test_a_cleared_task_that_skips_deletes_no_rows_written_since(delete: Delete, orders: Table) -> None:
+    delete = partial(delete, on_existing_key="skip")
     delete("n = 1")
     append(orders, 1)
 
@@ -91,18 +103,21 @@ def test_a_cleared_task_deletes_no_rows_written_since(delete: Delete, orders: Ta
     assert numbers(orders) == [2, 3, 4]
 
 
-def test_a_cleared_task_whose_condition_was_changed_fails_for_good(delete: Delete, orders: Table) -> None:
+def test_a_task_that_skips_fails_for_good_if_its_condition_was_changed(delete: Delete, orders: Table) -> None:
     delete("n = 1")
 
     with pytest.raises(AirflowFailException, match=r"version 3 was committed under .*dag/wait/manual__1"):
-        delete("n = 2")
+        delete("n = 2", on_existing_key="skip")
     assert numbers(orders) == [2, 3, 4]
 
 
-def test_runs_with_the_same_explicit_key_are_one_deletion(delete: Delete) -> None:
-    versions = [delete("n = 1", run_id, key="order 1")["version"] for run_id in ("a", "b")]
+@pytest.mark.parametrize(("policy", "expected"), [("skip", [3, 3]), ("redo", [3, 4])])
+def test_runs_with_the_same_explicit_key_are_one_deletion_if_they_skip(
+    delete: Delete, policy: str, expected: list[int]
+) -> None:
+    given = {"key": "order 1", "on_existing_key": policy}
 
-    assert versions == [3, 3]
+    assert [delete("n = 1", run_id, **given)["version"] for run_id in ("a", "b")] == expected
 
 
 @pytest.mark.parametrize(

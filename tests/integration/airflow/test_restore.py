@@ -66,11 +66,26 @@ def test_a_version_is_restored_and_the_event_says_which(restore: Restore, flight
     assert flights.namespace.describe_table(DescribeTableRequest(id=flights.id)).version == 4
 
 
-def test_a_cleared_task_does_not_undo_later_commits(restore: Restore, flights: Table) -> None:
+def test_a_cleared_task_restores_again_unless_others_have_changed_rows(
+    restore: Restore, flights: Table
+) -> None:
+    first, _ = restore(version=1)
+    again, _ = restore(version=1)
+    assert (again["version"], again["restored"], again["skipped"]) == (first["version"] + 1, True, False)
+    flights.advance()
+
+    with pytest.raises(AirflowFailException, match="others have changed rows since, which another one would"):
+        restore(version=1)
+    assert rows(flights) == 2
+    assert restore(version=1, on_existing_key="write_again")[0]["restored"]
+    assert rows(flights) == 1
+
+
+def test_a_cleared_task_that_skips_does_not_undo_later_commits(restore: Restore, flights: Table) -> None:
     restore(version=1)
     flights.advance()
 
-    again, event = restore(version=1)
+    again, event = restore(version=1, on_existing_key="skip")
 
     assert (again["version"], again["restored"], again["skipped"]) == (4, False, True)
     assert event == {}  # others have committed since
@@ -78,10 +93,10 @@ def test_a_cleared_task_does_not_undo_later_commits(restore: Restore, flights: T
     assert restore("manual__2", version=1)[0]["version"] == 6
 
 
-def test_a_cleared_task_after_which_nothing_was_committed_emits_its_event_again(restore: Restore) -> None:
+def test_a_skipped_task_after_which_nothing_was_committed_emits_its_event_again(restore: Restore) -> None:
     first, event = restore(version=1)
 
-    again, same = restore(version=1)
+    again, same = restore(version=1, on_existing_key="skip")
 
     assert (again["version"], again["skipped"], same) == (first["version"], True, event)
 

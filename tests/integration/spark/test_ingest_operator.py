@@ -88,7 +88,8 @@ def test_files_are_ingested_once_and_changed_files_are_reported(
 ) -> None:
     file = tmp_path / "a.csv"
     file.write_text("id,delay\n1,2\n2,4\n")
-    arguments = {"table": tables[0], "source": {"format": "csv", "paths": str(file)}}
+    given = {"table": tables[0], "source": {"format": "csv", "paths": str(file)}}
+    arguments = {**given, "on_existing_key": "skip"}
 
     first, again = ingest(**arguments), ingest(**arguments)
     assert (first["version"], first["rows"], first["files"], first["committed"]) == (1, 2, 1, True)
@@ -97,7 +98,7 @@ def test_files_are_ingested_once_and_changed_files_are_reported(
     file.write_text("id,delay\n1,2\n2,4\n3,6\n")
     with pytest.raises(AirflowFailException, match="different data"):
         ingest(**arguments)
-    replaced = ingest(**arguments, on_existing_key="replace_if_changed")
+    replaced = ingest(**given, on_existing_key="redo_if_changed")
     assert (replaced["version"], replaced["rows"]) == (2, 3)
 
     file.unlink()
@@ -117,22 +118,21 @@ def test_files_that_changed_since_the_given_fingerprint_are_not_read(
     with pytest.raises(LanceRetryableError, match="changed after their fingerprint was computed"):
         ingest(table=tables[0], source=source, fingerprint=fingerprint)
 
-    assert ingest(table=tables[0], source=source, fingerprint="of my own")["rows"] == 2
+    given = {"table": tables[0], "source": source, "on_existing_key": "skip"}
+    assert ingest(**given, fingerprint="of my own")["rows"] == 2
     with pytest.raises(AirflowFailException, match="different data"):
-        ingest(table=tables[0], source=source, fingerprint="another of my own")
+        ingest(**given, fingerprint="another of my own")
 
 
-def test_the_same_task_again_changes_nothing_and_does_not_call_its_source(
-    ingest: Ingest, tables: list[str]
-) -> None:
+def test_a_retry_changes_nothing_and_does_not_call_its_source(ingest: Ingest, tables: list[str]) -> None:
     calls = []
 
     def counted(spark: SparkSession) -> DataFrame:
         calls.append(1)
         return some_flights(spark, 10)
 
-    first = ingest(table=tables[0], source=counted)
-    again = ingest(table=tables[0], source=counted)
+    first = ingest(table=tables[0], source=counted, clear=0)
+    again = ingest(table=tables[0], source=counted, clear=0)
     other_run = ingest(table=tables[0], source=counted, run_id="manual__2")
 
     assert (first["version"], again["version"], other_run["version"]) == (1, 1, 2)
@@ -140,19 +140,39 @@ def test_the_same_task_again_changes_nothing_and_does_not_call_its_source(
     assert len(calls) == 2
 
 
-def test_one_key_is_one_commit_whatever_the_run(ingest: Ingest, tables: list[str]) -> None:
+def test_a_cleared_task_writes_in_place_of_its_earlier_rows(
+    ingest: Ingest, tables: list[str], spark: SparkSession, lake: str
+) -> None:
+    given = {"table": tables[0], "source": some_flights}
+    ingest(**given, op_kwargs={"count": 10}, run_id="another")
+    answers = [ingest(**given, op_kwargs={"count": count}) for count in (10, 10, 3)]
+
+    assert [(one["version"], one["committed"], one["skipped"]) for one in answers] == [
+        (version, True, False) for version in (2, 3, 4)
+    ]
+    rows = read_table(spark, LanceHook.for_connection(lake).get_conn(), tables[0]).collect()
+    assert sorted(row["id"] for row in rows) == sorted([*range(10), *range(3)])
+
+
+@pytest.mark.parametrize(("policy", "versions"), [("redo", [1, 2, 3]), ("skip", [1, 1, 1])])
+def test_runs_that_share_a_key_leave_its_rows_once(
+    ingest: Ingest, tables: list[str], spark: SparkSession, lake: str, policy: str, versions: list[int]
+) -> None:
     answers = [
         ingest(
             table=tables[0],
             source=some_flights,
             op_kwargs={"count": 10},
             key="2013-01",
+            on_existing_key=policy,
             run_id=run_id,
         )
         for run_id in ("scheduled__1", "manual__2", "backfill__3")
     ]
 
-    assert [answer["version"] for answer in answers] == [1, 1, 1]
+    assert [answer["version"] for answer in answers] == versions
+    rows = read_table(spark, LanceHook.for_connection(lake).get_conn(), tables[0]).collect()
+    assert sorted(row["id"] for row in rows) == list(range(10))
 
 
 def test_a_key_rendered_empty_fails_without_retry(ingest: Ingest, tables: list[str]) -> None:
@@ -167,11 +187,12 @@ def test_a_spark_configuration_as_text_fails_without_retry(ingest: Ingest, table
         )
 
 
-def test_changed_arguments_in_a_cleared_task_fail_without_retry(ingest: Ingest, tables: list[str]) -> None:
-    first = ingest(table=tables[0], source=some_flights, op_kwargs={"count": 10})
+def test_changed_arguments_in_a_task_that_skips_fail_without_retry(ingest: Ingest, tables: list[str]) -> None:
+    given = {"table": tables[0], "source": some_flights, "on_existing_key": "skip"}
+    first = ingest(**given, op_kwargs={"count": 10})
     with pytest.raises(AirflowFailException, match=r"version 1 was committed under .* with different data"):
-        ingest(table=tables[0], source=some_flights, op_kwargs={"count": 12})
-    again = ingest(table=tables[0], source=some_flights, op_kwargs={"count": 10})
+        ingest(**given, op_kwargs={"count": 12})
+    again = ingest(**given, op_kwargs={"count": 10})
 
     assert (first["version"], again["version"], again["committed"]) == (1, 1, False)
 
@@ -194,6 +215,7 @@ def test_a_retry_finds_what_its_task_committed_although_its_arguments_contain_a_
 
 def test_a_task_that_was_moved_into_a_group_finds_what_it_wrote(ingest: Ingest, tables: list[str]) -> None:
     given = {"table": tables[0], "source": some_flights, "op_kwargs": {"count": 2}}
+    given["on_existing_key"] = "skip"
     first = ingest(**given)
     moved, moved_again = (ingest(**given, task_id=one) for one in ("group.ingest", "outer.group.ingest"))
 
@@ -204,6 +226,7 @@ def test_a_skipped_write_is_a_warning_that_says_how_to_write_it_again(
     ingest: Ingest, tables: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     given = {"table": tables[0], "source": some_flights, "op_kwargs": {"count": 10}}
+    given["on_existing_key"] = "skip"
     outlets = [lance_table(tables[0], "lake")]
     ingest(**given)
     at_newest = ingest(**given, outlets=outlets)
@@ -214,7 +237,7 @@ def test_a_skipped_write_is_a_warning_that_says_how_to_write_it_again(
     skipped, again = (one.getMessage() for one in caplog.records if one.levelno == logging.WARNING)
     assert "skipped, version 1 was committed before (10 rows, " in skipped
     assert "; the table is at version 2. Nothing was written, since idempotency key" in skipped
-    assert json.dumps({"lance_on_existing_key": {"ingest": "replace"}}) in again
+    assert json.dumps({"lance_on_existing_key": {"ingest": "redo"}}) in again
     assert (outdated["version"], outdated["skipped"], outdated["committed"]) == (1, True, False)
     # What others committed since has its own event; a task that died before its event still emits it.
     assert ("events" in outdated, at_newest["events"]) == (False, 1)
@@ -226,7 +249,7 @@ def test_corrected_data_replaces_what_the_task_wrote_before(
     ingest(table=tables[0], source=some_flights, op_kwargs={"count": 10})
     ingest(table=tables[0], source=some_flights, op_kwargs={"count": 1}, run_id="another")
 
-    corrected = {"source": some_flights, "op_kwargs": {"count": 3}, "on_existing_key": "replace_if_changed"}
+    corrected = {"source": some_flights, "op_kwargs": {"count": 3}, "on_existing_key": "redo_if_changed"}
     answers = [ingest(table=tables[0], **corrected) for _ in range(2)]
 
     assert [(answer["version"], answer["rows"], answer["committed"]) for answer in answers] == [
@@ -239,7 +262,8 @@ def test_corrected_data_replaces_what_the_task_wrote_before(
 
 def test_an_explicit_key_compares_only_an_explicit_fingerprint(ingest: Ingest, tables: list[str]) -> None:
     def of_january(**more: Any) -> dict[str, Any]:
-        return ingest(table=tables[0], source=some_flights, key="2013-01", **more)
+        given = {"table": tables[0], "source": some_flights, "on_existing_key": "skip"}
+        return ingest(**given, key="2013-01", **more)
 
     of_january(op_kwargs={"count": 10}, fingerprint="v1")
 

@@ -46,11 +46,7 @@ def context(**more: Any) -> Any:
         ({"kind": LanceUpsertOperator, "on": "id"}, "on: expected a list of key columns, got 'id'"),
         ({"on": ["id"]}, "on"),
         ({"kind": LanceOverwriteOperator, "where": " "}, "where: expected a condition"),
-        (
-            {"kind": LanceUpsertOperator, "on": ["id"], "on_existing_key": "replace"},
-            "on_existing_key='replace': not supported for an upsert",
-        ),
-        ({"on_existing_key": "fail"}, "on_existing_key: expected one of skip, replace_if_changed"),
+        ({"on_existing_key": "fail"}, "on_existing_key: expected one of redo, redo_if_changed, skip"),
         ({"source": "module.function"}, "source='module.function'"),
         ({"source": {"paths": "/a", "kind": "csv"}}, "source: kind: unknown"),
         ({"source": {"storage_options": {"aws_secret_access_key": "x"}}}, "source: storage_options"),

@@ -219,7 +219,7 @@ def test_an_unknown_field_of_files_is_refused(orders: Table) -> None:
 
 def test_rows_are_deleted_once_under_a_key(orders: Table) -> None:
     first = orders.delete("id = 1", key="cleanup")
-    again = orders.delete("id = 1", key=WriteIdentity("cleanup"))
+    again = orders.delete("id = 1", key=WriteIdentity("cleanup", on_existing_key="skip"))
 
     assert (first.committed, first.rows, first.version) == (True, 1, 3)
     assert (again.committed, again.version) == (False, 3)
@@ -251,7 +251,8 @@ def test_an_older_version_is_restored(orders: Table, version: Any) -> None:
     assert (result.version, result.restored_version) == (3, 1)
     assert [one.version for one in result.undone] == [2]
     assert ids(orders) == [1, 2]
-    assert not orders.restore(version, key="back").restored
+    assert not orders.restore(version, key=WriteIdentity("back", on_existing_key="skip")).restored
+    assert orders.restore(version, key="back").version == 4  # another execution of the same restore
 
 
 def test_the_history_shows_the_versions_newest_first(orders: Table) -> None:

@@ -249,7 +249,7 @@ def write_files(
     key: str | None = None,
     options: TableLayout | None = None,
     fingerprint: str | None = None,
-    on_existing_key: OnExistingKey = "skip",
+    on_existing_key: OnExistingKey = "redo",
     execution_id: str | None = None,
     on: Sequence[str] | None = None,
     schema_mode: SchemaMode = "strict",

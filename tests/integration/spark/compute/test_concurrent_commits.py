@@ -149,7 +149,7 @@ def test_rows_of_an_append_can_be_replaced_with_their_values(stored: Maintained)
     stored.write(more, key="january")
     compute(stored)
 
-    stored.write(more.where("id < 105"), key="january", on_existing_key="replace")
+    stored.write(more.where("id < 105"), key="january", on_existing_key="redo")
 
     assert values(stored) == expected(range(10)) | dict.fromkeys(range(100, 105))
 

@@ -61,7 +61,7 @@ def strike(trouble: str, spark: SparkSession, marker: Path) -> None:
 def write(rows: Rows, spec: NamespaceSpec, table: str, key: str) -> dict[str, Any] | None:
     """Return the result; None if Spark failed."""
     try:
-        request = WriteRequest(identity=WriteIdentity(key))
+        request = WriteRequest(identity=WriteIdentity(key, execution_id="1"))
         with resolved_table(spec, table) as target:
             return write_rows(rows, WriteContext.begin(target, request)).as_dict()
     except PySparkException:

@@ -45,7 +45,7 @@ class Orders:
 
     def write(self, key: str, ids: range, **how: Any) -> WriteResult:
         rows = RowsHere(pa.table({"id": pa.array(ids, pa.int64())}))
-        request = WriteRequest(change_of(**{"mode": "append", **how}), WriteIdentity(key))
+        request = WriteRequest(change_of(**{"mode": "append", **how}), WriteIdentity(key, execution_id="1"))
         with resolved_table(self.spec, self.table) as target:
             return write_rows(rows, WriteContext.begin(target, request))
 

@@ -69,10 +69,21 @@ def before(request: pytest.FixtureRequest, spark: SparkSession, spec: NamespaceS
 def test_two_drivers_with_the_same_key_make_one_commit(
     drivers: tuple[Driver, Driver], spec: NamespaceSpec, table: str, ids: Ids, before: list[int]
 ) -> None:
-    answers = race(drivers, spec, table, keys=("january", "january"))
+    answers = race(drivers, spec, table, keys=("january", "january"), execution_id="1")
 
     assert sorted(answer["committed"] for answer in answers) == [False, True]
     assert {answer["version"] for answer in answers} == {1 + len(before)}
+    assert ids() in (sorted([*before, *range(10)]), sorted([*before, *range(100, 110)]))
+
+
+def test_of_two_executions_with_the_same_key_one_is_refused(
+    drivers: tuple[Driver, Driver], spec: NamespaceSpec, table: str, ids: Ids, before: list[int]
+) -> None:
+    answers = race(drivers, spec, table, keys=("january", "january"))
+
+    [refused] = [number for number, answer in enumerate(answers) if "code" in answer]
+    assert answers[refused]["code"] == int(ErrorCode.CONCURRENT_MODIFICATION)
+    assert answers[1 - refused]["version"] == 1 + len(before)
     assert ids() in (sorted([*before, *range(10)]), sorted([*before, *range(100, 110)]))
 
 
@@ -118,7 +129,9 @@ def test_concurrent_upserts_with_the_same_key_make_one_commit(
 ) -> None:
     write_table(spark.range(5), spec, table)
 
-    answers = race(drivers, spec, table, keys=("january", "january"), ids=((0, 10), (0, 10)), **UPSERT)
+    answers = race(
+        drivers, spec, table, keys=("january", "january"), ids=((0, 10), (0, 10)), execution_id="1", **UPSERT
+    )
 
     assert [answer["version"] for answer in answers] == [2, 2]
     assert ids() == list(range(10))
@@ -131,7 +144,7 @@ def test_one_of_two_concurrent_replacements_wins_and_the_other_can_be_repeated(
     write_table(spark.range(20, 30), spec, table, key="january", fingerprint="wrong")
     jobs = ((0, 5), "one"), ((100, 105), "other")
     for driver, (rows, fingerprint) in zip(drivers, jobs, strict=True):
-        correction = {"fingerprint": fingerprint, "on_existing_key": "replace_if_changed"}
+        correction = {"fingerprint": fingerprint, "on_existing_key": "redo_if_changed"}
         driver.start_writing(spec, table, rows, key="january", **correction)
     for driver in drivers:
         driver.arrive()
@@ -151,7 +164,7 @@ def test_one_of_two_concurrent_replacements_wins_and_the_other_can_be_repeated(
         table,
         key="january",
         fingerprint=fingerprint,
-        on_existing_key="replace",
+        on_existing_key="redo",
     )
     assert ids() == sorted([7, *range(first, end)])
 

@@ -28,7 +28,7 @@ def tables(s3: S3Double) -> dict[int, ResolvedTable]:
 
 
 def find(target: ResolvedTable, key: str) -> int | None:
-    found = look_up(target, WriteIdentity(key)).earlier
+    found = look_up(target, WriteIdentity(key, on_existing_key="skip")).earlier
     return None if found is None else found.version
 
 

@@ -145,7 +145,8 @@ def test_deleted_rows_are_removed_from_the_files(stored: Maintained) -> None:
 
 
 def test_an_index_and_ingestion_keep_working_after_compaction(hive: Maintained) -> None:
-    hive.write(rows(hive.spark, 0, 60, 6), key="january")
+    january = {"key": "january", "execution_id": "1"}
+    hive.write(rows(hive.spark, 0, 60, 6), **january)
     hive.newest.create_scalar_index("id", "BTREE")
 
     compact_table(hive.spark, hive.spec, hive.id)
@@ -153,7 +154,7 @@ def test_an_index_and_ingestion_keep_working_after_compaction(hive: Maintained) 
     plan = hive.newest.scanner(filter="id = 42").explain_plan()
     assert "ScalarIndexQuery" in plan
     assert hive.newest.to_table(filter="id = 42")["word"].to_pylist() == ["word 42"]
-    again = hive.write(rows(hive.spark, 0, 60, 6), key="january")
+    again = hive.write(rows(hive.spark, 0, 60, 6), **january)
     later = hive.write(rows(hive.spark, 60, 70), key="february")
     assert (again, later, hive.ids()) == (1, hive.newest.version, list(range(70)))
 

@@ -89,11 +89,12 @@ def test_it_is_published_once(table: Maintained) -> None:
 @on("stored")
 def test_a_rerun_of_the_write_finds_what_was_staged_and_what_was_published(table: Maintained) -> None:
     table.write(rows(table.spark, 0, 3))
-    staged = stage(table, 3, 5, key="day")
+    how = {"key": "day", "execution_id": "1"}
+    staged = stage(table, 3, 5, **how)
 
-    again = stage(table, 3, 5, key="day")
+    again = stage(table, 3, 5, **how)
     published = publish(table, again)
-    afterwards = stage(table, 3, 5, key="day")
+    afterwards = stage(table, 3, 5, **how)
 
     assert (again.version, again.committed, again.published) == (staged.version, False, False)
     assert (afterwards.version, afterwards.committed, afterwards.published) == (
@@ -106,10 +107,68 @@ def test_a_rerun_of_the_write_finds_what_was_staged_and_what_was_published(table
 
 
 @on("stored")
+def test_another_execution_stages_in_place_of_what_nobody_has_published(table: Maintained) -> None:
+    table.write(rows(table.spark, 0, 3))
+    first = stage(table, 3, 5, key="day", execution_id="1")
+
+    second = stage(table, 3, 6, key="day", execution_id="2")
+
+    with pytest.raises(TableVersionNotFoundError, match="it was discarded, or it has expired"):
+        publish(table, first)
+    publish(table, second)
+    assert table.ids() == [0, 1, 2, 3, 4, 5]
+
+
+@on("stored")
+@pytest.mark.parametrize("how", [{"mode": "overwrite", "where": "id >= 3"}, {"mode": "upsert", "on": ["id"]}])
+def test_what_was_published_is_staged_and_published_again(table: Maintained, how: Any) -> None:
+    table.write(rows(table.spark, 0, 3))
+    first = publish(table, stage(table, 3, 5, key="day", execution_id="1", **how))
+
+    staged = stage(table, 3, 6, key="day", execution_id="2", **how)
+    assert table.ids() == [0, 1, 2, 3, 4]
+    second, again = publish(table, staged), publish(table, staged)
+
+    assert (second.version, second.committed, again.version, again.committed) == (
+        first.version + 1,
+        True,
+        second.version,
+        False,
+    )
+    assert table.ids() == [0, 1, 2, 3, 4, 5]
+
+
+@on("stored")
+def test_an_append_that_was_published_is_not_staged_again(table: Maintained) -> None:
+    table.write(rows(table.spark, 0, 3))
+    publish(table, stage(table, 3, 5, key="day", execution_id="1"))
+
+    with pytest.raises(InvalidInputError, match="was published under idempotency key 'day', and an append"):
+        stage(table, 3, 6, key="day", execution_id="2")
+    added = publish(table, stage(table, 5, 6, key="day", execution_id="3", on_existing_key="write_again"))
+
+    assert added.committed
+    assert table.ids() == [0, 1, 2, 3, 4, 5]
+
+
+@on("stored")
+def test_what_was_staged_before_another_execution_published_is_refused(table: Maintained) -> None:
+    table.write(rows(table.spark, 0, 3))
+    how = {"key": "day", "on_existing_key": "write_again"}
+    first, second = (stage(table, 3, end, execution_id=str(end), **how) for end in (5, 6))
+    publish(table, second)
+
+    with pytest.raises(InvalidInputError, match="with other data; discard"):
+        publish(table, first)
+    assert table.ids() == [0, 1, 2, 3, 4, 5]
+
+
+@on("stored")
 def test_other_data_under_the_key_is_staged_beside(table: Maintained) -> None:
     table.write(rows(table.spark, 0, 3))
-    first = stage(table, 3, 5, key="day", fingerprint="first")
-    second = stage(table, 3, 6, key="day", fingerprint="second")
+    how = {"key": "day", "on_existing_key": "skip"}
+    first = stage(table, 3, 5, fingerprint="first", **how)
+    second = stage(table, 3, 6, fingerprint="second", **how)
     publish(table, second)
 
     with pytest.raises(InvalidInputError, match="with other data; discard"):
@@ -236,10 +295,6 @@ def test_orphans_are_removed_while_a_staged_version_is_discarded(
     [
         ({"mode": "create"}, "stage=True for a create"),
         ({"schema_mode": "merge"}, "stage=True contradicts schema_mode='merge'"),
-        (
-            {"key": "k", "on_existing_key": "write_again"},
-            "stage=True contradicts on_existing_key",
-        ),
         ({"stage": None}, "stage: expected True or False"),
     ],
 )

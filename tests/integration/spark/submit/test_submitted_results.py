@@ -31,7 +31,10 @@ def test_a_staged_version_is_the_result_of_its_job(
     spark: SparkSession, spec: NamespaceSpec, job: Job
 ) -> None:
     hook: Any = SimpleNamespace(get_conn=spec.connect)
-    keyed = [WriteRequest(Append(stage=key == "second"), WriteIdentity(key)) for key in ("first", "second")]
+    keyed = [
+        WriteRequest(Append(stage=key == "second"), WriteIdentity(key, execution_id="1"))
+        for key in ("first", "second")
+    ]
     first, second = (replace(job, request=request) for request in keyed)
     first.run(spark)
     assert committed_by(second, hook, 0.0) is None

@@ -100,9 +100,8 @@ def test_rows_are_written_once_and_read_at_each_version(
     february = spark.range(10, 15).selectExpr("id", "cast(id as decimal(10, 2)) AS amount")
 
     results = [
-        write_table(january, spec, table, key="january"),
-        write_table(february, spec, table, key="february"),
-        write_table(january, spec, table, key="january"),
+        write_table(rows, spec, table, key=key, execution_id="1")
+        for rows, key in ((january, "january"), (february, "february"), (january, "january"))
     ]
 
     assert [(r.table, r.version, r.rows, r.committed) for r in results] == [
@@ -123,10 +122,10 @@ def test_rows_are_upserted_and_deleted_once(
 
     def upsert(key: str, first: int, end: int) -> WriteResult:
         df = spark.range(first, end, 1, 2).selectExpr("id", f"'{key}' AS month")
-        return write_table(df, spec, table, mode="upsert", on=["id"], key=key)
+        return write_table(df, spec, table, mode="upsert", on=["id"], key=key, execution_id="1")
 
     results = [upsert("jan", 0, 4), upsert("feb", 2, 6), upsert("jan", 0, 4)]
-    deleted = [delete_rows(spec, table, "id = 5", key="mistake") for _ in range(2)]
+    deleted = [delete_rows(spec, table, "id = 5", key="mistake", execution_id="1") for _ in range(2)]
 
     assert [(result.version, result.committed) for result in results] == [(1, True), (2, True), (1, False)]
     assert [(one.version, one.rows, one.committed) for one in deleted] == [(3, 1, True), (3, 1, False)]

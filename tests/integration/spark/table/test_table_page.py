@@ -21,7 +21,7 @@ def test_the_example_of_the_page_runs(spark: SparkSession, tmp_path: Path) -> No
     rows = [(1, "2026-11-01", 5.0), (2, "2026-11-01", 7.5)]
     day = spark.createDataFrame(rows, "id long, day string, amount double")
     first = orders.append(day, key="orders of 2026-11-01")
-    orders.append(day, key="orders of 2026-11-01")  # the same key: nothing is written again
+    orders.append(day, key="orders of 2026-11-01")  # the same key: in place of its rows
 
     corrected = day.where("id = 2").withColumn("amount", day.amount + 1)
     orders.upsert(corrected, on=["id"])
@@ -34,5 +34,5 @@ def test_the_example_of_the_page_runs(spark: SparkSession, tmp_path: Path) -> No
     assert orders.changes(bookmark="billing").is_empty
     orders.delete("day < '2026-12-01'", key="orders before December")
     orders.restore(first.version)
-    assert [one.version for one in orders.history()] == [4, 3, 2, 1]
+    assert [one.version for one in orders.history()] == [5, 4, 3, 2, 1]
     # [END table]

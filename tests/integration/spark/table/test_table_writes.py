@@ -41,7 +41,7 @@ def test_rows_are_appended_overwritten_upserted_and_read_at_each_version(
     lake: LanceCatalog, orders: Table
 ) -> None:
     first = orders.append(frame(lake, (1, "a"), (2, "b")), key="load")
-    again = orders.append(frame(lake, (1, "a"), (2, "b")), key=WriteIdentity("load"))
+    again = orders.append(frame(lake, (1, "a"), (2, "b")), key=WriteIdentity("load", on_existing_key="skip"))
     orders.overwrite(frame(lake, (3, "b")), where="day = 'b'")
     merged = orders.upsert(frame(lake, (3, "c"), (4, "d")), ["id"])
 

@@ -201,7 +201,7 @@ def test_a_rerun_replaces_once_and_corrected_rows_replace_again(
         write(14)
     assert days() == [(1, 12), (1, 13), (2, 20), (2, 23)]
 
-    assert write(14, on_existing_key="replace_if_changed")
+    assert write(14, on_existing_key="redo_if_changed")
     assert days() == [(1, 14), (2, 20), (2, 23)]
 
 

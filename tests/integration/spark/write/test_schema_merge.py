@@ -109,8 +109,8 @@ def test_columns_are_added_widened_and_filled(
     write(BEFORE)
 
     with caplog.at_level(logging.INFO):
-        merged = write(ROWS, way, schema_mode="merge", key="january", **how)
-        again = write(ROWS, way, schema_mode="merge", key="january", **how)
+        given = {"schema_mode": "merge", "key": "january", "execution_id": "1", **how}
+        merged, again = (write(ROWS, way, **given) for _ in range(2))
         narrower = write("SELECT cast(3 as byte) AS id", way, schema_mode="merge", mode="append")
 
     nothing = {"price": None, "s": None, "l": None, "n": None}
@@ -170,7 +170,7 @@ def test_a_write_that_replaces_rows_adds_columns_but_widens_none(
     spec: NamespaceSpec, table: str, write: Write
 ) -> None:
     """Once a column was rewritten, the rows to replace can't be identified."""
-    how = {"key": "january", "on_existing_key": "replace", "schema_mode": "merge"}
+    how = {"key": "january", "on_existing_key": "redo", "schema_mode": "merge"}
     write("SELECT 1 AS id", key="december")
     write("SELECT 2 AS id", **how)
 

@@ -54,8 +54,7 @@ def test_the_same_key_needs_no_spark_work_the_second_time(
             yield batch
 
     df = spark.range(10).mapInArrow(count, "id long")
-    first = write_table(df, spec, table, key="january")
-    again = write_table(df, spec, table, key="january")
+    first, again = (write_table(df, spec, table, key="january", execution_id="1") for _ in range(2))
 
     assert computed.value == 10
     assert (first.committed, again.committed) == (True, False)

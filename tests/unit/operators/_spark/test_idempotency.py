@@ -25,7 +25,7 @@ def context(conf: dict[str, Any] | None = None, **instance: Any) -> Any:
         (None, "skip"),
         ({}, "skip"),
         ({"other": 1}, "skip"),
-        ({"lance_on_existing_key": "replace"}, "replace"),
+        ({"lance_on_existing_key": "redo"}, "redo"),
         ({"lance_on_existing_key": {"load": "write_again"}}, "write_again"),
         ({"lance_on_existing_key": {"another": "write_again"}}, "skip"),
     ],
@@ -34,7 +34,7 @@ def test_the_runs_configuration_wins_over_the_argument(conf: Any, policy: str) -
     assert existing_key_policy("skip", context(conf)) == policy
 
 
-@pytest.mark.parametrize("asked", ["again", 1, ["replace"], {"load": True}])
+@pytest.mark.parametrize("asked", ["again", 1, ["redo"], {"load": True}])
 def test_an_invalid_run_configuration_fails_without_retry(asked: Any) -> None:
     with pytest.raises(
         AirflowFailException, match="lance_on_existing_key in the run's configuration: expect"

@@ -83,7 +83,7 @@ def test_a_cleared_task_has_another_identity_only_if_it_writes_again() -> None:
         again = requested(on_existing_key=policy, execution_id="1/-1/3")
         return identity(first) == identity(again)
 
-    assert [cleared("skip"), cleared("replace"), cleared("write_again")] == [True, False, False]
+    assert [cleared("skip"), cleared("redo"), cleared("write_again")] == [True, False, False]
 
 
 def test_arguments_that_json_cannot_hold_fail_without_retry() -> None:

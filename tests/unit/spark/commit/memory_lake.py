@@ -203,7 +203,7 @@ class Lake:
     def write(self, row: int) -> None:
         """Append a row under a key of its own, as `write_rows` does."""
         with resolved_table(self.namespace, NAME) as target:
-            lookup = look_up(target, WriteIdentity(str(row)))
+            lookup = look_up(target, WriteIdentity(str(row), execution_id="1"))
             if lookup.earlier is not None:
                 return
             base, rows = lookup.latest, pa.table({"row": [row]})

@@ -50,7 +50,7 @@ def test_the_same_key_deletes_no_later_rows(namespace: LanceNamespace, append: A
     first = delete_rows(namespace, "orders", "n = 1", key="january")
     append(1)
 
-    again = delete_rows(namespace, "orders", "n = 1", key="january")
+    again = delete_rows(namespace, "orders", "n = 1", key="january", on_existing_key="skip")
 
     assert (again.version, again.rows, again.committed) == (first.version, 1, False)
     assert numbers(namespace) == [1, 2]
@@ -58,13 +58,41 @@ def test_the_same_key_deletes_no_later_rows(namespace: LanceNamespace, append: A
 
 def test_the_key_is_committed_even_if_no_row_matches(namespace: LanceNamespace, append: Append) -> None:
     append(2)
-    first = delete_rows(namespace, "orders", "n = 1", key="january")
+    first = delete_rows(namespace, "orders", "n = 1", key="january", execution_id="1")
     append(1)
 
-    delete_rows(namespace, "orders", "n = 1", key="january")
+    delete_rows(namespace, "orders", "n = 1", key="january", execution_id="1")
 
     assert (first.version, first.rows) == (2, 0)
     assert numbers(namespace) == [1, 2]
+
+
+@pytest.mark.parametrize("where", ["n = 1", "n = 2"])
+def test_another_execution_deletes_what_matches_now(
+    namespace: LanceNamespace, append: Append, where: str
+) -> None:
+    append(1, 2)
+    delete_rows(namespace, "orders", "n = 1", key="january", execution_id="1")
+    append(1)
+
+    again = delete_rows(namespace, "orders", where, key="january", execution_id="2")
+
+    assert (again.rows, again.committed, again.skipped) == (1, True, False)
+    assert numbers(namespace) == ([2] if where == "n = 1" else [1])
+
+
+@pytest.mark.parametrize(("where", "left"), [("n = 1", [1, 2]), ("n = 2", [1])])
+def test_a_deletion_is_repeated_if_its_condition_changed(
+    namespace: LanceNamespace, append: Append, where: str, left: list[int]
+) -> None:
+    append(1, 2)
+    delete_rows(namespace, "orders", "n = 1", key="january")
+    append(1)
+
+    again = delete_rows(namespace, "orders", where, key="january", on_existing_key="redo_if_changed")
+
+    assert again.skipped == (where == "n = 1")
+    assert numbers(namespace) == left
 
 
 def test_the_same_key_with_another_condition_is_refused(namespace: LanceNamespace, append: Append) -> None:
@@ -72,7 +100,7 @@ def test_the_same_key_with_another_condition_is_refused(namespace: LanceNamespac
     delete_rows(namespace, "orders", "n = 1", key="january")
 
     with pytest.raises(InvalidInputError, match="different data"):
-        delete_rows(namespace, "orders", "n = 2", key="january")
+        delete_rows(namespace, "orders", "n = 2", key="january", on_existing_key="skip")
     assert numbers(namespace) == [2]
 
 

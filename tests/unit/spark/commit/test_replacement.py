@@ -33,7 +33,7 @@ def begin(
     target: ResolvedTable, key: str, *numbers: int, mode: str = "append"
 ) -> Callable[[], CommitOutcome]:
     """Write the files that are to replace a commit; return a function that commits them."""
-    lookup = look_up(target, WriteIdentity(key, None, "replace"))
+    lookup = look_up(target, WriteIdentity(key, None, "redo"))
     base = lookup.latest
     assert base is not None
     assert lookup.replaced
@@ -158,7 +158,8 @@ def test_a_check_of_compacted_rows_writes_nothing(stable: ResolvedTable) -> None
     folder = Path(stable.dataset.location)
     before = sorted(folder.rglob("*"))
 
-    latest, commit = stable.open_latest(), look_up(stable, WriteIdentity("january")).earlier
+    latest = stable.open_latest()
+    commit = look_up(stable, WriteIdentity("january", on_existing_key="skip")).earlier
     assert latest is not None
     assert commit is not None
     replacing("append", latest, [commit], str(stable.id))
@@ -244,19 +245,19 @@ def test_the_refusal_of_different_data_says_what_to_do(target: ResolvedTable) ->
     Committer(target, KeyedWrite("january", digest("a")), Counts()).commit(prepare(target, "append"))
 
     with pytest.raises(InvalidInputError) as refusal:
-        look_up(target, WriteIdentity("january", "b"))
+        look_up(target, WriteIdentity("january", "b", "skip"))
     for text in (
         "table db$orders",
         "version 1",
         "'january'",
-        "on_existing_key='replace'",
+        "on_existing_key='redo'",
         "Use another key",
     ):
         assert text in str(refusal.value)
-    lookup = look_up(target, WriteIdentity("january", "b", "replace"))
+    lookup = look_up(target, WriteIdentity("january", "b", "redo"))
     assert lookup.earlier is None
     assert lookup.replaced
-    assert look_up(target, WriteIdentity("january", "a")).earlier is not None
+    assert look_up(target, WriteIdentity("january", "a", "skip")).earlier is not None
 
 
 def test_two_drivers_with_one_key_and_different_data_write_only_one(
@@ -275,7 +276,7 @@ def test_two_drivers_with_one_key_and_different_data_write_only_one(
     ("arguments", "message"),
     [
         ({"key": " "}, "blank"),
-        ({"key": "k", "on_existing_key": "fail"}, "skip, replace"),
+        ({"key": "k", "on_existing_key": "fail"}, "redo, redo_if_changed, skip"),
     ],
 )
 def test_an_invalid_argument_is_named(arguments: dict[str, str], message: str) -> None:
@@ -345,7 +346,7 @@ def test_all_that_the_key_wrote_is_replaced(target: ResolvedTable, write: Write,
 def test_rows_of_another_condition_are_not_left_behind(target: ResolvedTable) -> None:
     of_kind(target, "replace_where")
     latest = target.open_latest()
-    replaced = look_up(target, WriteIdentity("january", None, "replace")).replaced
+    replaced = look_up(target, WriteIdentity("january", None, "redo")).replaced
     assert latest is not None
 
     check_same_condition("n > 0", latest, replaced, "db$t")

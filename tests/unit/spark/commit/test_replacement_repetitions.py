@@ -39,7 +39,7 @@ def rows(target: ResolvedTable) -> list[int]:
 
 @pytest.mark.parametrize(
     ("policy", "left"),
-    [("skip", [1]), ("replace_if_changed", [1]), ("replace", [2]), ("write_again", [1, 2])],
+    [("skip", [1]), ("redo", [2]), ("write_again", [1, 2])],
 )
 def test_a_rerun_follows_the_policy_for_existing_keys(
     target: ResolvedTable, policy: str, left: list[int]
@@ -63,7 +63,7 @@ def test_a_key_with_the_prefix_of_a_generated_one_is_found(target: ResolvedTable
     assert rows(target) == [1]
 
 
-@pytest.mark.parametrize(("policy", "left"), [("replace", [2]), ("write_again", [1, 2])])
+@pytest.mark.parametrize(("policy", "left"), [("redo", [2]), ("write_again", [1, 2])])
 def test_retries_of_one_execution_commit_once(target: ResolvedTable, policy: str, left: list[int]) -> None:
     finish(begin(target, "skip"), 1)
     finish(begin(target, policy, "cleared once"), 2)
@@ -73,14 +73,14 @@ def test_retries_of_one_execution_commit_once(target: ResolvedTable, policy: str
     assert finish(begin(target, policy, "cleared twice"), 4).made_here
 
 
-@pytest.mark.parametrize("policy", ["replace", "write_again"])
+@pytest.mark.parametrize("policy", ["redo", "write_again"])
 def test_two_drivers_of_one_execution_commit_once(target: ResolvedTable, policy: str) -> None:
     finish(begin(target, "skip"), 1)
     slow, fast = begin(target, policy, "cleared"), begin(target, policy, "cleared")
 
     assert finish(fast, 2).made_here
     assert not finish(slow, 2).made_here
-    assert rows(target) == ([2] if policy == "replace" else [1, 2])
+    assert rows(target) == ([2] if policy == "redo" else [1, 2])
 
 
 def test_two_concurrent_executions_are_both_written(target: ResolvedTable) -> None:
@@ -94,7 +94,7 @@ def test_two_concurrent_executions_are_both_written(target: ResolvedTable) -> No
 
 def test_the_second_of_two_concurrent_replacements_is_refused(target: ResolvedTable) -> None:
     finish(begin(target, "skip"), 1)
-    first, second = begin(target, "replace", "a"), begin(target, "replace", "b")
+    first, second = begin(target, "redo", "a"), begin(target, "redo", "b")
     finish(first, 2)
 
     with pytest.raises(ConcurrentModificationError, match="run it again"):

@@ -74,8 +74,8 @@ def with_conflicts(s3: S3Double) -> None:
 def test_every_verb_works(s3: S3Double, spec: NamespaceSpec, lessen: Callable[[S3Double], None]) -> None:
     lessen(s3)
 
-    deleted = delete_rows(spec, "t", "n = 1", key="january")
-    again = delete_rows(spec, "t", "n = 1", key="january")
+    deleted = delete_rows(spec, "t", "n = 1", key="january", execution_id="1")
+    again = delete_rows(spec, "t", "n = 1", key="january", execution_id="1")
     restored = restore_version(spec, "t", 1)
     move_bookmark(spec, "t", "reader", 2)
     assert find_bookmark(spec, "t", "reader").version == 2  # type: ignore[union-attr]

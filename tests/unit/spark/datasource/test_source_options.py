@@ -56,7 +56,7 @@ def test_options_of_a_write_are_parsed() -> None:
         {
             "table": "db$t",
             "key": "january",
-            "on_existing_key": "replace",
+            "on_existing_key": "redo",
             "max_rows_per_file": "10",
             "stable_row_ids": "True",
             "data_storage_version": "2.1",
@@ -66,7 +66,7 @@ def test_options_of_a_write_are_parsed() -> None:
     )
 
     assert (table, request.change) == ("db$t", Overwrite())
-    assert request.identity == WriteIdentity("january", on_existing_key="replace")
+    assert request.identity == WriteIdentity("january", on_existing_key="redo")
     vectors = {"embedding": 768}
     assert request.options == TableLayout(10, "2.1", stable_row_ids=True, vector_columns=vectors)
 
@@ -111,8 +111,7 @@ def test_an_invalid_read_is_refused(options: dict[str, str], message: str) -> No
         ({"on": "id"}, True, "an overwrite has no key columns"),
         ({"schema_mode": "overwrite"}, False, "only an overwrite can replace columns"),
         ({"schema_mode": "evolve"}, False, "schema_mode: expected one of strict, merge, overwrite"),
-        ({"on": "id", "on_existing_key": "replace"}, False, "not supported for an upsert"),
-        ({"on_existing_key": "perhaps"}, False, "on_existing_key: expected one of skip, replace_if"),
+        ({"on_existing_key": "perhaps"}, False, "on_existing_key: expected one of redo, redo_if_changed"),
         ({"query_id": "q"}, False, "unknown: query_id"),
         ({"key": " "}, False, "key: expected text"),
         ({"stable_row_ids": "1"}, False, "expected true or false, got '1'"),

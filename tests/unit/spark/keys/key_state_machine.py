@@ -44,7 +44,7 @@ LAST_STEP = 8
 """More changes than a write makes, so that some deaths come after it."""
 
 keys, parts = st.sampled_from(KEYS), st.sampled_from(PARTS)
-policies = st.sampled_from(["skip", "replace", "write_again"])
+policies = st.sampled_from(["skip", "redo", "write_again"])
 has_rows = precondition(lambda self: self.versions)
 
 
@@ -138,7 +138,7 @@ class KeyedTableMachine(RuleBasedStateMachine):
     def replace(self, key: str) -> None:
         rows = self._rows()
         try:
-            made = self._write(key, "replace")
+            made = self._write(key, "redo")
         except (InvalidInputError, InvalidTableStateError):
             assert self._rows_in_table() == sorted(rows)
             return
@@ -156,7 +156,7 @@ class KeyedTableMachine(RuleBasedStateMachine):
         except (InvalidInputError, InvalidTableStateError):
             assert self._rows_in_table() == sorted(rows)
             return
-        others = [row for row in rows if row != key] if policy == "replace" else rows
+        others = [row for row in rows if row != key] if policy == "redo" else rows
         skips = policy == "skip" and key in rows
         self._now(rows if skips else [*others, key])
         self.recorded.add(key)
@@ -212,8 +212,8 @@ class KeyedTableMachine(RuleBasedStateMachine):
         rows = self.versions[wanted]
         try:
             with death_at(step):
-                restore_version(self.namespace, self.table, wanted, key=key)
-            restore_version(self.namespace, self.table, wanted, key=key)
+                restore_version(self.namespace, self.table, wanted, key=key, execution_id="1")
+            restore_version(self.namespace, self.table, wanted, key=key, execution_id="1")
         except InvalidTableStateError:  # keys without records are refused
             assert self._version() == before
             return
@@ -233,6 +233,26 @@ class KeyedTableMachine(RuleBasedStateMachine):
             return
         assert self._version() == before + 1
         self._now([*(row for row in rows if row != part), part])
+
+    @has_rows
+    @rule(data=st.data(), cleared=st.booleans())
+    def clear_a_restore(self, data: st.DataObject, cleared: bool) -> None:
+        """Restore under a key, let others write or not, and make the restore again."""
+        kept = sorted(int(one["version"]) for one in self.dataset().version_refs())
+        wanted, key = data.draw(st.sampled_from(kept)), self._new_key("restore")
+        rows = self.versions[wanted]
+        try:
+            restore_version(self.namespace, self.table, wanted, key=key, execution_id="1")
+        except InvalidTableStateError:  # keys without records are refused
+            return
+        self._now(rows)
+        if cleared:
+            restore_version(self.namespace, self.table, wanted, key=key, execution_id="2")
+            self._now(rows)
+            return
+        self.append_by_another_client()
+        with pytest.raises(InvalidInputError, match="others have changed rows since"):
+            restore_version(self.namespace, self.table, wanted, key=key, execution_id="2")
 
     @has_rows
     @rule(expires=st.booleans())
@@ -352,7 +372,7 @@ class KeyedTableMachine(RuleBasedStateMachine):
     def _replace_part(self, key: str, part: str) -> None:
         """Replace the rows of a part by one, once under a key."""
         with resolved_table(self.namespace, self.table) as target:
-            lookup = look_up(target, WriteIdentity(key))
+            lookup = look_up(target, WriteIdentity(key, execution_id="1"))
             if lookup.earlier is not None:
                 return
             rows = prepare(target, "append", pa.table({"key": [part]}))
