@@ -45,8 +45,9 @@ if TYPE_CHECKING:
 class LanceWriteOperator(LanceSparkOperator):
     """Base class of operators that write the DataFrame of a PySpark function, or files, exactly once.
 
-    The task may be retried, cleared, or run twice at the same time: for one idempotency key the rows are
-    committed once, and a repeated task returns that commit without starting Spark. An existing Spark session
+    The task may be retried, or run twice at the same time: its rows are committed once, and a later try
+    returns that commit without starting Spark. A task that is cleared does its work again, in place of the
+    rows that it has written: see `on_existing_key`. An existing Spark session
     is used and not stopped. A session that the task opens ends with it, also if the task is killed, and so
     does a driver that runs on a cluster. If the worker of such a driver is lost, the retry waits for that
     driver rather than submitting another one.
@@ -55,11 +56,11 @@ class LanceWriteOperator(LanceSparkOperator):
     "files": int, "bytes": int, "seconds": float, "committed": bool, "published": bool, "skipped": bool}``,
     and can be passed as an input of another such task. ``committed`` is false if an earlier run committed or
     staged the rows, or if there were none to append; ``published`` is false if the version is staged;
-    ``skipped`` is true if nothing was written since another run, or this task before it was cleared, has
-    committed under the key: then a warning says so, and how to write it again. An upsert adds
-    ``"inserted": int, "updated": int, "deleted": int``. If an outlet is the table's asset or an asset alias,
-    the extra of its event contains the table, both versions and these three; a staged version has none, and
-    a skipped write after which others have committed emits no event.
+    ``skipped`` is true if `on_existing_key` says that nothing is written, since another run, or this task
+    before it was cleared, has committed under the key: then a warning says so, and how to write it again. An
+    upsert adds ``"inserted": int, "updated": int, "deleted": int``. If an outlet is the table's asset or an
+    asset alias, the extra of its event contains the table, both versions and these three; a staged version
+    has none, and a skipped write after which others have committed emits no event.
 
     Args:
         table: table identifier, ``database$table``. Templated.

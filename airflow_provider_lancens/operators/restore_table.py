@@ -72,7 +72,8 @@ class LanceRestoreOperator(LanceOperator):
 
     A new commit makes that version the newest; no version is removed. The commits in between are undone:
     their idempotency keys count as never committed, so the tasks that made them write their rows again when
-    they are cleared. A task that is retried or cleared finds its restore and commits nothing.
+    they are cleared. A task that is retried finds its restore and commits nothing; one that is cleared
+    restores again.
 
     Its XCom is ``{"table": str, "version": int, "previous_version": int, "restored_version": int | None,
     "undone": [{"version": int, "operation": str, "key": str | None, "rows": int}], "seconds":

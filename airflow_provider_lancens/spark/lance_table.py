@@ -363,8 +363,8 @@ class Table:
             schema_mode: what to do if the rows have other columns than the table: ``strict`` refuses them,
                 ``merge`` adds and widens columns of the table.
             stage: whether to stage the rows, so that readers see them once they are published.
-            key: identifies the write: however often it is repeated, its rows are in the table once. Text, or
-                a `WriteIdentity`; None makes each call another write.
+            key: identifies the write: a repetition takes the place of its earlier rows. Text, or a
+                `WriteIdentity`, which can say otherwise; None makes each call another write.
 
         Raises:
             LanceNamespaceError: as `write_table` and `write_files`.

@@ -35,8 +35,8 @@ def delete_rows(
 ) -> WriteResult:
     """Delete the rows of a table that match a condition, in one commit.
 
-    A commit is made even if no row matches, so that a rerun under the same key doesn't delete rows added
-    since.
+    A commit is made even if no row matches, so that a later try of the same execution doesn't delete rows
+    added since.
 
     Args:
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
