@@ -282,9 +282,11 @@ class LanceOverwriteOperator(LanceWriteOperator):
         where: a condition in SQL, such as ``day = '{{ ds }}'``: only the rows that match it are replaced, and
             all new rows must match it, as described for `airflow_provider_lancens.spark.write_table`; None
             replaces all rows. Templated.
+        on: columns, such as ``["day"]``: the rows whose values in them occur in the new rows are replaced,
+            and the others stay.
         schema_mode: what to do if the rows have other columns than the table: ``strict`` refuses them,
             ``merge`` adds and widens columns of the table, ``overwrite`` replaces the columns, without
-            `where` alone.
+            `where` and `on` alone.
         stage: True stages the rows, see `LanceAppendOperator`.
         kwargs: see `LanceWriteOperator`.
     """
@@ -296,13 +298,16 @@ class LanceOverwriteOperator(LanceWriteOperator):
         self,
         *,
         where: str | None = None,
+        on: Sequence[str] | None = None,
         schema_mode: SchemaMode = "strict",
         stage: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.where = where
-        self.describe_change("overwrite", where=_checked_later(where), schema_mode=schema_mode, stage=stage)
+        self.describe_change(
+            "overwrite", where=_checked_later(where), on=on, schema_mode=schema_mode, stage=stage
+        )
 
     def rendered_change(self) -> Change:
         """See `LanceWriteOperator.rendered_change`."""

@@ -377,24 +377,27 @@ class Table:
         rows: Any,
         *,
         where: str | None = None,
+        on: Columns = None,
         schema_mode: SchemaMode = "strict",
         stage: bool = False,
         key: Key = None,
     ) -> WriteResult:
-        """Replace all rows, or those that match a condition, in one commit.
+        """Replace all rows, those that match a condition, or those with values that occur in new rows.
 
         Args:
             rows: see `append`.
             where: the condition on the rows that are replaced, see docs/conditions.md; all new rows must
                 match it. None replaces all.
-            schema_mode: see `append`; ``overwrite`` replaces the columns too, without `where` alone.
+            on: columns, such as ``["day"]``: the rows whose values in them occur in the new rows are
+                replaced, and the others stay.
+            schema_mode: see `append`; ``overwrite`` replaces the columns too, without `where` and `on` alone.
             stage: see `append`.
             key: see `append`.
 
         Raises:
             LanceNamespaceError: as `write_table` and `write_files`.
         """
-        return self._write(rows, Overwrite(where=where, schema_mode=schema_mode, stage=stage), key)
+        return self._write(rows, Overwrite(where=where, on=on, schema_mode=schema_mode, stage=stage), key)
 
     @_verb("upserting into", writes=True)
     def upsert(

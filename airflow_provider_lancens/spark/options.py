@@ -273,22 +273,24 @@ class Create(Change):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overwrite(Change):
-    """Replace all rows, or the rows that match a condition."""
+    """Replace all rows, the rows that match a condition, or those with the values of new ones."""
 
     MODE = "overwrite"
 
     where: str | None = None
     """The condition on the rows to replace, which the new rows must match too; None replaces all."""
+    on: Sequence[str] | None = None
+    """The columns by whose values rows are replaced: those that have the values of a new one."""
 
     @property
     def overwrites_all(self) -> bool:
         """See `Change.overwrites_all`."""
-        return self.where is None
+        return self.where is None and self.on is None
 
     @property
     def adds_rows(self) -> bool:
         """See `Change.adds_rows`."""
-        return self.where is not None
+        return not self.overwrites_all
 
     @property
     def conditions(self) -> dict[str, str]:
@@ -298,10 +300,14 @@ class Overwrite(Change):
     def _check(self) -> None:
         if self.where is not None and (not isinstance(self.where, str) or not self.where.strip()):
             _refuse(f"where: expected a condition, or None; got {self.where!r}")
+        if self.on is not None and (isinstance(self.on, str) or not self.on):
+            _refuse(f"on: expected a list of columns, or None; got {self.on!r}")
+        if self.on is not None and self.where is not None:
+            _refuse("on: not allowed with where, which says itself which rows are replaced")
 
     def _check_columns_replaced(self) -> None:
-        if self.where is not None:
-            _refuse("schema_mode: expected strict or merge with where, which keeps the columns")
+        if not self.overwrites_all:
+            _refuse("schema_mode: expected strict or merge with where or on, which keep the columns")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -419,6 +425,11 @@ class WriteRequest:
     def upsert(self) -> Upsert | None:
         """The change, if it is an upsert."""
         return self.change if isinstance(self.change, Upsert) else None
+
+    @property
+    def on(self) -> Sequence[str]:
+        """The columns by whose values rows of the table are replaced; empty if none are."""
+        return (self.change.on or ()) if isinstance(self.change, Upsert | Overwrite) else ()
 
     @property
     def where(self) -> str | None:

@@ -36,6 +36,7 @@ from airflow_provider_lancens.spark.commit.table_changes import (
     AppendCommit,
     CommitStep,
     OverwriteCommit,
+    ReplaceValuesCommit,
     ReplaceWhereCommit,
     TableChange,
     UpsertCommit,
@@ -89,7 +90,7 @@ class ChangeSpec:
     base: int
     """The version that was the newest when the write began."""
     on: Sequence[str] = ()
-    """The key columns of an upsert."""
+    """The key columns of an upsert, or the columns by whose values an overwrite replaces rows."""
     compared: bool = False
     """Whether the rows of an upsert were chosen by comparing them with those of `base`."""
     condition: str | None = None
@@ -100,7 +101,7 @@ class ChangeSpec:
     @property
     def replaces_all(self) -> bool:
         """Whether it replaces all rows of the table, and its columns."""
-        return self.mode not in ("append", "upsert") and self.condition is None
+        return self.mode not in ("append", "upsert") and self.condition is None and not self.on
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
@@ -132,9 +133,12 @@ class ChangeSpec:
             return ReplaceWhereCommit(
                 table, self.base, schema, fragments, self.condition, written_for=written_for
             )
-        if self.mode == "upsert":
+        if self.on:
             columns = pa.schema([schema.field(name) for name in self.on])
-            keys = read_keys(target.dataset, fragments, columns, None, table)
+            unique = self.mode == "upsert"
+            keys = read_keys(target.dataset, fragments, columns, None, table, unique=unique)
+            if not unique:
+                return ReplaceValuesCommit(table, self.base, schema, fragments, keys, written_for=written_for)
             return UpsertCommit(
                 table, self.base, schema, fragments, keys, self.compared, written_for=written_for
             )

@@ -17,7 +17,14 @@ import pyarrow.compute as pc
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
-from airflow_provider_lancens.spark.keys import APPEND, OVERWRITE, REPLACE_WHERE, UPSERT, Counts
+from airflow_provider_lancens.spark.keys import (
+    APPEND,
+    OVERWRITE,
+    REPLACE_VALUES,
+    REPLACE_WHERE,
+    UPSERT,
+    Counts,
+)
 from airflow_provider_lancens.spark.table.column_history import (
     FieldDescription,
     described_fields,
@@ -344,6 +351,8 @@ class UpsertCommit(TableChange):
     """Remove the rows that have one of these keys, and add the fragments, in one commit."""
 
     KIND = UPSERT
+    DELETIONS_CONFLICT: ClassVar[bool] = True
+    """Whether a row that others delete matters to rows that were chosen by comparing them with it."""
 
     keys: pa.Table = field(repr=False)
     compared: bool = False
@@ -378,7 +387,7 @@ class UpsertCommit(TableChange):
         written, deleted = changed.count_differing(*with_keys)
         if written:
             raise self._conflict(f"other writers wrote rows with the same {', '.join(names)}")
-        if deleted:
+        if deleted and self.DELETIONS_CONFLICT:
             raise self._conflict(f"other writers deleted rows with the same {', '.join(names)}")
 
     def _with_keys(self, rows: pa.Table) -> pa.Table:
@@ -420,6 +429,25 @@ class UpsertCommit(TableChange):
         return sum(rows.join(keys, names, join_type="left semi").num_rows for rows in stored)
 
 
+@dataclass(frozen=True, slots=True)
+class ReplaceValuesCommit(UpsertCommit):
+    """Remove the rows that have the values of new ones in some columns, and add the fragments, in one commit.
+
+    Unlike an upsert's, the values may be in several rows, of the table and of the fragments.
+    """
+
+    KIND = REPLACE_VALUES
+    DELETIONS_CONFLICT = False
+
+    compared: bool = True
+    """Rows that others wrote with these values since `base` conflict, since they would be removed."""
+
+    def apply_to(self, latest: LanceDataset | None) -> CommitStep:
+        """See `TableChange.apply_to`: the rows to remove are determined again."""
+        step = UpsertCommit.apply_to(self, latest)  # `super()` doesn't work in a dataclass with slots
+        return step._replace(updated=None, deleted=None)
+
+
 def check_keys(on: Sequence[str], schema: pa.Schema, table: str) -> None:
     """Check that these columns can be used as upsert keys.
 
@@ -452,6 +480,8 @@ def read_keys(
     deleted: pa.Table | None,
     table: str,
     compared: LanceDataset | None = None,
+    *,
+    unique: bool = True,
 ) -> pa.Table:
     """Read the keys of fragments that aren't committed yet, in addition to those that are deleted.
 
@@ -462,6 +492,7 @@ def read_keys(
         deleted: keys of other rows, which are deleted.
         table: the table's name, for messages.
         compared: the version whose rows the fragments have values of, which may have a key twice.
+        unique: whether a key may be in one row only; otherwise each is returned once.
 
     Returns:
         The keys, as `comparable_keys` has them.
@@ -476,6 +507,8 @@ def read_keys(
         keys = pa.concat_tables([keys, deleted])
     _check_not_null(keys, table)
     keys = comparable_keys(keys)
+    if not unique:
+        return keys.group_by(keys.column_names).aggregate([]).cast(keys.schema)
     _check_unique(keys, table, compared)
     return keys
 

@@ -200,6 +200,8 @@ def epoch_request(options: Options, overwrite: bool) -> tuple[str, WriteRequest,
             f"{keys[0]}: not allowed for a stream, whose epochs are identified by the query and their number"
         )
     _check_known(options, _EPOCH)
+    if overwrite and "on" in options:
+        raise spec_errors.InvalidInputError("on: a stream that overwrites replaces all rows with each epoch")
     if "query_id" in options:
         check_query_id(options["query_id"])
     return _table(options), _request(options, overwrite), options.get("query_id")
@@ -221,10 +223,6 @@ def write_request(options: Options, overwrite: bool) -> tuple[str, WriteRequest]
 
 def _request(options: Options, overwrite: bool) -> WriteRequest:
     on = _names("on", options["on"]) if "on" in options else None
-    if on and overwrite:
-        raise spec_errors.InvalidInputError(
-            "on: an upsert is mode('append'); an overwrite has no key columns"
-        )
     mode: Mode = "overwrite" if overwrite else "upsert" if on else "append"
     schema_mode = options.get("schema_mode", "strict")
     change = change_of(mode, on=on, where=options.get("where"), schema_mode=schema_mode)

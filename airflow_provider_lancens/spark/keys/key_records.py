@@ -49,6 +49,7 @@ _PREFIX = "lancens."
 _COUNTS = ("rows", "files", "bytes", "updated", "deleted")
 APPEND, OVERWRITE, REPLACEMENT = "append", "overwrite", "replacement"
 UPSERT, REPLACE_WHERE, DELETION, RESTORE = "upsert", "replace_where", "deletion", "restore"
+REPLACE_VALUES = "replace_values"
 """Kinds of commits; that of an overwrite with a condition is followed by a digest of its condition."""
 REPLACING_ALL = frozenset({OVERWRITE, REPLACEMENT})
 """Kinds of commits after which nothing is left of what the key has written before."""

@@ -160,6 +160,8 @@ def foreach_batch(
     """
     if query_id is not None:
         check_query_id(query_id)
+    if mode == "overwrite" and on is not None:
+        raise spec_errors.InvalidInputError("on: only for an upsert; an overwrite replaces the epoch before")
     change = change_of(
         mode,
         on=on,

@@ -20,6 +20,7 @@ from airflow_provider_lancens.spark.commit.table_changes import (
     KINDS,
     AppendCommit,
     OverwriteCommit,
+    ReplaceValuesCommit,
     ReplaceWhereCommit,
     TableChange,
     UpsertCommit,
@@ -140,6 +141,8 @@ class WritePlan:
             if base is not None and context.replaced:
                 check_same_condition(task.condition.lance_sql, base, context.replaced, context.table)
             kind = partial(ReplaceWhereCommit, condition=task.condition.lance_sql)
+        elif request.on and request.upsert is None:
+            kind = ReplaceValuesCommit
         elif base is not None and (context.replaced or request.change.MODE == "create"):
             kind = _kind_onto(context, base)
         return cls(
@@ -174,12 +177,16 @@ class WritePlan:
         """
         from lance import FragmentMetadata
 
-        if self.kind in (AppendCommit, UpsertCommit) and self.base is not None and not written:
+        adds = (AppendCommit, UpsertCommit, ReplaceValuesCommit)
+        if self.kind in adds and self.base is not None and not written:
             return CommitOutcome(KeyedCommit(self.base), made_here=False)
         counts = Counts(*(sum(row[name] for row in written) for name in ("rows", "files", "bytes")))
         fragments = [FragmentMetadata.from_json(row["fragment"]) for row in written if row["fragment"]]
         kind = self.kind
-        if (upsert := self.request.upsert) is not None:
+        upsert = self.request.upsert
+        if self.kind is ReplaceValuesCommit:
+            kind = partial(kind, keys=self._keys(target, fragments, lease, None))
+        elif upsert is not None:
             encoded = [row["deleted"] for row in written if row["deleted"] is not None]
             deleted = decoded_keys(encoded, self.key_columns) if encoded else None
             keys = self._keys(target, fragments, lease, deleted)
@@ -213,12 +220,13 @@ class WritePlan:
     def _change_spec(self, change: TableChange) -> ChangeSpec:
         condition = change.condition if isinstance(change, ReplaceWhereCommit) else None
         upsert, mode = self.request.upsert, self.request.change.MODE
-        on, compared = ((), False) if upsert is None else (tuple(upsert.on), upsert.compares_rows)
+        compared = upsert is not None and upsert.compares_rows
+        on = tuple(self.request.on)
         return ChangeSpec(mode, self.base or 0, on, compared, condition, self.write.above)
 
     @property
     def key_columns(self) -> pa.Schema:
-        """The key columns of an upsert."""
+        """The columns by whose values rows of the table are replaced."""
         return _key_columns(self.request, self.task.schema)
 
     def _keys(
@@ -236,6 +244,7 @@ class WritePlan:
                 deleted,
                 str(target.id),
                 compared=None if self.task.kept is None else self.task.kept.open(),
+                unique=self.request.upsert is not None,
             )
 
 
@@ -249,8 +258,7 @@ def _published_append(context: WriteContext) -> spec_errors.InvalidInputError:
 
 
 def _key_columns(request: WriteRequest, schema: pa.Schema) -> pa.Schema:
-    on = () if request.upsert is None else request.upsert.on
-    return pa.schema([schema.field(name) for name in on])
+    return pa.schema([schema.field(name) for name in request.on])
 
 
 def _kind_onto(context: WriteContext, base: LanceDataset) -> Callable[..., TableChange]:
@@ -283,8 +291,8 @@ def _task(context: WriteContext, columns: Columns) -> WriteTask:
                 raise overwrite_mismatch(table, schema, base)
             raise schema_mismatch(table, reasons, may_merge=True)
         schema = base.schema
-    if request.upsert is not None:
-        check_keys(request.upsert.on, schema, table)
+    if request.on:
+        check_keys(request.on, schema, table)
     compared = columns if isinstance(columns, FrameRows) else None
     keys = _key_columns(request, schema)
     kept = None if compared is None else compared.kept
@@ -551,7 +559,8 @@ def write_table(
         execution_id: the same for all tries of one execution: what one of them has committed is found by the
             others, whatever the fingerprint. Without one, each call is another execution.
         on: the key columns of an upsert. Keys must be unique in `df`, unless `sequence_by` orders them, and
-            not null.
+            not null. Or the columns by which an ``overwrite`` replaces rows: those that have the values of a
+            new row, such as the rows of the days that occur in `df`; the values must not be null.
         schema_mode: what to do if the rows have other columns than the table. ``strict`` refuses them.
             ``merge``, for all modes but ``create``, adds columns and nested fields that the table lacks,
             widens types where no value is lost, and fills columns that the rows lack with null; names are

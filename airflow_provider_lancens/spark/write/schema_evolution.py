@@ -115,7 +115,7 @@ def merged_columns(context: WriteContext, rows: pa.Schema, base: LanceDataset, c
 
 def key_columns(request: WriteRequest, plan: MergePlan) -> list[str]:
     """Return the key columns of an upsert by the table's names; they may be given by those of the rows."""
-    on = () if request.upsert is None else request.upsert.on
+    on = request.on
     if plan.match.match_case:
         return list(on)
     names = {name.lower(): name for name in plan.schema.names}

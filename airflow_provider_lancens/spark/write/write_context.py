@@ -36,7 +36,7 @@ class WriteContext:
         if request.change.stage and identity.key is None:
             # Another call, which looks the key up, publishes what is staged.
             identity = replace(identity, key=f"staged/{uuid.uuid4()}")
-        return cls(request, look_up(target, identity, replaces_rows=request.upsert is None))
+        return cls(request, look_up(target, identity, replaces_rows=not request.on))
 
     @property
     def target(self) -> ResolvedTable:

@@ -66,6 +66,27 @@ def test_only_the_rows_that_match_are_replaced(
     assert dataset.to_table(filter="id = 10").num_rows == 0
 
 
+@pytest.mark.parametrize("way", ["frame", "files"])
+def test_the_rows_of_the_days_that_occur_are_replaced(
+    spark: SparkSession, spec: NamespaceSpec, table: str, location: str, days: Days, tmp_path: Path, way: str
+) -> None:
+    lance.dataset(location).create_scalar_index("day", "BTREE")
+    rows = flights(spark, (2, 21), (3, 30), (2, 22))
+    how: Any = {"mode": "overwrite", "on": ["day"]}
+
+    if way == "frame":
+        result = write_table(rows, spec, table, **how)
+    else:
+        pq.write_table(pa.Table.from_pandas(rows.toPandas()), tmp_path / "days.parquet")
+        source = FileSource("parquet", str(tmp_path / "days.parquet"))
+        result = write_files(spark, source, spec, table, **how)
+
+    assert (result.rows, result.version) == (3, 3)
+    assert days() == [(1, 10), (1, 11), (2, 21), (2, 22), (3, 30)]
+    by_index = lance.dataset(location).to_table(filter="day = date '2026-11-02'")
+    assert sorted(by_index["id"].to_pylist()) == [21, 22]
+
+
 @pytest.mark.thorough
 def test_files_replace_the_rows_that_match(
     spark: SparkSession, spec: NamespaceSpec, table: str, days: Days, tmp_path: Path

@@ -108,7 +108,7 @@ def test_an_invalid_read_is_refused(options: dict[str, str], message: str) -> No
     ("options", "overwrite", "message"),
     [
         ({"version": "1"}, False, "unknown: version"),
-        ({"on": "id"}, True, "an overwrite has no key columns"),
+        ({"on": "id", "where": "id = 1"}, True, "on: not allowed with where"),
         ({"schema_mode": "overwrite"}, False, "only an overwrite can replace columns"),
         ({"schema_mode": "evolve"}, False, "schema_mode: expected one of strict, merge, overwrite"),
         ({"on_existing_key": "perhaps"}, False, "on_existing_key: expected one of redo, redo_if_changed"),
@@ -173,7 +173,7 @@ def test_an_invalid_stream_to_read_is_refused(options: dict[str, str], message: 
     [
         ({"key": "a"}, False, "key: not allowed for a stream"),
         ({"where": "a = 1"}, False, "unknown: where; allowed: table, on, schema_mode, query"),
-        ({"on": "id"}, True, "an overwrite has no key columns"),
+        ({"on": "id"}, True, "on: a stream that overwrites replaces all rows"),
     ],
 )
 def test_an_invalid_stream_to_write_is_refused(
