@@ -123,7 +123,7 @@ def _completed(
 ) -> pa.RecordBatch:
     """Return rows with the values of the table where a row has a position."""
     wanted = pc.unique(positions.drop_null()).sort()
-    if len(wanted):
+    if len(wanted) and names:  # Lance takes no rows without a column
         taken = dataset.take(wanted.to_pylist(), columns=list(names))
         # Behind the rows' own values, so that each row has one place to take its value from.
         places = pc.add(pc.index_in(positions, value_set=wanted).cast(pa.int64()), rows.num_rows)

@@ -229,6 +229,13 @@ def test_only_some_columns_are_updated(spark: SparkSession, upsert: Any, prices:
 
 
 @pytest.mark.thorough
+def test_all_columns_but_the_keys_may_be_updated(spark: SparkSession, upsert: Any, prices: Prices) -> None:
+    upsert(rows(spark, (1, 99, "new"), (4, 99, "d")), update_columns=["price", "at"])
+
+    assert prices() == {1: (99, "new"), 2: (20, "b"), 3: (None, "c"), 4: (99, "d")}
+
+
+@pytest.mark.thorough
 def test_rows_may_lack_the_columns_that_are_not_updated(
     spark: SparkSession, upsert: Any, prices: Prices
 ) -> None:
