@@ -169,7 +169,8 @@ def _checked_location(
         if has != asked:
             raise spec_errors.InvalidInputError(
                 f"table {table} already exists with version_authority={_AUTHORITY[has]!r}, not "
-                f"{_AUTHORITY[asked]!r}; pass that one, or convert the table by set_version_authority"
+                f"{_AUTHORITY[asked]!r}; pass that one, or convert the table by LanceConvertTableOperator or "
+                "set_version_authority"
             )
     declared = (described.properties or {}).get(LAYOUT, "{}")
     if (layout := given.get(LAYOUT)) is not None and layout != declared:

@@ -12,6 +12,7 @@ import pytest
 from lance_namespace import LanceNamespace
 from lance_namespace.errors import ErrorCode
 
+from airflow_provider_lancens.namespace.operations import table_operations
 from airflow_provider_lancens.spark import remove_orphans
 from airflow_provider_lancens.spark.maintenance import clean_up_versions
 from tests.conformance.codes import refused_with
@@ -33,9 +34,14 @@ def others(backend: Backend, namespace: LanceNamespace) -> Iterator[list[str]]:
 
 @pytest.fixture
 def clones(
-    namespace: LanceNamespace, db: list[str], others: list[str], tmp_path: Path
+    namespace: LanceNamespace,
+    db: list[str],
+    others: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> dict[str, lance.LanceDataset]:
     """The clones of a source that was overwritten since, one of them in another database, by their names."""
+    monkeypatch.setattr(table_operations, "_SEARCHED", 100_000)  # the server has the tables of all tests
     lake = tmp_path / "lake"
     source = lance.write_dataset(ROWS, str(lake / "source.lance"), max_rows_per_file=50)
     source.delete("id = 3")

@@ -54,7 +54,7 @@ from airflow_provider_lancens.redaction import redact
 log = logging.getLogger(__name__)
 
 _TRIES, _THREADS = 5, 32
-_SEARCHED_BEFORE_A_DROP, _SEARCHED = 1000, 100
+_SEARCHED = 1000
 """Tables that are read at most to find clones: before a drop, and before some files are removed."""
 _OF_THE_STORE = (spec_errors.UnauthenticatedError, spec_errors.ServiceUnavailableError)
 """No location of the store can be asked."""
@@ -227,7 +227,7 @@ class TableOperations:
     def clones_of(self, table: TableId, location: str) -> Clones:
         """Return the registered shallow clones of a table whose newest versions refer to its files.
 
-        One listing of the databases that may be listed, until there are 100 Lance tables, which are read.
+        One listing of the databases that may be listed, until there are 1,000 Lance tables, which are read.
 
         Args:
             table: the source.
@@ -236,7 +236,7 @@ class TableOperations:
         Raises:
             ServiceUnavailableError: (17) the metastore, or the storage of the source, doesn't answer.
         """
-        return self._search(table, location, _SEARCHED).in_listing()
+        return self._search(table, location).in_listing()
 
     def check_not_written(self, tables: Sequence[PlannedTable]) -> None:
         """Check that nobody writes to the tables of a cascade; one request for each.
@@ -369,7 +369,7 @@ class TableOperations:
         if not others or self._files(catalog_table).newest() is None:
             return
         location = self.location_of(catalog_table)
-        clones = self._search(catalog_table.id, location, _SEARCHED_BEFORE_A_DROP).among(others)
+        clones = self._search(catalog_table.id, location).among(others)
         for clone in clones.found:
             raise spec_errors.InvalidInputError(
                 f"table {catalog_table.id}: table {clone.table} is a clone that refers to its data; drop "
@@ -382,8 +382,8 @@ class TableOperations:
                 reason,
             )
 
-    def _search(self, table: TableId, location: str, most: int) -> CloneSearch:
-        return CloneSearch(self.metastore, self.config, self.stores, table, location, most)
+    def _search(self, table: TableId, location: str) -> CloneSearch:
+        return CloneSearch(self.metastore, self.config, self.stores, table, location, _SEARCHED)
 
     def _drop_unless_declared_again(self, catalog_table: CatalogTable) -> None:
         """Drop a catalog table after the removal of its data, which takes time."""

@@ -10,6 +10,7 @@ from typing import Any
 import lance
 import pytest
 
+from airflow_provider_lancens.namespace.operations import table_operations
 from airflow_provider_lancens.operators import LanceMaintainOperator, LanceRemoveOrphansOperator
 from airflow_provider_lancens.spark import read_table
 from airflow_provider_lancens.spark.maintenance import check_files
@@ -27,8 +28,15 @@ LEFT = [one for one in range(100) if one % 10 != 3]
 
 
 @pytest.fixture(params=["the same database", "another database"])
-def clone(request: pytest.FixtureRequest, hive: Maintained, run: Run, tmp_path: Path) -> Maintained:
+def clone(
+    request: pytest.FixtureRequest,
+    hive: Maintained,
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Maintained:
     """A clone of a table with small files, deletions and an index."""
+    monkeypatch.setattr(table_operations, "_SEARCHED", 100_000)  # the server has the tables of all tests
     write(hive, 0, 100, 10)
     run(LanceMaintainOperator, indices=[BY_ID], min_small_fragments=99)
     hive.newest.delete("id % 10 = 3")

@@ -66,7 +66,7 @@ def test_the_first_write_has_the_layout_of_the_declaration_and_others_only_what_
     assert dataset.has_stable_row_ids
     assert str(dataset.schema.field("v").type) == "fixed_size_list<item: float>[2]"
     assert lake.declare_table(f"{database}.images", layout=layout).name == table.name
-    with pytest.raises(InvalidInputError, match=r"declared with layout=\{.*\}, not \{\}: it existed"):
+    with pytest.raises(InvalidInputError, match=r"exists with layout=\{.*\}, not \{\}: the layout is chosen"):
         lake.declare_table(f"{database}.images", layout={})
     with pytest.raises(InvalidInputError, match=r"layout: .*'rows'"):
         lake.declare_table(f"{database}.others", layout={"rows": 1})
