@@ -58,9 +58,9 @@ def test_a_version_is_restored_once_under_a_key(orders: Orders) -> None:
     def restore(**how: Any) -> Any:
         return restore_version(orders.spec, orders.table, 1, key="undo", **how)
 
-    first = restore()
+    first = restore(execution_id="1")
     orders.write("later", range(7, 8))
-    again = restore()
+    again = restore(execution_id="1")
 
     assert (first.version, first.restored_version, first.restored) == (4, 1, True)
     assert [one.key for one in first.undone] == ["order 1", "order 2"]
@@ -82,16 +82,21 @@ def test_restoring_the_newest_version_under_a_key_does_not_undo_later_commits(or
     restored = restore_version(orders.spec, orders.table, 3, key="undo")
     orders.write("later", range(7, 8))
 
-    assert not restore_version(orders.spec, orders.table, 3, key="undo").restored
+    skipped = restore_version(orders.spec, orders.table, 3, key="undo", on_existing_key="skip")
+    with pytest.raises(InvalidInputError, match="others have changed rows since, which another one would"):
+        restore_version(orders.spec, orders.table, 3, key="undo")
+    assert not skipped.restored
     assert (restored.version, restored.undone) == (4, ())
     assert orders.ids == [0, 1, 2, 7]
 
 
-def test_a_key_that_restored_another_version_is_refused(orders: Orders) -> None:
+def test_a_key_that_restored_another_version_restores_again_unless_it_skips(orders: Orders) -> None:
     restore_version(orders.spec, orders.table, 2, key="undo")
 
     with pytest.raises(InvalidInputError, match="with different data"):
-        restore_version(orders.spec, orders.table, 1, key="undo")
+        restore_version(orders.spec, orders.table, 1, key="undo", on_existing_key="skip")
+    assert restore_version(orders.spec, orders.table, 1, key="undo").version == 5
+    assert orders.ids == [0]
 
 
 def test_a_restore_does_not_undo_what_others_commit_meanwhile(orders: Orders) -> None:

@@ -128,8 +128,8 @@ def test_the_source_says_which_rows_are_deleted(
 
 @pytest.mark.thorough
 def test_an_upsert_may_only_delete(spark: SparkSession, upsert: Any, prices: Prices) -> None:
-    result = upsert(changes(spark, (1, 99, None, "D")), delete_when="op = 'D'", key="k")
-    again = upsert(changes(spark, (1, 99, None, "D")), delete_when="op = 'D'", key="k")
+    how = {"delete_when": "op = 'D'", "key": "k", "execution_id": "1"}
+    result, again = (upsert(changes(spark, (1, 99, None, "D")), **how) for _ in range(2))
 
     assert prices() == {2: (20, "b"), 3: (None, "c")}
     assert (result.rows, result.version, again.committed, again.version) == (0, 2, False, 2)

@@ -217,13 +217,17 @@ def test_a_rerun_replaces_once_and_corrected_rows_replace_again(
 
     assert write(12)
     write_table(flights(spark, (1, 13), (2, 23)), spec, table)
-    assert not write(12)
+    assert not write(12, on_existing_key="skip")
+    assert not write(12, on_existing_key="redo_if_changed")
     with pytest.raises(InvalidInputError, match="different data"):
-        write(14)
+        write(14, on_existing_key="skip")
     assert days() == [(1, 12), (1, 13), (2, 20), (2, 23)]
 
     assert write(14, on_existing_key="redo_if_changed")
     assert days() == [(1, 14), (2, 20), (2, 23)]
+    write_table(flights(spark, (1, 15), (2, 24)), spec, table)
+    assert write(14)
+    assert days() == [(1, 14), (2, 20), (2, 23), (2, 24)]
 
 
 @pytest.mark.thorough

@@ -157,9 +157,10 @@ def test_an_indexed_column_is_not_widened(spec: NamespaceSpec, table: str, write
 
 @pytest.mark.thorough
 def test_a_key_that_was_committed_changes_no_columns(spec: NamespaceSpec, table: str, write: Write) -> None:
-    write(BEFORE, key="january")
+    january = {"key": "january", "execution_id": "1"}
+    write(BEFORE, **january)
 
-    found = write(f"SELECT *, 1 AS n FROM ({BEFORE})", schema_mode="merge", key="january")
+    found = write(f"SELECT *, 1 AS n FROM ({BEFORE})", schema_mode="merge", **january)
 
     assert (found.version, found.committed) == (1, False)
     assert "n" not in opened(spec, table).schema.names
