@@ -41,7 +41,7 @@ def ingested(airflow: RunningAirflow, lake: Lake) -> tuple[Table, str]:
     """A table with five versions, the first of which a DAG run made."""
     table = lake.table("shown")
     table.declare()
-    run_id = airflow.trigger_run(INGESTION, table=str(table))
+    run_id = airflow.trigger_run(INGESTION, table=str(table), lance_on_existing_key="skip")
     assert airflow.until(lambda: airflow.ended(INGESTION, run_id)) == "success"
     for _ in range(4):
         rows = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
