@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, NamespaceId, TableId
+from airflow_provider_lancens.spark.options import VERSION_AUTHORITIES
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
@@ -29,8 +30,7 @@ _Id = TypeVar("_Id", NamespaceId, TableId)
 
 _NOTHING = (None, "", "None")
 _TABLES = "database$table, or a list of these"
-_MANAGED_BY = {"storage": "storage", "catalog": "impl"}
-AUTHORITIES = tuple(_MANAGED_BY)
+AUTHORITIES = tuple(VERSION_AUTHORITIES)
 """Values of arguments `version_authority`."""
 _FIRST_STAGED = 2**63
 """Lance numbers versions apart from a table's history from here."""
@@ -91,14 +91,9 @@ def parse_version_authority(value: Any) -> str:
     Raises:
         AirflowFailException: it is anything else.
     """
-    if value not in _MANAGED_BY:
-        raise AirflowFailException(f"version_authority={value!r}; allowed: {', '.join(_MANAGED_BY)}")
-    return _MANAGED_BY[value]
-
-
-def version_authority_of(managed_by: str) -> str:
-    """Return the word of arguments and results for a value of the property ``managed_by``."""
-    return next((word for word, value in _MANAGED_BY.items() if value == managed_by), managed_by)
+    if value not in VERSION_AUTHORITIES:
+        raise AirflowFailException(f"version_authority={value!r}; allowed: {', '.join(VERSION_AUTHORITIES)}")
+    return VERSION_AUTHORITIES[value]
 
 
 def parse_version(argument: str, value: Any, *, may_be_staged: bool = False) -> int | None:

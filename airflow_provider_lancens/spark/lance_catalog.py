@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, NamespaceId, TableId
-from airflow_provider_lancens.spark.options import check_choice, layout_property
+from airflow_provider_lancens.spark.options import VERSION_AUTHORITIES, check_choice, layout_property
 from airflow_provider_lancens.spark.write_policy import NO_TASK, WritePolicy
 
 if TYPE_CHECKING:
@@ -42,8 +42,6 @@ Attempt: TypeAlias = Callable[[str], AbstractContextManager[object]]
 
 _Id = TypeVar("_Id", NamespaceId, TableId)
 _PAGE = 1000
-_MANAGED_BY = {"storage": "storage", "catalog": "impl"}
-"""The version authorities, with the specification's words for them."""
 
 
 def connect(
@@ -248,8 +246,8 @@ class LanceCatalog:
         check_choice("if_exists", if_exists, ("skip", "fail"))
         stored = {**(properties or {}), **layout_property(layout)}
         if version_authority is not None:
-            check_choice("version_authority", version_authority, tuple(_MANAGED_BY))
-            stored["managed_by"] = _MANAGED_BY[version_authority]
+            check_choice("version_authority", version_authority, tuple(VERSION_AUTHORITIES))
+            stored["managed_by"] = VERSION_AUTHORITIES[version_authority]
         with self.attempt(f"declaring table {str(identifier)!r}"):
             declare(
                 self.namespace,

@@ -17,6 +17,9 @@ WHEN_MATCHED: tuple[str, ...] = get_args(WhenMatched)
 OnExistingKey = Literal["redo", "redo_if_changed", "skip", "write_again"]
 ON_EXISTING_KEY: tuple[str, ...] = get_args(OnExistingKey)
 
+VERSION_AUTHORITIES = {"storage": "storage", "catalog": "impl"}
+"""Who decides the versions of a table, with the specification's word for it in ``managed_by``."""
+
 SchemaMode = Literal["strict", "merge", "overwrite"]
 SCHEMA_MODES: tuple[str, ...] = get_args(SchemaMode)
 

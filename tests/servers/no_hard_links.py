@@ -7,6 +7,7 @@ import ctypes
 import errno
 import platform
 import struct
+import subprocess
 import sys
 
 _LINK_CALLS = {"x86_64": (86, 265), "aarch64": (37,)}
@@ -33,6 +34,12 @@ def forbid_hard_links(answer: int = errno.EPERM) -> None:
         _SECCOMP, _FILTER, ctypes.byref(program), 0, 0
     ):
         raise OSError(ctypes.get_errno(), "seccomp is not available")
+
+
+def printed_without_hard_links(script: str) -> str:
+    """Return what a script prints in such a process, which must succeed."""
+    command = [sys.executable, "-m", "tests.servers.no_hard_links", script]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 if __name__ == "__main__":

@@ -335,7 +335,7 @@ def clean_up_versions(
 
     Files that the newest versions of registered shallow clones refer to are kept, and the log names the
     clones: of a table in Hive or Glue, in all databases that may be listed, and as long as there are no more
-    than 100 Lance tables.
+    than 1,000 Lance tables.
 
     Idempotency keys outlive their versions. If `keep_keys` is given, older ones expire: a write under one is
     refused from then on.

@@ -525,7 +525,9 @@ def _extension(opened: MaintainedTable, spec: IndexSpec, present: Any, segments:
     if lost := stored_segments(opened.target).incomplete(opened.dataset, present):
         _log.warning(
             "table %s: index %r is built anew, since files of it are lost: %s",
-            *(opened.target.id, spec.name, example_of(lost)),
+            opened.target.id,
+            spec.name,
+            example_of(lost),
         )
         return None
     storage_options = opened.target.dataset.storage_options

@@ -1,6 +1,5 @@
 """The doctor on stores and mounts that lack something: what it says, and that it leaves nothing behind."""
 
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
@@ -10,6 +9,7 @@ import pytest
 
 from airflow_provider_lancens.doctor.checks import check_storage
 from airflow_provider_lancens.doctor.findings import Finding
+from tests.servers.no_hard_links import printed_without_hard_links
 from tests.servers.s3_double import S3Double
 from tests.servers.s3_link import Fault
 from tests.servers.s3_requests import BULK_DELETE, LIST, PUT
@@ -100,10 +100,8 @@ def test_a_mount_without_hard_links_is_named(tmp_path: Path) -> None:
         "    if one.level != 'ok':\n"
         "        print(one.level, one.subject, one.text)\n"
     )
-    command = [sys.executable, "-m", "tests.servers.no_hard_links", script]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
 
-    [line] = done.stdout.splitlines()
+    [line] = printed_without_hard_links(script).splitlines()
     assert line.startswith("problem storage ")
     assert "is on a mount without hard links" in line
     assert not list(tmp_path.rglob("*.*"))

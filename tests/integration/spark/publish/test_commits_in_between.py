@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from lance_namespace.errors import InvalidTableStateError
 
-from airflow_provider_lancens.spark import TableLayout, delete_rows, write_table
+from airflow_provider_lancens.spark import TableLayout, WriteResult, delete_rows, write_table
 from airflow_provider_lancens.spark.maintenance import compact_table
 from airflow_provider_lancens.spark.maintenance.restore import restore_version
 from tests.integration.spark.publish.staging import publish, stage, words
@@ -45,6 +45,12 @@ def test_an_upsert_is_published_onto_later_rows(table: Maintained, stable: bool)
     assert words(table, staged.version) == {0: "word 0", 1: "word 1", 2: "changed", 3: "changed"}
 
 
+def stage_changed(table: Maintained, ids: range, how: dict[str, Any]) -> WriteResult:
+    """Stage an upsert of changed rows with these ids."""
+    changed = table.spark.range(ids.start, ids.stop).selectExpr("id", "'changed' AS word", "2 AS n")
+    return write_table(changed, table.spec, table.id, mode="upsert", on=["id"], stage=True, **how)
+
+
 COMPARING: list[dict[str, Any]] = [
     {"update_columns": ["word"]},
     {"sequence_by": "id"},
@@ -58,8 +64,7 @@ def test_an_upsert_that_compared_rows_brings_no_deleted_row_back(
     table: Maintained, how: dict[str, Any]
 ) -> None:
     table.write(rows(table.spark, 0, 3).selectExpr("*", "1 AS n"))
-    changed = table.spark.range(1, 4).selectExpr("id", "'changed' AS word", "2 AS n")
-    staged = write_table(changed, table.spec, table.id, mode="upsert", on=["id"], stage=True, **how)
+    staged = stage_changed(table, range(1, 4), how)
     delete_rows(table.spec, table.id, "id = 1")
 
     if staged.changes["updated"]:
@@ -78,8 +83,7 @@ def test_an_upsert_that_compared_rows_is_not_published_onto_one_that_a_restore_b
 ) -> None:
     table.write(rows(table.spark, 0, 3).selectExpr("*", "1 AS n"))
     delete_rows(table.spec, table.id, "id = 1")
-    changed = table.spark.range(1, 2).selectExpr("id", "'changed' AS word", "2 AS n")
-    staged = write_table(changed, table.spec, table.id, mode="upsert", on=["id"], stage=True, **how)
+    staged = stage_changed(table, range(1, 2), how)
     restore_version(table.spec, table.id, 1)
 
     with pytest.raises(InvalidTableStateError, match="can't be published any more; discard it"):
