@@ -176,3 +176,16 @@ def _check_part(part: object, parts: tuple[str, ...]) -> None:
         raise InvalidIdentifierError(
             f"identifier {parts!r}: {part!r} contains {DELIMITER!r}, which separates levels"
         )
+
+
+ALLOWED_AUTHORITY = (
+    "1 to 250 printable characters without spaces, '/', '@', '{' and '}', such as a connection's id"
+)
+"""What the authority in the URIs of assets may be; as long as Airflow's connection ids."""
+
+
+def is_asset_authority(text: object) -> bool:
+    """Return whether a text can be the authority in the URIs of assets, ``lance://authority/db/table``."""
+    return (
+        isinstance(text, str) and 0 < len(text) <= 250 and text.isprintable() and not set(text) & set("/@ {}")
+    )

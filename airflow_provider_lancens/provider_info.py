@@ -42,6 +42,16 @@ _LAYOUT_FIELDS = {
     },
 }
 
+_ASSET_FIELDS = {
+    "asset_authority": {
+        "label": "Asset authority",
+        "description": "First part of the URIs of the tables' assets, lance://<asset authority>/<database>/"
+        "<table>. Set the same one in all connections to this metastore, so that a table has one asset. "
+        "Default: the id of the connection.",
+        "schema": _TEXT,
+    },
+}
+
 _REFERENCE_TO_HIVE = {
     "hive_metastore_conn_id": {
         "label": "Hive Metastore connection",
@@ -205,6 +215,7 @@ _STORAGE_FIELDS = {
 _HIVE_FIELDS = {
     **_REFERENCE_TO_HIVE,
     **_LAYOUT_FIELDS,
+    **_ASSET_FIELDS,
     **_HIVE_CLIENT_FIELDS,
     **_AUTHENTICATION_FIELDS,
     **_STORAGE_FIELDS,
@@ -248,7 +259,13 @@ _CONNECTION_TYPES = [
                 "password": "leave empty with an AWS connection",
             },
         },
-        "conn-fields": {**_CATALOG_FIELDS, **_LAYOUT_FIELDS, **_GLUE_CLIENT_FIELDS, **_STORAGE_FIELDS},
+        "conn-fields": {
+            **_CATALOG_FIELDS,
+            **_LAYOUT_FIELDS,
+            **_ASSET_FIELDS,
+            **_GLUE_CLIENT_FIELDS,
+            **_STORAGE_FIELDS,
+        },
     },
 ]
 

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_lancens.assets.table import LanceTable
+from airflow_provider_lancens.hooks.airflow_errors import AirflowException
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.identifiers import TableId
 
@@ -39,15 +40,20 @@ def convert_asset_to_openlineage(
 
     Args:
         asset: the asset of a Lance table.
-        lineage_context: Airflow's; unused, since the asset names its connection.
+        lineage_context: Airflow's; unused, since the asset names its authority.
 
     Returns:
-        None if the table has no name, see `name_of_table`.
+        None if no Lance connection has the asset's authority as its id, or the table has no name: see
+        `name_of_table`.
     """
     from openlineage.client.event_v2 import Dataset
 
     lance_table = LanceTable.parse(asset.uri)
-    named = name_of_table(LanceHook.for_connection(lance_table.lance_conn_id), lance_table.table)
+    try:
+        hook = LanceHook.for_connection(lance_table.authority)
+    except AirflowException:
+        return None
+    named = name_of_table(hook, lance_table.table)
     return None if named is None else Dataset(namespace=named.namespace, name=named.name)
 
 

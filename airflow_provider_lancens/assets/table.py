@@ -1,54 +1,70 @@
-"""A Lance table as an Airflow asset, ``lance://connection/database/table``, and its events.
+"""A Lance table as an Airflow asset, ``lance://authority/database/table``, and its events.
 
-An asset is identified by the connection's id, not by the server's address: a metastore that moves keeps its
-assets, and a URI can't contain a secret.
+The authority is what connections say in their field Asset authority, by default their id, not the server's
+address: a metastore that moves keeps its assets, and a URI can't contain a secret.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from airflow.sdk import Asset, AssetAlias
 
-from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
+from airflow_provider_lancens.identifiers import (
+    ALLOWED_AUTHORITY,
+    InvalidIdentifierError,
+    TableId,
+    is_asset_authority,
+)
 from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
 
 if TYPE_CHECKING:
     from airflow.sdk import Asset as SdkAsset
     from airflow.sdk import Context
 
+_log = logging.getLogger(__name__)
 SCHEME = "lance"
 WRITES_XCOM = "lance_writes"
 """Key of an XCom with what a TaskFlow function has written, whatever it returns itself."""
+_OTHER_AUTHORITY = (
+    "The outlet %s is an asset of the table that was written, but the task's connection has the asset "
+    "authority %r, so its event says no version: write lance_table(%r, %r), or change the connection's field "
+    "Asset authority"
+)
 _LEVELS = (2, 3)
-_FORM = "write it as lance://<connection id>/<database>/<table>, on Hive 3 as lance://<id>/<catalog>/…"
+_FORM = (
+    "write it as lance://<asset authority>/<database>/<table>, on Hive 3 as lance://<authority>/<catalog>/…"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class LanceTable:
-    """The table of an asset; the same table through the same connection is always the same asset."""
+    """The table of an asset; the same table through connections with one authority is the same asset."""
 
-    lance_conn_id: str
+    authority: str
+    """The field Asset authority of the table's connections, by default the connection's id."""
     table: TableId
 
     @classmethod
-    def of(cls, lance_conn_id: str, table: TableId | str) -> Self:
-        """Create it from the connection id and table identifier that operators take.
+    def of(cls, asset_authority: str, table: TableId | str) -> Self:
+        """Create it from an asset authority and the table identifier that operators take.
 
         Args:
-            lance_conn_id: the Airflow connection.
+            asset_authority: that of the connection.
             table: the table's identifier, ``database.table`` or ``database$table``.
 
         Raises:
             ValueError: either is invalid. Templates are not supported: an asset is the same in every run.
         """
-        _refuse_templates(lance_conn_id=lance_conn_id, table=table)
+        _refuse_templates(asset_authority=asset_authority, table=table)
         try:
             identifier = table if isinstance(table, TableId) else TableId.written(table)
-            return cls(_checked_connection(lance_conn_id), _checked_table(identifier))
+            return cls(_checked_authority(asset_authority), _checked_table(identifier))
         except InvalidIdentifierError as error:
             raise ValueError(f"table={table!r}: {error}; write it as database$table") from error
 
@@ -74,12 +90,12 @@ class LanceTable:
     def uri(self) -> str:
         """The asset's normalized URI."""
         path = "/".join(quote(part, safe="") for part in self.table.parts)
-        return f"{SCHEME}://{quote(self.lance_conn_id, safe='')}/{path}"
+        return f"{SCHEME}://{quote(self.authority, safe='')}/{path}"
 
 
 def lance_table(
     table: str,
-    lance_conn_id: str = DEFAULT_CONNECTION,
+    asset_authority: str = DEFAULT_CONNECTION,
     *,
     name: str | None = None,
     group: str | None = None,
@@ -89,7 +105,8 @@ def lance_table(
 
     Args:
         table: table identifier, ``database$table``.
-        lance_conn_id: the Airflow connection.
+        asset_authority: what the table's connections have in their field Asset authority, which is the id of
+            a connection by default. The connection isn't read while a DAG is parsed.
         name: the asset's name in Airflow, by default its URI. Each DAG has to give the table's asset the same
             one, since Airflow deactivates an asset whose URI has another name.
         group: the asset's group in Airflow.
@@ -98,7 +115,7 @@ def lance_table(
     Raises:
         ValueError: the identifier is invalid, or an argument is a template.
     """
-    return Asset(uri=LanceTable.of(lance_conn_id, table).uri, **asset_fields(name, group, extra))
+    return Asset(uri=LanceTable.of(asset_authority, table).uri, **asset_fields(name, group, extra))
 
 
 def asset_fields(name: str | None, group: str | None, extra: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -117,9 +134,9 @@ def asset_fields(name: str | None, group: str | None, extra: Mapping[str, Any] |
     return {"extra": dict(extra or {}), **{key: value for key, value in given.items() if value is not None}}
 
 
-def create_asset(*, lance_conn_id: str, table: str, extra: Mapping[str, Any] | None = None) -> SdkAsset:
+def create_asset(*, asset_authority: str, table: str, extra: Mapping[str, Any] | None = None) -> SdkAsset:
     """Create the same asset; Airflow's provider manager finds factories by this name and these keywords."""
-    return lance_table(table, lance_conn_id, extra=extra)
+    return lance_table(table, asset_authority, extra=extra)
 
 
 def _refuse_templates(**given: object) -> None:
@@ -179,6 +196,8 @@ def emit_asset_event(
             event.extra.update(noted)
             if partitions and hasattr(event, "add_partitions"):  # since Airflow 3.3
                 event.add_partitions(list(partitions))
+        elif isinstance(outlet, Asset) and _names(outlet, table.table):
+            _log.warning(_OTHER_AUTHORITY, outlet.uri, table.authority, str(table.table), table.authority)
 
 
 def emit_no_event(context: Context, task: Any, table: LanceTable) -> None:
@@ -198,10 +217,17 @@ def emit_no_event(context: Context, task: Any, table: LanceTable) -> None:
     ]
 
 
-def _checked_connection(lance_conn_id: str) -> str:
-    if not lance_conn_id or not lance_conn_id.isprintable() or set(lance_conn_id) & set("/@ "):
-        raise ValueError(f"lance_conn_id={lance_conn_id!r}: expected the id of an Airflow connection")
-    return lance_conn_id
+def _names(outlet: SdkAsset, table: TableId) -> bool:
+    """Return whether an asset is one of a table, with whatever authority."""
+    with suppress(ValueError):
+        return LanceTable.parse(outlet.uri).table == table
+    return False
+
+
+def _checked_authority(asset_authority: str) -> str:
+    if not is_asset_authority(asset_authority):
+        raise ValueError(f"asset_authority={asset_authority!r}: expected {ALLOWED_AUTHORITY}")
+    return asset_authority
 
 
 def _checked_table(table: TableId) -> TableId:

@@ -18,6 +18,7 @@ def watched_table(
     table: str,
     lance_conn_id: str = DEFAULT_CONNECTION,
     *,
+    asset_authority: str | None = None,
     name: str | None = None,
     group: str | None = None,
     extra: Mapping[str, Any] | None = None,
@@ -33,7 +34,9 @@ def watched_table(
 
     Args:
         table: table identifier, ``database$table``.
-        lance_conn_id: the Airflow connection.
+        lance_conn_id: the connection through which the triggerer polls the table.
+        asset_authority: that of the connection; by default its id, since the connection isn't read while a
+            DAG is parsed.
         name: the asset's name in Airflow, see `lance_table`.
         group: the asset's group in Airflow.
         extra: extra of the asset, without secrets.
@@ -52,7 +55,7 @@ def watched_table(
     from airflow_provider_lancens.hooks.template_args import parse_version
     from airflow_provider_lancens.triggers.table_advanced_trigger import LanceTableAdvancedTrigger
 
-    named = LanceTable.of(lance_conn_id, table)
+    named = LanceTable.of(lance_conn_id if asset_authority is None else asset_authority, table)
     try:
         parse_version("after_version", after_version)
     except AirflowFailException as error:

@@ -489,6 +489,6 @@ def _waited_for(conn_id: str) -> dict[TableId, str]:
     with create_session() as session:
         return {
             wait.table: f"task {wait.task_id!r} of {wait.dag_id!r} in run {wait.run_id!r}"
-            for wait in waiting_tasks(session, conn_id)
+            for wait in waiting_tasks(session, [conn_id])
             if wait.since is not None and wait.since < latest
         }

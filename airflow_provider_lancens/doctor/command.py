@@ -81,7 +81,9 @@ def _diagnose_connection(hook: LanceHook, tables: Sequence[str], read_only: bool
     from airflow_provider_lancens.doctor import checks as metastore_checks
     from airflow_provider_lancens.doctor import checks as table_checks
     from airflow_provider_lancens.doctor import checks as wait_checks
+    from airflow_provider_lancens.doctor.asset_check import check_assets
 
+    yield from run("assets", partial(check_assets, hook))
     server = list(run("metastore", partial(metastore_checks.check_server, hook)))
     yield from server
     if worst(server) == "problem":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -53,15 +53,15 @@ class WaitingTask:
     """When a deferred wait times out."""
 
 
-def waiting_tasks(session: Session, conn_id: str) -> Iterator[WaitingTask]:
-    """Yield the task instances that wait through a connection, once for each of their tables.
+def waiting_tasks(session: Session, conn_ids: Collection[str]) -> Iterator[WaitingTask]:
+    """Yield the task instances that wait through some connections, once for each of their tables.
 
     Args:
         session: of Airflow's database.
-        conn_id: the connection.
+        conn_ids: the connections.
     """
-    yield from _deferred(session, conn_id)
-    yield from _polling(session, conn_id)
+    yield from _deferred(session, conn_ids)
+    yield from _polling(session, conn_ids)
 
 
 def valid_tables(fields: Mapping[str, Any]) -> list[TableId]:
@@ -75,7 +75,7 @@ def valid_tables(fields: Mapping[str, Any]) -> list[TableId]:
     return [table for table in tables if table is not None]
 
 
-def _deferred(session: Session, conn_id: str) -> Iterator[WaitingTask]:
+def _deferred(session: Session, conn_ids: Collection[str]) -> Iterator[WaitingTask]:
     statement = (
         select(*_TASK, TaskInstance.start_date, Trigger)
         .join(Trigger, TaskInstance.trigger_id == Trigger.id)
@@ -84,12 +84,12 @@ def _deferred(session: Session, conn_id: str) -> Iterator[WaitingTask]:
     rows: Any = session.execute(statement)
     for *task, began, trigger in rows:
         for wait in trigger.kwargs.get("waits") or [trigger.kwargs]:
-            if wait.get("lance_conn_id") == conn_id:
+            if wait.get("lance_conn_id") in conn_ids:
                 for table in valid_tables(wait):
                     yield WaitingTask(table, _condition(wait), began, *task)
 
 
-def _polling(session: Session, conn_id: str) -> Iterator[WaitingTask]:
+def _polling(session: Session, conn_ids: Collection[str]) -> Iterator[WaitingTask]:
     rendered = RenderedTaskInstanceFields
     same = and_(
         *(getattr(rendered, key) == getattr(TaskInstance, key) for key in ("dag_id", "task_id", "run_id")),
@@ -110,7 +110,7 @@ def _polling(session: Session, conn_id: str) -> Iterator[WaitingTask]:
     )
     rows: Any = session.execute(statement)
     for *task, began, fields, first in rows:
-        if not fields.keys() >= _FIELDS or fields["lance_conn_id"] != conn_id:
+        if not fields.keys() >= _FIELDS or fields["lance_conn_id"] not in conn_ids:
             continue
         if first is None and task[4] in _BETWEEN_POKES:
             continue  # a try that hasn't begun, with the fields of an earlier one

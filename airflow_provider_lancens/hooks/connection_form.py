@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
+from airflow_provider_lancens.identifiers import ALLOWED_AUTHORITY, is_asset_authority
 from airflow_provider_lancens.provider_info import get_provider_info
 
 if TYPE_CHECKING:
@@ -105,6 +106,8 @@ def _any_of(choices: Sequence[str]) -> Any:
     return importlib.import_module("wtforms.validators").any_of(choices)
 
 
+ASSET_AUTHORITY = "asset_authority"
+"""The field with the authority in the URIs of a connection's assets."""
 _STORAGE_PREFIX = "storage."
 _ROOT = "root"
 
@@ -169,6 +172,20 @@ def read_extra(connection: Connection) -> Mapping[str, Any]:
             '{"root": "/lake", …}'
         )
     return extra
+
+
+def asset_authority(connection: Connection) -> str:
+    """Return the authority in the URIs of a connection's assets: its field, by default its id.
+
+    Raises:
+        AirflowFailException: the field's value is invalid, or the extra isn't a JSON object.
+    """
+    given = read_extra(connection).get(ASSET_AUTHORITY)
+    if given in (None, ""):
+        return str(connection.conn_id)
+    if not is_asset_authority(given):
+        raise _refusal(connection, ASSET_AUTHORITY, f"is {given!r}; allowed: {ALLOWED_AUTHORITY}")
+    return str(given)
 
 
 def _check_root(connection: Connection, root: object) -> None:

@@ -21,6 +21,8 @@ from airflow_provider_lancens.hooks.airflow_errors import (
     airflow_errors,
 )
 from airflow_provider_lancens.hooks.connection_form import (
+    ASSET_AUTHORITY,
+    asset_authority,
     connection_types,
     extra_properties,
     in_form_names,
@@ -118,6 +120,15 @@ class LanceHook(BaseHook, ABC):
         """The id of the connection that this one's extra refers to, or None."""
         return read_extra(self.connection).get(self.reference_field) or None
 
+    @property
+    def asset_authority(self) -> str:
+        """The first part of the URIs of the tables' assets; by default the connection's id.
+
+        Raises:
+            AirflowFailException: the connection's field Asset authority is invalid.
+        """
+        return asset_authority(self.connection)
+
     def namespace_properties(self) -> dict[str, str]:
         """Return the namespace's properties, all strings, including the connection's secrets.
 
@@ -126,6 +137,8 @@ class LanceHook(BaseHook, ABC):
         """
         own = extra_properties(self.connection, self.conn_type)
         own.pop(self.reference_field, None)
+        if own.pop(ASSET_AUTHORITY, None) is not None:
+            _ = self.asset_authority  # an invalid one is told before anything is written
         if _ROOT not in own:  # each worker would create it below its own current folder
             own[_REQUIRE_ROOT] = "true"
         return {**self.endpoint_properties(), **self.credential_properties(), **own}

@@ -204,7 +204,7 @@ class TaskLineage:
         wanted = {(used.table, used.version) for used in tables if used.table in known and used.version}
         found = {(table, version): _columns(namespace, table, version) for table, version in wanted}
         columns = {key: one for key, one in found.items() if one is not None}
-        assets = frozenset(LanceTable.of(hook.lance_conn_id, table).uri for table in names)
+        assets = frozenset(LanceTable.of(hook.asset_authority, table).uri for table in names)
         return cls(write, reads, known, columns, assets)
 
 

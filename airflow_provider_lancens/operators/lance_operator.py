@@ -106,12 +106,12 @@ class LanceOperator(GivenArguments, BaseOperator):
             extra: further values of the events' extra.
             partitions: the partitions that the version changed, such as days; None if not known.
         """
-        changed = LanceTable.of(self.lance_conn_id, table)
+        changed = LanceTable.of(self.hook.asset_authority, table)
         emit_asset_event(context, self.outlets, changed, version, previous_version, extra, partitions)
 
     def emit_no_event(self, context: Context, table: TableId) -> None:
         """Emit no asset event for a table: the task changed nothing, and others have changed it since."""
-        emit_no_event(context, self, LanceTable.of(self.lance_conn_id, table))
+        emit_no_event(context, self, LanceTable.of(self.hook.asset_authority, table))
 
     def note_lineage(
         self, namespace: LanceNamespace, write: TableWrite, reads: Sequence[TableRead | FileRead] = ()

@@ -103,7 +103,7 @@ class TaskWrites(WritePolicy):
 
     def report(self, table: TableId, result: WriteResult) -> None:
         """See `WritePolicy.report`: an outlet that is the table's asset is updated."""
-        written = LanceTable.of(self._hook.lance_conn_id, table)
+        written = LanceTable.of(self._hook.asset_authority, table)
         task = self._context["task"]
         if result.is_outdated:
             emit_no_event(self._context, task, written)

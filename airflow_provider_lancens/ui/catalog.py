@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from urllib.parse import urlsplit
 
-from airflow.models import Connection
-from airflow.models.asset import AssetModel
-from airflow.utils.session import create_session
 from lance_namespace import ListNamespacesRequest, ListTablesRequest
-from sqlalchemy import select
 
-from airflow_provider_lancens.assets.table import SCHEME, LanceTable
+from airflow_provider_lancens.assets.table import LanceTable
 from airflow_provider_lancens.hooks.airflow_errors import AirflowException
 from airflow_provider_lancens.hooks.connection_form import connection_types
-from airflow_provider_lancens.hooks.lance_hook import LanceHook, read_connection
+from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.table_status import TableStatus
+from airflow_provider_lancens.ui.known_connections import KnownConnections
 
-_VARIABLE = "AIRFLOW_CONN_"
 _THREADS = 8
 
 
@@ -30,18 +24,8 @@ def list_connections() -> list[dict[str, str]]:
     These are the connections in Airflow's database and in the environment, and those named by assets:
     other secrets backends can't be listed.
     """
-    types = connection_types()
-    with create_session() as session:
-        rows = session.execute(
-            select(Connection.conn_id, Connection.conn_type).where(Connection.conn_type.in_(types))
-        )
-        connections = {str(conn_id): str(conn_type) for conn_id, conn_type in rows}
-        uris = list(session.scalars(select(AssetModel.uri).where(AssetModel.uri.startswith(f"{SCHEME}://"))))
-    for conn_id in {*_in_environment(), *(urlsplit(uri).netloc for uri in uris)} - connections.keys():
-        conn_type = _type_of(conn_id)
-        if conn_type in types:
-            connections[conn_id] = conn_type
-    return [{"id": key, "type": types[connections[key]]["hook-name"]} for key in sorted(connections)]
+    known, types = KnownConnections.read(), connection_types()
+    return [{"id": key, "type": types[known.types[key]]["hook-name"]} for key in sorted(known.types)]
 
 
 def list_namespaces(hook: LanceHook, namespace: str, token: str | None, limit: int) -> dict[str, Any]:
@@ -69,7 +53,7 @@ def list_tables(hook: LanceHook, namespace: str, token: str | None, limit: int) 
 
 def uri_of(hook: LanceHook, table: str) -> str:
     """Return the URI of a table's asset."""
-    return LanceTable.of(hook.lance_conn_id, TableId.parse(table)).uri
+    return LanceTable.of(hook.asset_authority, TableId.parse(table)).uri
 
 
 def _entry(hook: LanceHook, table: TableId, status: TableStatus | AirflowException) -> dict[str, Any]:
@@ -85,14 +69,3 @@ def _entry(hook: LanceHook, table: TableId, status: TableStatus | AirflowExcepti
 
 def _parts(namespace: str) -> list[str]:
     return namespace.split("$") if namespace else []
-
-
-def _in_environment() -> set[str]:
-    return {name.removeprefix(_VARIABLE).lower() for name in os.environ if name.startswith(_VARIABLE)}
-
-
-def _type_of(conn_id: str) -> str:
-    try:
-        return str(read_connection(conn_id).conn_type)
-    except Exception:  # noqa: BLE001 - another's connection may be anything, or nothing that can be read
-        return ""

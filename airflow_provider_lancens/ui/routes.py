@@ -19,6 +19,7 @@ from airflow_provider_lancens.ui import (
 )
 from airflow_provider_lancens.ui.access import Access, AccessDep, require_access
 from airflow_provider_lancens.ui.http_errors import http_errors
+from airflow_provider_lancens.ui.known_connections import KnownConnections
 from airflow_provider_lancens.ui.open_hooks import OpenHooks
 from airflow_provider_lancens.ui.reader_threads import ReaderThreads
 
@@ -149,5 +150,6 @@ def _list_versions(hook: LanceHook, table: str, before: int | None, limit: int, 
 
 
 def _list_waits(hook: LanceHook, table: str, access: Access) -> Content:
-    page = waits.list_waits(hook.lance_conn_id, table, access)
+    sharing = KnownConnections.read().sharing(hook.asset_authority)
+    page = waits.list_waits({hook.lance_conn_id, *sharing}, table, access)
     return {**page, "dags": asset_events.consumers(catalog.uri_of(hook, table), access)}

@@ -14,6 +14,7 @@ from sqlalchemy import select
 
 from airflow_provider_lancens.assets.table import SCHEME, LanceTable
 from airflow_provider_lancens.doctor.waiting_tasks import valid_tables
+from airflow_provider_lancens.ui.known_connections import KnownConnections
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -38,7 +39,10 @@ def tables_of(dag_id: str, run_id: str, task_id: str | None) -> list[dict[str, A
         returned = _returned(session, dag_id, run_id, task_id)
         written = list(_made(session, dag_id, run_id, task_id))
     entries = {(entry["conn"], entry["table"], entry["task_id"]): entry for entry in used}
+    known = KnownConnections.read() if written else None
     for entry in written:
+        if known is not None:
+            entry["conn"] = _connection_of(entry, known, entries)
         entries[entry["conn"], entry["table"], entry["task_id"]] = entry
     for (task, table), (version, what) in returned.items():
         for key, entry in entries.items():
@@ -63,7 +67,7 @@ def _named(session: Session, dag_id: str, run_id: str, task_id: str | None) -> I
 
 
 def _made(session: Session, dag_id: str, run_id: str, task_id: str | None) -> Iterator[dict[str, Any]]:
-    """Yield the versions that tasks emitted events for."""
+    """Yield the versions that tasks emitted events for, with the assets' authority as ``conn``."""
     statement = (
         select(AssetModel.uri, AssetEvent.source_task_id, AssetEvent.extra)
         .join(AssetModel, AssetModel.id == AssetEvent.asset_id)
@@ -74,7 +78,16 @@ def _made(session: Session, dag_id: str, run_id: str, task_id: str | None) -> It
     for uri, task, extra in session.execute(statement):
         asset = LanceTable.parse(uri)
         version = (extra or {}).get("version")
-        yield {**_entry(asset.lance_conn_id, str(asset.table), task), "version": version, "what": "made"}
+        yield {**_entry(asset.authority, str(asset.table), task), "version": version, "what": "made"}
+
+
+def _connection_of(
+    entry: Mapping[str, Any], known: KnownConnections, entries: Mapping[tuple[str, str, str], Any]
+) -> str:
+    """Return a connection with an asset's authority: the one that the task names, if it names one."""
+    sharing = known.sharing(entry["conn"])
+    named = (conn_id for conn_id in sharing if (conn_id, entry["table"], entry["task_id"]) in entries)
+    return str(next(named, sharing[0] if sharing else entry["conn"]))
 
 
 def _returned(

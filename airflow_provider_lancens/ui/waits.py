@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from airflow.utils.session import create_session
@@ -13,11 +14,11 @@ from airflow_provider_lancens.namespace.table_status import TableStatus
 from airflow_provider_lancens.ui.access import Access
 
 
-def list_waits(conn_id: str, table: str, access: Access) -> dict[str, Any]:
+def list_waits(conn_ids: Collection[str], table: str, access: Access) -> dict[str, Any]:
     """Return the task instances that wait for a table, the longest wait first.
 
     Args:
-        conn_id: the connection that they wait through.
+        conn_ids: the connections that they may wait through.
         table: table identifier.
         access: of the user.
 
@@ -27,7 +28,7 @@ def list_waits(conn_id: str, table: str, access: Access) -> dict[str, Any]:
     """
     awaited = TableId.parse(table)
     with create_session() as session:
-        entries = [_entry(wait) for wait in waiting_tasks(session, conn_id) if wait.table == awaited]
+        entries = [_entry(wait) for wait in waiting_tasks(session, conn_ids) if wait.table == awaited]
     seen = [wait for wait in entries if wait["dag_id"] in access.dag_ids]
     return {"waits": sorted(seen, key=lambda wait: wait["since"] or ""), "hidden": len(entries) - len(seen)}
 
@@ -44,7 +45,7 @@ def list_missing(hook: LanceHook, access: Access) -> dict[str, Any]:
     """
     longest: dict[TableId, dict[str, Any]] = {}
     with create_session() as session:
-        for wait in waiting_tasks(session, hook.lance_conn_id):
+        for wait in waiting_tasks(session, [hook.lance_conn_id]):
             entry = _entry(wait)
             if entry["dag_id"] in access.dag_ids:
                 known = longest.setdefault(wait.table, entry)

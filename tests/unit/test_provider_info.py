@@ -62,8 +62,8 @@ def test_the_form_has_every_property_set_by_a_connection(
     (entry,) = (entry for entry in CONNECTION_TYPES if entry["connection-type"] == conn_type)
     offered = {key for key in entry["conn-fields"] if not key.startswith(STORAGE_PREFIX)}
     # Airflow's own fields become `elsewhere`; credentials are passed to tasks that use this connection. Its
-    # hook requires a root.
-    assert offered == known - elsewhere - {VEND_CREDENTIALS, "require_root"} | {reference}
+    # hook requires a root. Only Airflow knows assets.
+    assert offered == known - elsewhere - {VEND_CREDENTIALS, "require_root"} | {reference, "asset_authority"}
 
 
 @pytest.mark.parametrize("entry", CONNECTION_TYPES, ids=lambda entry: entry["connection-type"])

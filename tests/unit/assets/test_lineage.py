@@ -39,6 +39,15 @@ def test_a_glue_table_of_an_unknown_account_has_no_name(connect: Connect) -> Non
     assert convert_asset_to_openlineage(lance_table("sales$orders", lake), None) is None
 
 
+@pytest.mark.parametrize("conn_type", [None, "http"])
+def test_a_table_whose_authority_is_no_lance_connection_has_no_name(
+    connect: Connect, conn_type: str | None
+) -> None:
+    if conn_type:
+        connect("prod", conn_type=conn_type, host="www")
+    assert convert_asset_to_openlineage(lance_table("sales$orders", "prod"), None) is None
+
+
 def test_no_secret_of_the_connection_is_in_the_name(connect: Connect) -> None:
     lake = connect(host="metastore", login="me", password="hush-hush")
     assert "hush" not in str(convert_asset_to_openlineage(lance_table("sales$orders", lake), None))

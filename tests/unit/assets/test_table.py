@@ -9,7 +9,7 @@ from airflow_provider_lancens.assets.table_watcher import watched_table
 URI = "lance://lake/sales/orders"
 
 
-def test_a_table_is_an_asset_by_its_connection_and_its_name() -> None:
+def test_a_table_is_an_asset_by_its_authority_and_its_name() -> None:
     assert lance_table("sales$orders", "lake").uri == URI
 
 
@@ -21,13 +21,13 @@ def test_airflow_finds_the_asset_factory_and_the_normalizer_by_the_scheme() -> N
     from airflow.providers_manager import ProvidersManager
 
     manager = ProvidersManager()
-    assert manager.asset_factories["lance"](lance_conn_id="lake", table="sales$orders").uri == URI
+    assert manager.asset_factories["lance"](asset_authority="lake", table="sales$orders").uri == URI
     assert Asset("lance://lake/Sales/Orders/").uri == URI
 
 
 @pytest.mark.parametrize("table", ["Sales$Orders", "sales$orders"])
 def test_different_notations_are_the_same_asset(table: str) -> None:
-    assert create_asset(lance_conn_id="lake", table=table).uri == URI
+    assert create_asset(asset_authority="lake", table=table).uri == URI
 
 
 def test_names_with_special_uri_characters_survive_a_round_trip() -> None:
@@ -36,10 +36,10 @@ def test_names_with_special_uri_characters_survive_a_round_trip() -> None:
     assert LanceTable.parse(Asset(table.uri).uri) == table
 
 
-@pytest.mark.parametrize("argument", ["table", "lance_conn_id"])
+@pytest.mark.parametrize("argument", ["table", "asset_authority"])
 @pytest.mark.parametrize("template", ["{{ params.table }}$t", "{% if x %}a$b{% endif %}"])
 def test_a_template_is_refused_with_the_name_of_its_argument(argument: str, template: str) -> None:
-    arguments = {"table": "sales$orders", "lance_conn_id": "lake", argument: template}
+    arguments = {"table": "sales$orders", "asset_authority": "lake", argument: template}
     with pytest.raises(ValueError, match=f"{argument}=.*templates are not allowed"):
         create_asset(**arguments)
 
@@ -84,10 +84,10 @@ def test_a_uri_names_a_table_whose_name_contains_a_dot() -> None:
     assert LanceTable.parse("lance://lake/sales/eu.orders").table.parts == ("sales", "eu.orders")
 
 
-@pytest.mark.parametrize("conn_id", ["", "me@lake", "a/b"])
-def test_an_invalid_connection_id_is_refused(conn_id: str) -> None:
-    with pytest.raises(ValueError, match="lance_conn_id"):
-        lance_table("sales$orders", conn_id)
+@pytest.mark.parametrize("authority", ["", "me@lake", "a/b", "a\n", "a" * 251])
+def test_an_invalid_authority_is_refused_with_what_is_allowed(authority: str) -> None:
+    with pytest.raises(ValueError, match=r"asset_authority=.*expected 1 to 250 printable characters"):
+        lance_table("sales$orders", authority)
 
 
 @pytest.mark.parametrize(
@@ -100,4 +100,4 @@ def test_an_invalid_uri_is_refused_with_the_right_form(uri: str) -> None:
 
 def test_an_identity_cannot_be_changed() -> None:
     with pytest.raises(AttributeError):
-        LanceTable.of("lake", "sales$orders").lance_conn_id = "other"  # type: ignore[misc]
+        LanceTable.of("lake", "sales$orders").authority = "other"  # type: ignore[misc]

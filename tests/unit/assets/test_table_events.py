@@ -1,11 +1,14 @@
 """The extra of a task's asset events."""
 
+import logging
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from airflow.sdk import Asset, AssetAlias
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
-from airflow_provider_lancens.assets.table import LanceTable, emit_asset_event, lance_table
+from airflow_provider_lancens.assets.table import LanceTable, emit_asset_event, emit_no_event, lance_table
 
 TABLE = LanceTable.of("lake", "sales$orders")
 NOTE = {"table": "sales$orders", "previous_version": 6, "version": 7}
@@ -33,3 +36,21 @@ def test_an_asset_alias_gets_the_tables_asset() -> None:
     (event,) = noted(alias)[alias].asset_alias_events
     assert event.dest_asset_key.uri == TABLE.uri
     assert event.extra == NOTE
+
+
+def test_an_outlet_with_another_authority_is_told_with_what_to_write(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        noted(lance_table("sales$orders", "lake_rw"))
+        noted(lance_table("sales$items", "lake_rw"), Asset("s3://b/k"), lance_table("sales$orders", "lake"))
+    [said] = [record.getMessage() for record in caplog.records]
+    assert "lance://lake_rw/sales/orders" in said
+    assert "write lance_table('sales$orders', 'lake')" in said
+
+
+def test_only_the_tables_asset_is_taken_from_the_outlets_of_a_task_that_changed_nothing() -> None:
+    other = lance_table("sales$orders", "lake_rw")
+    task = SimpleNamespace(outlets=[lance_table("sales$orders", "lake"), other])
+    emit_no_event({"outlet_events": OutletEventAccessors()}, task, TABLE)  # type: ignore[typeddict-item]
+    assert task.outlets == [other]

@@ -40,3 +40,10 @@ def test_a_staged_version_to_begin_after_is_refused() -> None:
 def test_a_template_is_refused() -> None:
     with pytest.raises(ValueError, match="templates are not allowed"):
         watched_table("{{ params.table }}", "lake")
+
+
+def test_connections_with_one_authority_watch_the_same_asset() -> None:
+    watched = watched_table("sales$orders", "lake_read", asset_authority="lake")
+    assert watched.uri == lance_table("sales$orders", "lake").uri
+    (watcher,) = watched.watchers
+    assert watcher.trigger.serialize()[1]["lance_conn_id"] == "lake_read"

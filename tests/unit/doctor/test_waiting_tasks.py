@@ -50,7 +50,9 @@ def database(monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
         yield session
 
 
-def waits(database: Session, task_id: str, table: str, state: str, *, began: list[datetime]) -> None:
+def waits(
+    database: Session, task_id: str, table: str, state: str, *, began: list[datetime], conn: str = "lake"
+) -> None:
     """Store what Airflow keeps of a sensor that polls in workers, with the times of its pokes."""
     name = {**RUN, "task_id": task_id, "map_index": -1}
     number = uuid.uuid4()
@@ -59,7 +61,7 @@ def waits(database: Session, task_id: str, table: str, state: str, *, began: lis
             **name, id=number, state=state, start_date=began[-1], pool="default", pool_slots=1, try_number=1
         )
     )
-    fields = {"lance_conn_id": "lake", "table": table, "after_version": None, "min_version": 3}
+    fields = {"lance_conn_id": conn, "table": table, "after_version": None, "min_version": 3}
     database.execute(insert(RenderedTaskInstanceFields).values(**name, rendered_fields=fields))
     for time in began[:-1] if state == "running" else began:
         date = {"start_date": time, "end_date": time, "reschedule_date": time}
@@ -80,10 +82,20 @@ def test_a_rescheduled_task_has_waited_since_its_first_poke(
     waits(database, "wait", "sales$orders", state, began=[now - HOUR, now])
     access: Any = SimpleNamespace(dag_ids={"sales"})
 
-    [wait] = list_waits("lake", "sales$orders", access)["waits"]
+    [wait] = list_waits(["lake"], "sales$orders", access)["waits"]
 
     assert (wait["state"], wait["for"]) == (state, "a version of at least 3")
     assert datetime.fromisoformat(wait["since"]) == now - HOUR
+
+
+def test_waits_through_each_of_some_connections_are_listed(database: Session, now: datetime) -> None:
+    for conn in ("lake", "lake_rw", "other"):
+        waits(database, conn, "sales$orders", "running", began=[now], conn=conn)
+    access: Any = SimpleNamespace(dag_ids={"sales"})
+
+    found = list_waits({"lake", "lake_rw"}, "sales$orders", access)["waits"]
+
+    assert {wait["task_id"] for wait in found} == {"lake", "lake_rw"}
 
 
 def test_the_doctor_tells_tables_that_rescheduled_and_polling_tasks_miss(
