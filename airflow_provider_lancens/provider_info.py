@@ -232,6 +232,44 @@ _HIVE_BEHAVIOR = {
     },
 }
 
+_ANY_CATALOG_FIELDS = {
+    "impl": {
+        "label": "Implementation",
+        "description": "dir for tables in a folder or a bucket, rest for a REST service, or the dotted path "
+        "of a class of lance_namespace, such as lance_namespace_impls.unity.UnityNamespace. Default: dir.",
+        "schema": _TEXT,
+    },
+    "root": {
+        "label": "Root",
+        "description": "Absolute path or URI, such as s3://bucket/lake, of the folder of the tables. "
+        "Required for dir.",
+        "schema": _TEXT,
+    },
+    "properties": {
+        "label": "Properties",
+        "description": "Further properties of the implementation as a JSON object of text, such as "
+        '{"headers.x-tenant": "sales"}.',
+        "schema": _TEXT,
+    },
+    "secret_properties": {
+        "label": "Secret properties",
+        "description": "The same for properties that are secret; masked in the UI and in logs.",
+        "schema": _SECRET,
+    },
+    "client.timeout": {
+        "label": "Timeout",
+        "description": "Seconds that one request to the catalog may take. Default: 60.",
+        "schema": _SECONDS,
+    },
+    "allowed_locations": {
+        "label": "Allowed locations",
+        "description": "Absolute paths or URIs, separated by commas, below which tables may be, besides the "
+        "root; * is anywhere. No others are read or changed. Default: the bucket of the root, if it is in an "
+        "object store; else anywhere.",
+        "schema": _TEXT,
+    },
+}
+
 _CONNECTION_TYPES = [
     {
         "connection-type": "lance_hive2",
@@ -266,6 +304,20 @@ _CONNECTION_TYPES = [
             **_GLUE_CLIENT_FIELDS,
             **_STORAGE_FIELDS,
         },
+    },
+    {
+        "connection-type": "lance",
+        "hook-name": "Lance (folder, REST or another catalog)",
+        "hook-class-name": "airflow_provider_lancens.hooks.any_catalog.LanceCatalogHook",
+        "ui-field-behaviour": {
+            "hidden-fields": ["port", "login", "schema"],
+            "relabeling": {"host": "Service URI", "password": "Token"},
+            "placeholders": {
+                "host": "https://catalog:8443, only for rest or a class",
+                "password": "only for rest: sent as Authorization: Bearer",
+            },
+        },
+        "conn-fields": {**_ANY_CATALOG_FIELDS, **_ASSET_FIELDS, **_STORAGE_FIELDS},
     },
 ]
 

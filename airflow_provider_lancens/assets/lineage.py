@@ -1,7 +1,8 @@
 """Names of Lance tables and of files in OpenLineage, as other tools give them; converts a table's asset.
 
 They follow OpenLineage's specification (Naming): a Hive table is ``database.table`` in ``hive://host:port``,
-a Glue table ``table/database/table`` in ``arn:aws:glue:region:account``, a file its path in ``file`` or its
+a Glue table ``table/database/table`` in ``arn:aws:glue:region:account``, a table of a REST service
+``database.table`` in the service's address, a table in a folder and a file its path in ``file`` or its
 key in ``s3://bucket``.
 """
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from openlineage.client.event_v2 import Dataset
 
 _DEFAULT_CATALOG = "hive"
-_GLUE = "lance_glue"
+_GLUE, _ANY_CATALOG = "lance_glue", "lance"
 _WILD = re.compile(r"[*?\[]")
 _OBJECT_STORES = ("s3", "gs", "abfs", "abfss")
 
@@ -65,12 +66,14 @@ def name_of_table(hook: LanceHook, table: TableId) -> DatasetName | None:
         table: its identifier.
 
     Returns:
-        None if the connection doesn't specify the Glue catalog or region: then the dataset can't be
-        identified with the names that other tools give.
+        None if the connection doesn't specify the Glue catalog or region, or has neither root nor service:
+        then the dataset can't be identified with the names that other tools give.
     """
     endpoint = hook.endpoint_properties()
     if hook.conn_type == _GLUE:
         return _name_in_glue(table, endpoint.get("region"), endpoint.get("catalog_id"))
+    if hook.conn_type == _ANY_CATALOG:
+        return _name_in_catalog(table, endpoint.get("uri"), endpoint.get("root"))
     # The first of several servers: the others serve the same metastore.
     address = endpoint["uri"].partition(",")[0].partition("://")[2]
     return DatasetName(f"hive://{address}", _name_in_hive(table))
@@ -110,6 +113,17 @@ def _name_in_glue(table: TableId, region: str | None, account: str | None) -> Da
     if not region or not account:
         return None
     return DatasetName(f"arn:aws:glue:{region}:{account}", f"table/{table.namespace.name}/{table.name}")
+
+
+def _name_in_catalog(table: TableId, uri: str | None, root: str | None) -> DatasetName | None:
+    if uri:
+        return DatasetName(uri.rstrip("/"), ".".join(table.parts))
+    folder = name_of_files(root) if root else None
+    if folder is None:
+        return None
+    # Lance chooses the folder of a table in a database by chance.
+    name = f"{table.name}.lance" if len(table) == 1 else ".".join(table.parts)
+    return DatasetName(folder.namespace, f"{folder.name.rstrip('/')}/{name}")
 
 
 def _name_in_hive(table: TableId) -> str:

@@ -154,8 +154,10 @@ def check_rights(hook: LanceHook) -> Iterator[Finding]:
     """Create a namespace and a table, write beside the table, and remove all of it again."""
     namespace = hook.get_conn()
     with _scratch_namespace(hook, namespace) as scratch:
-        yield Finding("ok", "rights", f"may create and drop namespaces (tried with {'$'.join(scratch)})")
-        yield from _check_table(namespace, [*scratch, "orders"])
+        if scratch:
+            yield Finding("ok", "rights", f"may create and drop namespaces (tried with {'$'.join(scratch)})")
+        # Without namespaces, the table itself has a name that nobody else gives.
+        yield from _check_table(namespace, [*scratch, "orders"] if scratch else [_scratch_name()])
 
 
 def _check_table(namespace: MetastoreNamespace, table: list[str]) -> Iterator[Finding]:
@@ -190,8 +192,12 @@ def _scratch_namespace(hook: LanceHook, namespace: MetastoreNamespace) -> Iterat
     if hook.conn_type == _CATALOGS:
         catalogs = namespace.list_namespaces(ListNamespacesRequest(id=[])).namespaces
         parents = ["hive" if "hive" in catalogs else min(catalogs)]
-    scratch = [*parents, f"lancens_doctor_{uuid.uuid4().hex[:8]}"]
-    namespace.create_namespace(CreateNamespaceRequest(id=scratch))
+    scratch = [*parents, _scratch_name()]
+    try:
+        namespace.create_namespace(CreateNamespaceRequest(id=scratch))
+    except UnsupportedOperationError:  # a catalog may have tables alone
+        yield []
+        return
     try:
         yield scratch
     finally:
@@ -199,6 +205,10 @@ def _scratch_namespace(hook: LanceHook, namespace: MetastoreNamespace) -> Iterat
             namespace.drop_namespace(DropNamespaceRequest(id=scratch))
         except LanceNamespaceError as error:
             raise type(error)(f"{'$'.join(scratch)} is left over, drop it: {error}") from error
+
+
+def _scratch_name() -> str:
+    return f"lancens_doctor_{uuid.uuid4().hex[:8]}"
 
 
 _FOLDER = "_lancens"
@@ -374,7 +384,14 @@ def _tables_of(hook: LanceHook, name: str) -> list[TableId]:
         names = hook.get_reader().list_tables(request).tables
     except (NamespaceNotFoundError, InvalidInputError):  # then it is the name of a table
         return [written]
+    if not names and _exists(hook, written):  # some catalogs list nothing where there is no namespace
+        return [written]
     return [TableId.of((*written.parts, table)) for table in sorted(names)]
+
+
+def _exists(hook: LanceHook, table: TableId) -> bool:
+    status = hook.poll_tables([table])[table]
+    return isinstance(status, TableStatus) and status.location is not None
 
 
 def _check_fragments(subject: str, state: TableState) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
@@ -23,10 +23,13 @@ _STANDARD_FIELDS = {
     "client.password": "password",
     "access_key_id": "login",
     "secret_access_key": "password",
+    "token": "password",
 }
 """The properties that Airflow's standard fields of a connection set."""
 _FIELD_OF = {"storage.aws_endpoint": "storage.endpoint"}
 """See `storage_options.endpoint_of_s3_alone`."""
+_FIELDS_OF_PROPERTIES = {"property.": "properties", "secret.": "secret_properties"}
+"""The fields with several properties of a catalog's implementation, by their prefix."""
 _PROPERTY = re.compile(r"property '([^']+)'")
 
 
@@ -70,6 +73,9 @@ def field_name(conn_type: str, key: str) -> str:
         labels = connection_types()[conn_type]["ui-field-behaviour"]["relabeling"]
         return f"field {labels.get(standard, standard.capitalize())}"
     key = _FIELD_OF.get(key, key)
+    for prefix, field in _FIELDS_OF_PROPERTIES.items():
+        if key.startswith(prefix):
+            return f"{key.removeprefix(prefix)!r} in {field_name(conn_type, field)}"
     fields = extra_fields(conn_type)
     return f"field {fields[key]['label']} (extra {key!r})" if key in fields else f"extra {key!r}"
 
@@ -112,12 +118,13 @@ _STORAGE_PREFIX = "storage."
 _ROOT = "root"
 
 
-def extra_properties(connection: Connection, conn_type: str) -> dict[str, str]:
+def extra_properties(connection: Connection, conn_type: str, apart: Collection[str] = ()) -> dict[str, str]:
     """Return the properties in a connection's extra, without empty fields.
 
     Args:
         connection: any connection of that type.
         conn_type: the connection type, whose fields, and ``storage.*``, are allowed.
+        apart: keys that the caller reads by itself.
 
     Returns:
         The namespace's properties as strings; the namespace parses them.
@@ -128,7 +135,8 @@ def extra_properties(connection: Connection, conn_type: str) -> dict[str, str]:
     """
     from airflow_provider_lancens.hooks import storage_options
 
-    extra = {key: value for key, value in read_extra(connection).items() if value not in (None, "")}
+    given = {key: value for key, value in read_extra(connection).items() if key not in apart}
+    extra = {key: value for key, value in given.items() if value not in (None, "")}
     allowed = extra_fields(conn_type)
     for key, value in extra.items():
         if key not in allowed and not key.startswith(_STORAGE_PREFIX):

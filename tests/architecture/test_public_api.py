@@ -24,8 +24,15 @@ PUBLIC: dict[str, set[str]] = {
         "MetastoreServer",
         "MetastoreStartError",
     },
-    "hooks": {"LanceGlueHook", "LanceHive2Hook", "LanceHive3Hook", "LanceHook", "LanceRetryableError"},
-    "namespace": {"GlueNamespace", "Hive2Namespace", "Hive3Namespace"},
+    "hooks": {
+        "LanceCatalogHook",
+        "LanceGlueHook",
+        "LanceHive2Hook",
+        "LanceHive3Hook",
+        "LanceHook",
+        "LanceRetryableError",
+    },
+    "namespace": {"CatalogNamespace", "GlueNamespace", "Hive2Namespace", "Hive3Namespace"},
     "operators": {
         "LanceAdvanceVersionOperator",
         "LanceAlterTableOperator",

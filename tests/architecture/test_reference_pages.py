@@ -39,7 +39,7 @@ def test_the_picture_is_the_one_that_its_script_draws(docs: Path, tmp_path: Path
     assert len(drawn) == 2
 
 
-@pytest.mark.parametrize("conn_type", ["lance_hive2", "lance_hive3", "lance_glue"])
+@pytest.mark.parametrize("conn_type", ["lance_hive2", "lance_hive3", "lance_glue", "lance"])
 def test_each_field_of_a_connection_is_in_the_reference(conn_type: str, reference_tables: ModuleType) -> None:
     shown = reference_tables.connection_fields(conn_type)
 

@@ -10,8 +10,8 @@ from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
+from airflow_provider_lancens.namespace.deadline import Deadline
 from airflow_provider_lancens.namespace.hive.converters import Hive2Dialect, Hive3Dialect
-from airflow_provider_lancens.namespace.hive.deadline import Deadline
 from airflow_provider_lancens.namespace.hive.limits import MAX_REPLY
 from airflow_provider_lancens.namespace.hive.reduced_reads import reduced_service
 from airflow_provider_lancens.namespace.hive.sasl import AUTH, NONE

@@ -15,8 +15,8 @@ from lance_namespace.errors import LanceNamespaceError, ServiceUnavailableError
 from thrift.Thrift import TException
 from thrift.transport.TTransport import TTransportException
 
+from airflow_provider_lancens.namespace.deadline import Deadline
 from airflow_provider_lancens.namespace.hive.connection import Connection, UnreadableReplyError
-from airflow_provider_lancens.namespace.hive.deadline import Deadline
 from airflow_provider_lancens.namespace.hive.settings import ClientSettings, Endpoint
 
 T = TypeVar("T")

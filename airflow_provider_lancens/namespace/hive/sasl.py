@@ -17,8 +17,8 @@ from lance_namespace.errors import (
 from thrift.transport.TTransport import TBufferedTransport, TSaslClientTransport, TTransportException
 
 from airflow_provider_lancens.namespace.config import Properties
+from airflow_provider_lancens.namespace.deadline import Deadline, within
 from airflow_provider_lancens.namespace.hive import kerberos
-from airflow_provider_lancens.namespace.hive.deadline import Deadline, within
 from airflow_provider_lancens.namespace.hive.limits import MAX_NEGOTIATION, MAX_REPLY
 from airflow_provider_lancens.namespace.hive.tls import TLS
 from airflow_provider_lancens.redaction import redact

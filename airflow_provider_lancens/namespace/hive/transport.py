@@ -11,7 +11,7 @@ from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TMessageType
 from thrift.transport.TTransport import TTransportBase, TTransportException
 
-from airflow_provider_lancens.namespace.hive.deadline import Deadline, within
+from airflow_provider_lancens.namespace.deadline import Deadline, within
 from airflow_provider_lancens.namespace.hive.limits import MAX_REPLY, MAX_TEXT
 from airflow_provider_lancens.namespace.hive.settings import Endpoint
 from airflow_provider_lancens.namespace.hive.tls import TLS, TlsSettings

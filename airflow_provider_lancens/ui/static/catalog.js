@@ -19,20 +19,21 @@ export async function showNamespace(page, { conn, namespace = "" }) {
   const levels = namespace ? namespace.split("$") : [];
   const [spaces, tables, missing] = await Promise.all([
     levels.length < 2 ? read("namespaces", { conn, namespace }).catch(nothingBelow(levels)) : null,
-    levels.length ? read("tables", { conn, namespace }).catch(nothingBelow([])) : null,
+    read("tables", { conn, namespace }).catch(nothingBelow([])),
     levels.length ? null : read("missing", { conn }).catch(() => null),
   ]);
   replace(
     page,
     h("h1", {}, levels.at(-1) ?? conn),
     spaces?.namespaces.length ? namespaceList(conn, namespace, spaces) : null,
-    tables ? tableList(conn, namespace, tables) : null,
-    !tables && !spaces?.namespaces.length ? empty("There are no namespaces.") : null,
+    tables && (levels.length || tables.tables.length) ? tableList(conn, namespace, tables) : null,
+    !tables?.tables.length && !levels.length && !spaces?.namespaces.length ? empty("There are no namespaces.") : null,
     missing?.tables.length ? missingTables(conn, missing.tables) : null,
   );
 }
 
-// A database has no namespaces, and a catalog no tables, which the metastore says with an error.
+// A database has no namespaces, and a catalog no tables, which the metastore says with an error. A folder's
+// catalog may have tables outside of any database.
 const nothingBelow = (levels) => (error) => {
   if (error.status !== 400 && !(levels.length && error.status === 404)) throw error;
   return null;

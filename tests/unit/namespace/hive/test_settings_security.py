@@ -8,7 +8,7 @@ from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
 from thrift.transport.TTransport import TBufferedTransport, TTransportBase, TTransportException
 
 from airflow_provider_lancens.namespace import Hive2Namespace
-from airflow_provider_lancens.namespace.hive.deadline import Deadline
+from airflow_provider_lancens.namespace.deadline import Deadline
 from airflow_provider_lancens.namespace.hive.limits import MAX_NEGOTIATION, MAX_REPLY
 from airflow_provider_lancens.namespace.hive.settings import ClientSettings, hive_properties
 

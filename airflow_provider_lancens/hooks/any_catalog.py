@@ -1,0 +1,103 @@
+"""The hook to a folder of tables, a REST service, or any other implementation of Lance Namespace."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk.log import mask_secret
+
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
+from airflow_provider_lancens.hooks.connection_form import (
+    ASSET_AUTHORITY,
+    extra_properties,
+    field_name,
+    hook_of_connection_type,
+    read_extra,
+)
+from airflow_provider_lancens.hooks.lance_hook import LanceHook
+
+_PROPERTIES = {"properties": "property.", "secret_properties": "secret."}
+"""The fields with the implementation's own properties, and their prefixes for `CatalogNamespace`."""
+_IMPL, _ROOT, _URI, _DIR = "impl", "root", "uri", "dir"
+
+
+@hook_of_connection_type("lance")
+class LanceCatalogHook(LanceHook):
+    """Lance tables in a folder or a bucket, a REST service, or another implementation of Lance Namespace.
+
+    The storage decides the versions of the tables.
+
+    Args:
+        lance_conn_id: a connection of type ``lance``.
+    """
+
+    namespace_impl = "airflow_provider_lancens.namespace.CatalogNamespace"
+    reference_field = ""
+
+    async def aprepare(self) -> None:
+        """Do nothing: no other connection is needed."""
+
+    @property
+    def reference(self) -> None:
+        """None: the connection refers to no other one."""
+        return
+
+    @property
+    def impl(self) -> str:
+        """The implementation: ``dir``, ``rest``, or the dotted path of a class."""
+        return str(read_extra(self.connection).get(_IMPL) or _DIR).strip()
+
+    def namespace_properties(self) -> dict[str, str]:
+        """Return the namespace's properties, all strings, including the connection's secrets.
+
+        Raises:
+            AirflowFailException: a field of the connection is invalid; the message names it.
+        """
+        own = extra_properties(self.connection, self.conn_type, apart=_PROPERTIES)
+        if own.pop(ASSET_AUTHORITY, None) is not None:
+            _ = self.asset_authority  # an invalid one is told before anything is written
+        for field, prefix in _PROPERTIES.items():
+            own |= {f"{prefix}{name}": value for name, value in self._properties_in(field).items()}
+        return {**own, **self.endpoint_properties(), **self.credential_properties()}
+
+    def endpoint_properties(self) -> dict[str, str]:
+        """Return ``impl``, and the root or the URI of the service."""
+        extra = read_extra(self.connection)
+        where = {_ROOT: extra.get(_ROOT), _URI: self.connection.host}
+        return {_IMPL: self.impl, **{key: str(value) for key, value in where.items() if value}}
+
+    def credential_properties(self) -> dict[str, str]:
+        """Return the ``token``, from the password."""
+        return {"token": self.connection.password} if self.connection.password else {}
+
+    def _properties_in(self, field: str) -> Mapping[str, str]:
+        """Return the properties in a field: a JSON object in the extra, or its text, as in the form.
+
+        Raises:
+            AirflowFailException: it is something else, or a value isn't text; no value is shown.
+        """
+        given = read_extra(self.connection).get(field)
+        if given in (None, ""):
+            return {}
+        parsed: Any = given
+        if isinstance(given, str):
+            try:
+                parsed = json.loads(given)
+            except ValueError:
+                parsed = None
+        if not isinstance(parsed, dict):
+            raise self._refusal(field, "is not a JSON object")
+        for name, value in parsed.items():
+            if not isinstance(value, str):
+                raise self._refusal(field, f"{name!r} is a {type(value).__name__}, not text")
+            if field != "properties" and value:
+                mask_secret(value)
+        return parsed
+
+    def _refusal(self, field: str, reason: str) -> AirflowFailException:
+        return AirflowFailException(
+            f"connection {self.lance_conn_id!r}, {field_name(self.conn_type, field)}: {reason}; write it as "
+            '{"name": "value", …}, whose values are text'
+        )

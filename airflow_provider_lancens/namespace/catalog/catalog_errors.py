@@ -1,0 +1,119 @@
+"""The specification's errors for what a catalog's implementation raises.
+
+pylance's own implementations raise these errors already, except that their REST client knows only responses
+with a body of the specification: a proxy's ``401 Unauthorized`` becomes an internal error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.lance_errors import specified_error
+from airflow_provider_lancens.redaction import redact, shareable_cause
+
+CAPABILITIES = "docs/connections.md, section What each kind of catalog can do"
+
+_ALTERNATIVES = {
+    "create_namespace": "name tables without a database",
+    "drop_namespace": "drop or deregister its tables",
+    "list_namespaces": "name tables without a database",
+    "declare_table": "create the table by the catalog's own tools",
+    "register_table": "declare the table, and write its rows there",
+    "deregister_table": "drop the table, which deletes its data",
+    "rename_table": "declare a table of the new name, and copy the rows",
+}
+"""What to do instead of an operation that a catalog hasn't."""
+_STATUS = re.compile(
+    r"Failed to parse error response: status=(\d+)([^,]*), body=(.*?)(?:, error=Error\(.*)?$", re.DOTALL
+)
+_REQUEST_ERROR = re.compile(r"reqwest::Error \{.*", re.DOTALL)
+_QUOTED = re.compile(r'"([^"]+)"')
+_NO_ANSWER_OF_A_CATALOG = "Failed to parse response"
+_OS_ERROR = re.compile(r"IO \{ source: Os \{ code: (\d+), kind: \w+, message: \"([^\"]*)\" \}.*", re.DOTALL)
+"""How pylance prints an error of the operating system where it hides it in an internal error."""
+_SOURCE_LINE = re.compile(r",? ?(?:/\S*|src/\S*)\.rs:\d+:\d+")
+_LONGEST = 500
+_BODY = 200
+_CODES = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 429: "THROTTLING", 501: "UNSUPPORTED"}
+_PASSING = frozenset({408, 500, 502, 503, 504})
+
+
+def unsupported(
+    operation: str, impl: str, instead: str | None = None, detail: str = ""
+) -> spec_errors.UnsupportedOperationError:
+    """Return the error (0) for an operation that a catalog hasn't.
+
+    Args:
+        operation: what was asked for: the name of an operation, or a description.
+        impl: the catalog's implementation.
+        instead: what to do; by default the alternative of the operation, if it has one.
+        detail: what the catalog said.
+    """
+    advice = instead or _ALTERNATIVES.get(operation) or "use a connection to Hive Metastore or AWS Glue"
+    said = f" ({detail})" if detail else ""
+    return spec_errors.UnsupportedOperationError(
+        f"{operation} is not supported by this catalog, impl={impl}{said}; instead: {advice}; see "
+        f"{CAPABILITIES}"
+    )
+
+
+def catalog_error(
+    error: BaseException, operation: str, impl: str, secrets: Collection[str] = (), address: str = ""
+) -> spec_errors.LanceNamespaceError:
+    """Return the specification's error for what an implementation raised.
+
+    Args:
+        error: what it raised.
+        operation: the operation that was called.
+        impl: the catalog's implementation, for messages.
+        secrets: values that the message must not contain.
+        address: its root or URI, for messages.
+    """
+    if _OS_ERROR.search(str(error)):
+        error = OSError(_OS_ERROR.sub(r"\2 (os error \1)", str(error)))
+    said = _shown(str(error), secrets)
+    if isinstance(error, spec_errors.UnsupportedOperationError | NotImplementedError):
+        return unsupported(operation, impl, detail=said)
+    if isinstance(error, spec_errors.LanceNamespaceError):
+        answered = _STATUS.search(str(error))
+        if answered is not None:
+            return _of_status(int(answered[1]), answered[2], answered[3], operation, impl, secrets)
+        if _NO_ANSWER_OF_A_CATALOG in str(error):
+            said = f"{said}; is this the address of a REST catalog?"
+        return spec_errors.from_error_code(int(error.code), said)
+    specified = specified_error(error, address or impl, secrets)
+    if specified is not None:
+        return spec_errors.from_error_code(int(specified.code), _shown(str(specified), secrets))
+    return spec_errors.InternalError(f"{operation} of catalog {impl}: {type(error).__name__}: {said}")
+
+
+def cause_of(error: BaseException, secrets: Collection[str]) -> BaseException | None:
+    """Return what is chained to a converted error: nothing that repeats it, or that contains a secret."""
+    if isinstance(error, spec_errors.LanceNamespaceError):
+        return None
+    return shareable_cause(error, secrets)
+
+
+def _of_status(
+    status: int, reason: str, body: str, operation: str, impl: str, secrets: Collection[str]
+) -> spec_errors.LanceNamespaceError:
+    shown = " ".join(redact(body[:_BODY], secrets).split())
+    said = f"the service answered {status}{reason}{f': {shown}' if shown else ''}"
+    if status == 501:
+        return unsupported(operation, impl, detail=said)
+    if status in _PASSING:
+        return spec_errors.ServiceUnavailableError(said)
+    if status in _CODES:
+        return spec_errors.from_error_code(int(spec_errors.ErrorCode[_CODES[status]]), said)
+    return spec_errors.InternalError(f"{said}; is this the address of a REST catalog?")
+
+
+def _shown(text: str, secrets: Collection[str]) -> str:
+    # What the HTTP library prints is for its own developers, except for the texts in it.
+    found = _REQUEST_ERROR.search(text)
+    if found is not None and (parts := _QUOTED.findall(found[0])):
+        text = f"{text[: found.start()]}{', '.join(parts)}"
+    shown = _SOURCE_LINE.sub("", redact(text, secrets))
+    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"

@@ -1,0 +1,197 @@
+"""A namespace over a class that a test defines: deadlines, unsupported operations, locations, pickling."""
+
+import pickle
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from lance_namespace import (
+    DescribeTableRequest,
+    DescribeTableResponse,
+    LanceNamespace,
+    ListNamespacesRequest,
+    ListNamespacesResponse,
+)
+from lance_namespace.errors import (
+    InternalError,
+    InvalidInputError,
+    LanceNamespaceError,
+    PermissionDeniedError,
+    ServiceUnavailableError,
+    TableNotFoundError,
+    UnauthenticatedError,
+    UnsupportedOperationError,
+)
+
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace import CatalogNamespace
+from airflow_provider_lancens.namespace.catalog import catalog_calls
+from airflow_provider_lancens.namespace.table_status import TableStatus
+
+SECRET = "hush-hush"
+
+
+class Scripted(LanceNamespace):
+    """Does what a test says when a table is described."""
+
+    answers: ClassVar[Callable[[list[str]], DescribeTableResponse]]
+    asked: ClassVar[list[str]] = []
+
+    def __init__(self, **properties: str) -> None:
+        if "refused" in properties:
+            raise ValueError(f"no property may be {properties['refused']}")
+
+    def namespace_id(self) -> str:
+        return "scripted"
+
+    def describe_table(self, request: DescribeTableRequest) -> DescribeTableResponse:
+        self.asked.append("$".join(request.id or []))
+        return type(self).answers(request.id or [])
+
+    def list_namespaces(self, request: ListNamespacesRequest) -> ListNamespacesResponse:
+        raise RuntimeError(f"{request.id} {SECRET}")
+
+
+@pytest.fixture(autouse=True)
+def _answers(tmp_path: Path) -> None:
+    Scripted.answers = lambda _id: DescribeTableResponse(location=str(tmp_path / "t"))
+    Scripted.asked.clear()
+
+
+def opened(**properties: str) -> CatalogNamespace:
+    return CatalogNamespace(impl=f"{__name__}.Scripted", **properties)
+
+
+def failing(error: Exception) -> Callable[[list[str]], DescribeTableResponse]:
+    def answer(_id: list[str]) -> DescribeTableResponse:
+        raise error
+
+    return answer
+
+
+def test_a_table_is_described_with_the_options_of_the_connection_and_those_that_are_vended() -> None:
+    Scripted.answers = lambda _id: DescribeTableResponse(
+        location="s3a://bucket/t/", storage_options={"session_token": SECRET}
+    )
+    namespace = opened(**{"storage.region": "eu-west-1"})
+
+    described = namespace.describe_table({"id": ["t"], "vend_credentials": True})
+
+    assert described.location == "s3://bucket/t"
+    assert described.storage_options == {"region": "eu-west-1", "session_token": SECRET}
+    assert SECRET not in f"{described!r} {described}"
+
+
+def test_a_request_has_a_deadline() -> None:
+    held = threading.Event()
+    Scripted.answers = lambda _id: DescribeTableResponse(location=str(held.wait(60)))
+    try:
+        with pytest.raises(ServiceUnavailableError, match=r"didn't answer within 0\.05 s"):
+            opened(**{"client.timeout": "0.05"}).describe_table({"id": ["t"]})
+    finally:
+        held.set()
+
+
+def test_requests_are_refused_while_too_many_are_unanswered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog_calls, "_MOST_UNANSWERED", 1)
+    held, left = threading.Event(), threading.Event()
+
+    def answer(_id: list[str]) -> DescribeTableResponse:
+        held.wait(60)
+        left.set()
+        return DescribeTableResponse(location="/t")
+
+    Scripted.answers = answer
+    namespace = opened(**{"client.timeout": "0.05"})
+    with pytest.raises(ServiceUnavailableError, match="didn't answer within"):
+        namespace.describe_table({"id": ["t"]})
+    with pytest.raises(ServiceUnavailableError, match="hasn't answered 1 earlier requests"):
+        namespace.describe_table({"id": ["t"]})
+    held.set()
+    assert left.wait(60)
+    while namespace._calls._unanswered:  # the thread's last step
+        pass
+    assert namespace.describe_table({"id": ["t"]}).location == "/t"
+
+
+def test_properties_that_the_class_refuses_are_named_without_secrets() -> None:
+    with pytest.raises(InvalidInputError, match=r"refused its properties \(refused\).*\*\*\*") as refused:
+        opened(**{"secret.refused": SECRET}).describe_table({"id": ["t"]})
+    assert SECRET not in str(refused.value)
+    assert refused.value.__cause__ is None
+
+
+def test_an_error_of_the_class_shows_no_secret() -> None:
+    with pytest.raises(InternalError, match=r"RuntimeError: \[\] \*\*\*") as failed:
+        opened(**{"secret.password": SECRET}).list_namespaces({"id": []})
+    assert failed.value.__cause__ is None
+
+
+def test_an_operation_that_the_class_has_not_is_unsupported() -> None:
+    with pytest.raises(UnsupportedOperationError, match="rename_table is not supported by this catalog"):
+        opened().rename_table({"id": ["t"], "new_table_name": "u"})
+
+
+def test_a_table_whose_versions_the_catalog_decides_is_refused() -> None:
+    Scripted.answers = lambda _id: DescribeTableResponse(location="/t", managed_versioning=True)
+    with pytest.raises(UnsupportedOperationError, match="a table whose versions the catalog decides"):
+        opened().describe_table({"id": ["t"]})
+
+
+@pytest.mark.parametrize(
+    ("properties", "location", "allowed"),
+    [
+        ({}, "s3://anywhere/t", True),
+        ({"root": "s3://bucket/lake"}, "s3://bucket/elsewhere/t", True),
+        ({"root": "s3://bucket/lake"}, "s3://other/t", False),
+        ({"root": "s3://bucket/lake"}, "/etc/t", False),
+        ({"allowed_locations": "s3://bucket/lake"}, "s3://bucket/lake/t", True),
+        ({"allowed_locations": "s3://bucket/lake"}, "s3://bucket/t", False),
+    ],
+)
+def test_credentials_are_used_where_the_connection_says(
+    properties: dict[str, str], location: str, allowed: bool
+) -> None:
+    Scripted.answers = lambda _id: DescribeTableResponse(location=location)
+    namespace = opened(**properties)
+
+    if allowed:
+        assert namespace.describe_table({"id": ["t"]}).location == location
+        return
+    with pytest.raises(PermissionDeniedError, match="allowed_locations"):
+        namespace.describe_table({"id": ["t"]})
+
+
+def test_each_table_is_polled_unless_the_catalog_does_not_answer(tmp_path: Path) -> None:
+    one, two, three = (TableId((name,)) for name in ("a", "b", "c"))
+    errors: dict[str, LanceNamespaceError] = {
+        "a": TableNotFoundError("no"),
+        "b": PermissionDeniedError("no"),
+    }
+
+    def answer(parts: list[str]) -> DescribeTableResponse:
+        if parts[0] in errors:
+            raise errors[parts[0]]
+        return DescribeTableResponse(location=str(tmp_path / "c"))
+
+    Scripted.answers = answer
+    namespace = opened()
+    first = namespace.poll_tables([one, two, three])
+    assert first[one] == TableStatus(one)
+    assert isinstance(first[two], PermissionDeniedError)
+    assert first[three] == TableStatus(three, str(tmp_path / "c"), needs_listing=True)
+    assert namespace.poll_tables([three], first)[three] is first[three]
+
+    errors["a"] = UnauthenticatedError("no")
+    Scripted.asked.clear()
+    assert [type(error) for error in namespace.poll_tables([one, two]).values()] == [UnauthenticatedError] * 2
+    assert Scripted.asked == ["a"]
+
+
+def test_a_copy_is_made_of_the_properties() -> None:
+    copy: Any = pickle.loads(pickle.dumps(opened(root="/lake")))
+
+    assert copy.namespace_id() == f"catalog:{__name__}.Scripted#/lake"
+    assert copy.describe_table({"id": ["t"]}).location.endswith("/t")
