@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from airflow.sdk import Asset, AssetAlias
+from airflow.sdk.definitions.asset import AssetRef
 
 from airflow_provider_lancens.identifiers import (
     ALLOWED_AUTHORITY,
@@ -107,8 +108,9 @@ def lance_table(
         table: table identifier, ``database$table``.
         asset_authority: what the table's connections have in their field Asset authority, which is the id of
             a connection by default. The connection isn't read while a DAG is parsed.
-        name: the asset's name in Airflow, by default its URI. Each DAG has to give the table's asset the same
-            one, since Airflow deactivates an asset whose URI has another name.
+        name: the asset's name in Airflow, by default its URI. A table's asset has one name, in all DAGs:
+            Airflow fails tasks whose outlet has another name, and starts no DAG that is scheduled on that.
+            Other DAGs may refer to it by ``Asset.ref(uri=…)``.
         group: the asset's group in Airflow.
         extra: extra of the asset, without secrets.
 
@@ -168,8 +170,9 @@ def emit_asset_event(
 ) -> None:
     """Attach the version that a task created to the asset events of its outlets.
 
-    The outlet that is the table's asset gets ``{"table", "previous_version", "version"}`` as its event's
-    extra. The table's asset is added to an asset alias, so that a task with a templated table emits one too.
+    The outlet that is the table's asset, or refers to it, gets ``{"table", "previous_version", "version"}``
+    as its event's extra. The table's asset is added to an asset alias, so that a task with a templated table
+    emits one too.
 
     Args:
         context: the task's context.
@@ -190,9 +193,8 @@ def emit_asset_event(
     }
     for outlet in outlets:
         if isinstance(outlet, AssetAlias):
-            context["outlet_events"][outlet].add(Asset(uri=table.uri), extra=dict(noted))
-        elif isinstance(outlet, Asset) and outlet.uri == table.uri:
-            event = context["outlet_events"][outlet]
+            _add_to_alias(context["outlet_events"][outlet], table, dict(noted))
+        elif (event := _event_of(context, outlet, table)) is not None:
             event.extra.update(noted)
             if partitions and hasattr(event, "add_partitions"):  # since Airflow 3.3
                 event.add_partitions(list(partitions))
@@ -209,12 +211,37 @@ def emit_no_event(context: Context, task: Any, table: LanceTable) -> None:
         table: the table, which the task hasn't changed.
     """
     # An event that another write of the task has filled stays.
-    task.outlets = [
-        outlet
-        for outlet in task.outlets
-        if not (isinstance(outlet, Asset) and outlet.uri == table.uri)
-        or context["outlet_events"][outlet].extra
-    ]
+    events = [(outlet, _event_of(context, outlet, table)) for outlet in task.outlets]
+    task.outlets = [outlet for outlet, event in events if event is None or event.extra]
+
+
+def _event_of(context: Context, outlet: Any, table: LanceTable) -> Any | None:
+    """Return the event of an outlet that is the table's asset, or refers to it; None of any other outlet."""
+    if isinstance(outlet, AssetRef):
+        with suppress(*_unknown_asset()):
+            event = context["outlet_events"][outlet]
+            return event if getattr(event.key, "uri", None) == table.uri else None
+    elif isinstance(outlet, Asset) and outlet.uri == table.uri:
+        return context["outlet_events"][outlet]
+    return None
+
+
+def _add_to_alias(event: Any, table: LanceTable, extra: dict[str, Any]) -> None:
+    """Add the table's asset to an alias, by the name that DAGs have given it.
+
+    An asset of the same URI with another name would be inactive, and start no DAG.
+    """
+    try:
+        event.add(Asset.ref(uri=table.uri), extra=extra)
+    except _unknown_asset():
+        event.add(Asset(uri=table.uri), extra=extra)
+
+
+def _unknown_asset() -> tuple[type[Exception], ...]:
+    """Return the errors for a reference to an asset that no DAG has, or outside of a running task."""
+    from airflow.sdk.exceptions import AirflowRuntimeError
+
+    return AirflowRuntimeError, ImportError
 
 
 def _names(outlet: SdkAsset, table: TableId) -> bool:

@@ -1,15 +1,17 @@
-"""The check of what a connection's assets are called, if it isn't by the connection's id."""
+"""Checks of assets: the authority of a connection's assets, and the names of a table's asset."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from airflow_provider_lancens.assets.table import LanceTable
 from airflow_provider_lancens.doctor.findings import Finding
 from airflow_provider_lancens.hooks.airflow_errors import AirflowException
 
 if TYPE_CHECKING:
     from airflow_provider_lancens.hooks.lance_hook import LanceHook
+    from airflow_provider_lancens.identifiers import TableId
 
 _SUBJECT = "assets"
 
@@ -50,6 +52,51 @@ def check_assets(hook: LanceHook) -> Iterator[Finding]:
         )
     else:
         yield Finding("ok", _SUBJECT, f"they are those of connection {authority!r}")
+
+
+def check_names(hook: LanceHook, table: TableId) -> Iterator[Finding]:
+    """Check that the table's asset has one name in all DAGs, if Airflow's database can be read from here.
+
+    Args:
+        hook: the connection's hook.
+        table: the table.
+    """
+    from sqlalchemy.exc import SQLAlchemyError
+
+    uri = LanceTable.of(hook.asset_authority, table).uri
+    try:
+        named = _dags_by_name(uri)
+    except SQLAlchemyError:
+        return  # the check of the triggerer has told that the database can't be read
+    if len(named) > 1:
+        told = ", ".join(f"{name!r} in {', '.join(dags)}" for name, dags in sorted(named.items()))
+        yield Finding(
+            "warning",
+            f"table {table}",
+            f"its asset {uri} has several names: {told}. Airflow knows it by one of them: tasks with another "
+            "one as outlet or inlet fail, and DAGs that are scheduled on another one don't start",
+            f"Give it one name in one DAG, and refer to it in the others by Asset.ref(uri={uri!r}).",
+        )
+
+
+def _dags_by_name(uri: str) -> dict[str, list[str]]:
+    """Return the ids of the DAGs that use an asset, by the names that they give it."""
+    from airflow.models.asset import (
+        AssetModel,
+        DagScheduleAssetReference,
+        TaskInletAssetReference,
+        TaskOutletAssetReference,
+    )
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    named: dict[str, set[str]] = {}
+    with create_session() as session:
+        for model in (DagScheduleAssetReference, TaskInletAssetReference, TaskOutletAssetReference):
+            used = select(AssetModel.name, model.dag_id).join(model, model.asset_id == AssetModel.id)
+            for name, dag_id in session.execute(used.where(AssetModel.uri == uri)):
+                named.setdefault(name, set()).add(dag_id)
+    return {name: sorted(dags) for name, dags in named.items()}
 
 
 def _are_apart(one: Mapping[str, str], other: Mapping[str, str]) -> bool:

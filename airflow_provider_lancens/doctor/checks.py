@@ -30,6 +30,7 @@ from lance_namespace.errors import (
     UnsupportedOperationError,
 )
 
+from airflow_provider_lancens.doctor.asset_check import check_names
 from airflow_provider_lancens.doctor.findings import Finding, run
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.locations import Location, is_local
@@ -367,6 +368,7 @@ def check_table(hook: LanceHook, table: TableId) -> Iterator[Finding]:
         return
     with table_state(namespace, table) as state:
         yield from check_state(subject, state)
+    yield from check_names(hook, table)
 
 
 def check_state(subject: str, state: TableState) -> Iterator[Finding]:

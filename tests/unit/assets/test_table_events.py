@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 from airflow.sdk import Asset, AssetAlias
-from airflow.sdk.execution_time.context import OutletEventAccessors
+from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
+from airflow.sdk.execution_time.comms import ErrorResponse
+from airflow.sdk.execution_time.context import OutletEventAccessors, _AssetRefResolutionMixin
 
 from airflow_provider_lancens.assets.table import LanceTable, emit_asset_event, emit_no_event, lance_table
 
@@ -54,3 +56,50 @@ def test_only_the_tables_asset_is_taken_from_the_outlets_of_a_task_that_changed_
     task = SimpleNamespace(outlets=[lance_table("sales$orders", "lake"), other])
     emit_no_event({"outlet_events": OutletEventAccessors()}, task, TABLE)  # type: ignore[typeddict-item]
     assert task.outlets == [other]
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, Asset]:
+    """The assets that Airflow knows, by URI."""
+    assets: dict[str, Asset] = {}
+
+    def found(name: str | None = None, uri: str | None = None) -> Asset:
+        for asset in assets.values():
+            if name == asset.name or uri == asset.uri:
+                return asset
+        raise AirflowRuntimeError(ErrorResponse(error=ErrorType.ASSET_NOT_FOUND))
+
+    monkeypatch.setattr(_AssetRefResolutionMixin, "_get_asset_from_db", staticmethod(found))
+    monkeypatch.setattr(_AssetRefResolutionMixin, "_asset_ref_cache", {})
+    return assets
+
+
+def test_an_alias_gets_the_asset_by_the_name_that_dags_have_given_it(known: dict[str, Asset]) -> None:
+    known[TABLE.uri] = lance_table("sales$orders", "lake", name="orders")
+    alias = AssetAlias("whatever was written")
+    (event,) = noted(alias)[alias].asset_alias_events
+    assert (event.dest_asset_key.name, event.dest_asset_key.uri) == ("orders", TABLE.uri)
+    assert event.extra == NOTE
+
+
+@pytest.mark.parametrize("reference", [Asset.ref(uri=TABLE.uri), Asset.ref(name="orders")])
+def test_an_outlet_that_refers_to_the_tables_asset_has_the_version(
+    known: dict[str, Asset], reference: Any
+) -> None:
+    known[TABLE.uri] = lance_table("sales$orders", "lake", name="orders")
+    assert noted(reference)[reference].extra == NOTE
+
+
+def test_a_reference_to_another_asset_or_to_none_has_no_version(known: dict[str, Asset]) -> None:
+    known["other"] = Asset(name="other", uri="s3://b/k")
+    other = Asset.ref(name="other")
+    assert noted(other, Asset.ref(name="nothing"))[other].extra == {}
+
+
+def test_a_reference_is_taken_from_the_outlets_of_a_task_that_changed_nothing(
+    known: dict[str, Asset],
+) -> None:
+    known[TABLE.uri] = lance_table("sales$orders", "lake", name="orders")
+    task = SimpleNamespace(outlets=[Asset.ref(name="orders"), Asset.ref(name="nothing")])
+    emit_no_event({"outlet_events": OutletEventAccessors()}, task, TABLE)  # type: ignore[typeddict-item]
+    assert task.outlets == [Asset.ref(name="nothing")]

@@ -1,14 +1,28 @@
 """What the doctor says about the authority of a connection's assets."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from airflow.models.asset import (
+    AssetModel,
+    DagScheduleAssetReference,
+    TaskInletAssetReference,
+    TaskOutletAssetReference,
+)
+from airflow.models.dagrun import DagRun
+from sqlalchemy import create_engine, insert
+from sqlalchemy.orm import Session
 
-from airflow_provider_lancens.doctor.asset_check import check_assets
+from airflow_provider_lancens.doctor.asset_check import check_assets, check_names
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
+from airflow_provider_lancens.identifiers import TableId
 
 Connect = Callable[..., str]
+REFERENCED = (DagRun,)
+"""Models that have to be loaded, since others refer to their tables."""
+ORDERS = TableId.parse("sales$orders")
 
 
 def found(connect: Connect, **named: Any) -> list[tuple[str, str]]:
@@ -45,3 +59,40 @@ def test_a_connection_with_other_assets_is_a_warning(
     [(level, said)] = found(connect, **named)
     assert level == "warning"
     assert text in said
+
+
+@pytest.fixture
+def database(monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+    """The tables of Airflow's database that are read, empty."""
+    engine = create_engine("sqlite://")
+    for model in (AssetModel, DagScheduleAssetReference, TaskInletAssetReference, TaskOutletAssetReference):
+        model.__table__.create(engine)
+    with Session(engine) as session:
+
+        @contextmanager
+        def opened() -> Iterator[Session]:
+            yield session
+
+        monkeypatch.setattr("airflow.utils.session.create_session", opened)
+        yield session
+
+
+def use(database: Session, number: int, name: str, model: Any, **reference: str) -> None:
+    values = {"id": number, "name": name, "uri": "lance://lake/sales/orders", "group": "asset", "extra": {}}
+    database.execute(insert(AssetModel).values(**values))
+    database.execute(insert(model).values(asset_id=number, **reference))
+
+
+def test_an_asset_with_one_name_in_all_dags_is_not_mentioned(connect: Connect, database: Session) -> None:
+    use(database, 1, "orders", DagScheduleAssetReference, dag_id="report")
+    database.execute(insert(TaskOutletAssetReference).values(asset_id=1, dag_id="load", task_id="load"))
+    assert list(check_names(LanceHook(connect(host="m")), ORDERS)) == []
+
+
+def test_an_asset_with_several_names_is_a_warning_with_its_dags(connect: Connect, database: Session) -> None:
+    use(database, 1, "orders", DagScheduleAssetReference, dag_id="report")
+    use(database, 2, "lance://lake/sales/orders", TaskOutletAssetReference, dag_id="load", task_id="load")
+    [finding] = check_names(LanceHook(connect(host="m")), ORDERS)
+    assert finding.level == "warning"
+    assert "'lance://lake/sales/orders' in load, 'orders' in report" in finding.text
+    assert "Asset.ref(uri='lance://lake/sales/orders')" in finding.advice
