@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -21,6 +22,7 @@ from airflow_provider_lancens.operators._spark.idempotency import (
 )
 from airflow_provider_lancens.operators._spark.spark_operator import CancellableSparkWork, killable
 from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
+from airflow_provider_lancens.redaction import redact
 from airflow_provider_lancens.spark.write_policy import WritePolicy
 
 if TYPE_CHECKING:
@@ -34,6 +36,12 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.write.write_context import WriteContext
     from airflow_provider_lancens.spark.write_policy import PendingWrite
 
+_log = logging.getLogger(__name__)
+_LEFT = (
+    "table %s: this task has made %d writes without a key, but an earlier try or execution made more. What "
+    "they wrote is still in the table: delete it if it is no longer wanted, or restore a version without it. "
+    "Set the key of each write to what identifies its rows"
+)
 _MAY_NOT_BE_EMPTY = ("version", "filter", "where", "delete_when", "key")
 """Arguments of a table's methods that may be left out; a value that came out empty is refused."""
 
@@ -113,6 +121,17 @@ class TaskWrites(WritePolicy):
         self._written.append(result.as_dict())
         self._context["ti"].xcom_push(WRITES_XCOM, self._written)  # a sensor downstream looks there
 
+    def tell_left_writes(self) -> None:
+        """Warn of writes of an earlier try or execution that the task, which has ended, hasn't made again."""
+        for table, counted in self._counted.items():
+            try:
+                if counted.had_more(self._hook.get_conn()):
+                    _log.warning(_LEFT, table, counted.made)
+            except Exception as error:  # noqa: BLE001 - all writes are committed: the task has done its work
+                _log.info(
+                    "table %s: earlier writes of the task weren't looked for: %s", table, redact(str(error))
+                )
+
     def _task_key(self, digest: Callable[[], str | None]) -> str:
         """Return the task's part of a default key; without a told mapped item, the digest of its rows."""
         from airflow_provider_lancens.operators._spark.mapped_item import ItemNotToldError
@@ -165,7 +184,9 @@ def lance_spark(
         _ends_with(context["task"]) as work,
         work.session(name, deployment.conf) as spark,
     ):
-        yield hook.catalog(spark=spark, policy=TaskWrites(hook, context))
+        writes = TaskWrites(hook, context)
+        yield hook.catalog(spark=spark, policy=writes)
+        writes.tell_left_writes()
 
 
 @contextmanager

@@ -10,6 +10,8 @@ from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.operators._spark.idempotency import conditions, fingerprint_of
 
 if TYPE_CHECKING:
+    from lance_namespace import LanceNamespace
+
     from airflow_provider_lancens.spark.options import WriteRequest
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
     from airflow_provider_lancens.spark.write.write_context import WriteContext
@@ -25,7 +27,8 @@ class CountedWrites:
 
     table: str
     made: int = 0
-    _tried: int = 0
+    _first_key: str = ""
+    _was_found: bool = False
     _doubt: str | None = None
     _is_compared: bool = False
 
@@ -37,7 +40,6 @@ class CountedWrites:
         """
         if self._doubt is not None:
             raise self._refusal(self._doubt)
-        self._tried += 1
         key = f"{task_key}/{self.table}"
         return f"{key}/{self.made + 1}" if self.made else key
 
@@ -74,7 +76,10 @@ class CountedWrites:
         except spec_errors.InvalidInputError as error:
             self._doubt = str(error)
             raise self._refusal(self._doubt) from None
+        if not self.made:
+            self._first_key = request.identity.key or ""
         found = context.earlier or context.repeated
+        self._was_found |= found is not None
         if request.identity.on_existing_key == "write_again" and context.earlier is None:
             return context
         if found is None or (self._is_compared and found.fingerprint == context.write.fingerprint):
@@ -88,7 +93,7 @@ class CountedWrites:
             f"{found.version}, and it isn't known whether with the same rows"
         )
         self._doubt = doubt
-        if self._tried > 1 or context.earlier is None:
+        if self.made or context.earlier is None:
             raise self._refusal(doubt)
         # The first write of a task may be its only one: the task itself then identifies it.
         return context
@@ -97,7 +102,21 @@ class CountedWrites:
         """Return whether an earlier execution made further writes, whose numbers mean other rows now."""
         from airflow_provider_lancens.spark.keys import is_used
 
-        return self._tried > 1 or is_used(target, f"{request.identity.key}/{self.made + 2}")
+        return self.made > 0 or is_used(target, f"{request.identity.key}/{self.made + 2}")
+
+    def had_more(self, namespace: LanceNamespace) -> bool:
+        """Return whether an earlier try or execution of the task made more writes than this one.
+
+        Args:
+            namespace: that of the table, for one listing; not used unless an earlier write was found.
+        """
+        from airflow_provider_lancens.spark.keys import is_used
+        from airflow_provider_lancens.spark.table.resolved_table import resolved_table
+
+        if not self._was_found:
+            return False
+        with resolved_table(namespace, self.table) as target:
+            return is_used(target, f"{self._first_key}/{self.made + 1}")
 
     def _refusal(self, reason: str) -> AirflowFailException:
         return AirflowFailException(

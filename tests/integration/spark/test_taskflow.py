@@ -27,6 +27,7 @@ from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
 from airflow_provider_lancens.spark.options import WriteIdentity
 
 Try = Callable[..., Any]
+LEFT = "an earlier try or execution made more"
 
 
 @pytest.fixture
@@ -265,6 +266,51 @@ def test_a_failed_write_repeated_in_the_task_is_the_same_write(own: Try, tables:
 
     assert own(stubborn)["committed"]
     assert not own(lambda lake: lake.table(tables[0]).append(lake.spark.range(10))).committed
+
+
+def test_a_cleared_task_makes_its_write_again_although_its_first_attempt_fails_again(
+    own: Try, tables: list[str]
+) -> None:
+    def stubborn(lake: LanceCatalog) -> int:
+        with pytest.raises(AirflowFailException, match="Lance has no type"):
+            lake.table(tables[0]).append(lake.spark.sql("SELECT make_ym_interval(1, 2) AS id"))
+        rows = lake.spark.sql(f"SELECT {time.time_ns()} AS id")
+        return lake.table(tables[0]).append(rows).version
+
+    assert [own(stubborn), own(stubborn, clears=1)] == [1, 2]
+    assert own(lambda lake: lake.table(tables[0]).count_rows()) == 1
+
+
+@pytest.mark.parametrize(("clears", "fails"), [(1, False), (0, False), (1, True)])
+def test_writes_of_an_earlier_execution_that_are_not_made_again_are_told(
+    own: Try, tables: list[str], caplog: pytest.LogCaptureFixture, clears: int, fails: bool
+) -> None:
+    own(loop(tables[0], "abc", OF_ITEM["literals"]))
+    assert LEFT not in caplog.text
+
+    def shrunk(lake: LanceCatalog) -> None:
+        loop(tables[0], "ab", OF_ITEM["literals"])(lake)
+        if fails:
+            raise AirflowFailException("another reason")
+
+    if fails:
+        with pytest.raises(AirflowFailException, match="another reason"):
+            own(shrunk, clears=clears)
+    else:
+        own(shrunk, clears=clears)
+
+    assert files_of(own, tables[0]) == ["a", "b", "c"]
+    said = [one for one in caplog.messages if LEFT in one]
+    assert len(said) == (0 if fails else 1)
+    assert all(f"table {tables[0]}: this task has made 2 writes" in one for one in said)
+
+
+def test_writes_that_are_all_made_again_are_not_told(
+    own: Try, tables: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    for clears in (0, 1):
+        own(loop(tables[0], "abc", OF_ITEM["literals"]), clears=clears)
+    assert LEFT not in caplog.text
 
 
 def test_tables_read_by_the_task_are_part_of_its_fingerprint(own: Try, tables: list[str]) -> None:
