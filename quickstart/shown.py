@@ -8,12 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 from zipfile import ZipFile
 
-ELSEWHERE = ("glue_assumed_role.py",)
-"""Examples that need AWS."""
+ELSEWHERE = ("glue_assumed_role.py", "lake_in_a_folder.py")
+"""Examples whose connections the quickstart hasn't: of AWS, and of a folder without a metastore."""
 
 
 def can_run_here(file_path: str, zip_file: ZipFile | None = None) -> bool:
-    """Return whether a file contains a DAG, by Airflow's own heuristic, that can run without AWS.
+    """Return whether a file contains a DAG, by Airflow's own heuristic, that the quickstart can run.
 
     Args:
         file_path: the file.

@@ -30,13 +30,17 @@ _STATUS = re.compile(
 )
 _REQUEST_ERROR = re.compile(r"reqwest::Error \{.*", re.DOTALL)
 _QUOTED = re.compile(r'"([^"]+)"')
+_NOT_SUPPORTED = re.compile(r"Internal error: Not supported: ")
+"""How pylance's REST service says that its own catalog lacks an operation."""
 _NO_ANSWER_OF_A_CATALOG = "Failed to parse response"
 _OS_ERROR = re.compile(r"IO \{ source: Os \{ code: (\d+), kind: \w+, message: \"([^\"]*)\" \}.*", re.DOTALL)
 """How pylance prints an error of the operating system where it hides it in an internal error."""
 _SOURCE_LINE = re.compile(r",? ?(?:/\S*|src/\S*)\.rs:\d+:\d+")
 _LONGEST = 500
 _BODY = 200
-_CODES = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 429: "THROTTLING", 501: "UNSUPPORTED"}
+_CODES = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 429: "THROTTLING"}
+_NO_SUCH_REQUEST = frozenset({404, 405, 501})
+"""A catalog that hasn't found a table says so in a body of the specification."""
 _PASSING = frozenset({408, 500, 502, 503, 504})
 
 
@@ -74,7 +78,8 @@ def catalog_error(
     if _OS_ERROR.search(str(error)):
         error = OSError(_OS_ERROR.sub(r"\2 (os error \1)", str(error)))
     said = _shown(str(error), secrets)
-    if isinstance(error, spec_errors.UnsupportedOperationError | NotImplementedError):
+    missing = isinstance(error, spec_errors.UnsupportedOperationError | NotImplementedError)
+    if missing or _NOT_SUPPORTED.match(str(error)):
         return unsupported(operation, impl, detail=said)
     if isinstance(error, spec_errors.LanceNamespaceError):
         answered = _STATUS.search(str(error))
@@ -101,8 +106,8 @@ def _of_status(
 ) -> spec_errors.LanceNamespaceError:
     shown = " ".join(redact(body[:_BODY], secrets).split())
     said = f"the service answered {status}{reason}{f': {shown}' if shown else ''}"
-    if status == 501:
-        return unsupported(operation, impl, detail=said)
+    if status in _NO_SUCH_REQUEST:
+        return unsupported(operation, impl, detail=f"{said}, as it does where it isn't a REST catalog at all")
     if status in _PASSING:
         return spec_errors.ServiceUnavailableError(said)
     if status in _CODES:

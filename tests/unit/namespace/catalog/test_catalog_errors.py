@@ -21,7 +21,9 @@ def answered(status: str, body: str) -> InternalError:
     [
         ("401 Unauthorized", ErrorCode.UNAUTHENTICATED),
         ("403 Forbidden", ErrorCode.PERMISSION_DENIED),
-        ("404 Not Found", ErrorCode.INTERNAL),
+        ("404 Not Found", ErrorCode.UNSUPPORTED),
+        ("405 Method Not Allowed", ErrorCode.UNSUPPORTED),
+        ("418 I'm a teapot", ErrorCode.INTERNAL),
         ("429 Too Many Requests", ErrorCode.THROTTLING),
         ("500 Internal Server Error", ErrorCode.SERVICE_UNAVAILABLE),
         ("501 Not Implemented", ErrorCode.UNSUPPORTED),
@@ -84,8 +86,10 @@ def test_an_error_of_the_operating_system_is_found_in_an_internal_one(
 
 def test_an_operation_that_a_catalog_has_not_says_what_to_do() -> None:
     error = catalog_error(NotImplementedError("nope"), "rename_table", "made.up.Catalog")
+    of_a_service = InternalError("Internal error: Not supported: rename_table not implemented, src/a.rs:1:2")
 
     assert error.code == ErrorCode.UNSUPPORTED
+    assert catalog_error(of_a_service, "rename_table", "rest").code == ErrorCode.UNSUPPORTED
     assert str(error).startswith(
         "rename_table is not supported by this catalog, impl=made.up.Catalog (nope); "
     )
