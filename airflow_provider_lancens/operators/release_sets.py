@@ -112,9 +112,9 @@ class LanceReleaseOperator(LanceOperator):
 class LanceFindReleaseOperator(LanceOperator):
     """Look up the versions of a release set's tables, to be read as inputs.
 
-    Its XCom is ``{"release_set": str, "version": int}`` and, for each table by its identifier, ``{"table":
-    str, "version": int}``: ``inputs={"orders": find.output["shop$orders"]}`` reads the version of
-    ``shop$orders``.
+    Its XCom is ``{"table": str, "version": int}`` of the release set, as that of `LanceReleaseOperator`, and
+    the same for each table by its identifier: ``inputs={"orders": find.output["shop$orders"]}`` reads the
+    version of ``shop$orders``.
 
     Args:
         release_set: the XCom of a sensor or of `LanceReleaseOperator`, which has a version; or the
@@ -149,7 +149,7 @@ class LanceFindReleaseOperator(LanceOperator):
             version, members = find_release_set(namespace, table, wanted)
         self.log.info("Release set %s: version %d has %s", table, version, members)
         tables = {name: {"table": name, "version": number} for name, number in members.items()}
-        return {"release_set": str(table), "version": version, **tables}
+        return {"table": str(table), "version": version, **tables}
 
 
 def _versions(tables: Any) -> dict[str, int]:

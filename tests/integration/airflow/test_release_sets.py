@@ -9,7 +9,8 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 from lance_namespace import DeclareTableRequest
 
 from airflow_provider_lancens.assets.table import lance_table
-from airflow_provider_lancens.operators.release_sets import LanceReleaseOperator
+from airflow_provider_lancens.links import LancePageLink, table_page_url
+from airflow_provider_lancens.operators.release_sets import LanceFindReleaseOperator, LanceReleaseOperator
 from tests.integration.airflow.lifecycle import Attempt
 from tests.integration.airflow.tables import Table
 
@@ -80,3 +81,17 @@ def test_a_retry_emits_the_event_of_the_release_that_an_earlier_try_made(release
     again, same = release("monday", 1, clear=5)
 
     assert (again["committed"], again["skipped"], same) == (False, False, event)
+
+
+def test_a_release_is_found_as_a_table_at_a_version_with_its_tables(
+    release: Release, table: Table, lake: str
+) -> None:
+    made, _ = release("monday", 1)
+    release("tuesday", 2)
+
+    for wanted, version in ((made, 1), (made["table"], 2)):
+        find = LanceFindReleaseOperator(task_id="find", release_set=wanted, lance_conn_id=lake)
+        found = find.execute({"ti": Attempt()})  # type: ignore[typeddict-item]
+        one = {"table": str(table), "version": version}
+        assert found == {"table": made["table"], "version": version, str(table): one}
+        assert LancePageLink().page(find.hook, found) == table_page_url(lake, made["table"], version)
