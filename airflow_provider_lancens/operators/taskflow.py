@@ -56,6 +56,7 @@ class TaskWrites(WritePolicy):
         self._written: list[dict[str, Any]] = []
         self._counted: dict[str, CountedWrites] = {}
         self._keys: Counter[tuple[str, str]] = Counter()
+        self._ranges: list[str] = []
 
     def check_given(self, method: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """See `WritePolicy.check_given`.
@@ -75,6 +76,19 @@ class TaskWrites(WritePolicy):
         """See `WritePolicy.record_read`."""
         recorded = versions[0] if len(versions) == 1 else (str(table), *versions)
         self._read.setdefault(str(table), []).append(recorded)
+
+    @property
+    def execution_id(self) -> str | None:
+        """See `WritePolicy.execution_id`."""
+        return execution_id_of(self._context)
+
+    def begin_range(self, name: str) -> None:
+        """See `WritePolicy.begin_range`."""
+        self._ranges.append(name)
+
+    def end_range(self) -> None:
+        """See `WritePolicy.end_range`."""
+        self._ranges.pop()
 
     def write(self, pending: PendingWrite) -> WriteResult:
         """See `WritePolicy.write`: without a key, the task and the number of the write identify it.
@@ -137,11 +151,13 @@ class TaskWrites(WritePolicy):
         from airflow_provider_lancens.operators._spark.mapped_item import ItemNotToldError
 
         try:
-            return default_key(self._context)
+            key = default_key(self._context)
         except ItemNotToldError:
             if (item := digest()) is None:
                 raise
-            return default_key(self._context, item=item[-16:])
+            key = default_key(self._context, item=item[-16:])
+        # Other rows than those of a range that the same task read before, such as in an earlier execution.
+        return "/".join([key, *self._ranges])
 
     def _execution_id(self, table: str, key: str) -> str:
         """Return what a write shares with the same call in other tries, and no other call of this try."""

@@ -593,6 +593,8 @@ class Table:
         """Return the rows that changed up to the table's version; their range is fixed here.
 
         Used with ``with``, the bookmark moves to that version at the end, unless an exception ends the block.
+        In a task, its later tries get the range that the first one got, and the default key of a write in
+        the block also has the version that the bookmark begins with.
 
         Args:
             after_version: the version after which rows are changes, see `at`; 0 makes all rows changes.
@@ -625,9 +627,20 @@ class Table:
                 previous = 0
             elif after_version is not None:
                 previous = _number_of(target, after_version)
+            if bookmark is not None and self._at is None:
+                version = self._range_of_task(target, bookmark, previous or 0, version)
         pinned = Table(self.lake, self._table, version)
         position = None if found is None or found.is_expired else found.version
         return Changes(pinned, previous or 0, bookmark, position, if_unavailable)
+
+    def _range_of_task(self, target: ResolvedTable, bookmark: str, after: int, version: int) -> int:
+        """Return up to which version the running task reads: in its later tries as in the first."""
+        from airflow_provider_lancens.spark.bookmark_ranges import fix_range
+
+        execution_id = self.lake.policy.execution_id
+        if not execution_id or version <= after:
+            return version
+        return fix_range(target.dataset.manifests, bookmark, execution_id, after, version)
 
     @_verb("listing the bookmarks of")
     def bookmarks(self) -> list[Bookmark]:
@@ -1272,16 +1285,21 @@ class Changes:
             raise spec_errors.InvalidInputError(
                 "changes: `with` moves a bookmark at the end, and none was given; pass bookmark=..."
             )
+        start = f"{self._bookmark}@{self.table.name}/{self._previous}"
+        is_new = self.version > self._previous
+        self.table.lake.policy.begin_range(start if is_new else f"{start}/empty")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        table, policy = self.table, self.table.lake.policy
+        policy.end_range()
         if kind is not None or self._bookmark is None or self.version <= (self._position or 0):
             return
+        from airflow_provider_lancens.spark.bookmark_ranges import forget_range
         from airflow_provider_lancens.spark.bookmarks import advance_bookmark
 
-        table = self.table
         with table.lake.attempt(f"moving bookmark {self._bookmark!r} of table {table.name!r}"):
             advance_bookmark(
                 table.lake.source,
@@ -1290,6 +1308,9 @@ class Changes:
                 expected=self._position,
                 version=self.version,
             )
+            if policy.execution_id:
+                with table._resolved() as target:
+                    forget_range(target.dataset.manifests, self._bookmark, policy.execution_id)
 
 
 def _number_in(result: Mapping[str, Any], field: str) -> int | None:

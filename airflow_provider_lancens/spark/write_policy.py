@@ -56,6 +56,21 @@ class WritePolicy:
             versions: the version that is read, and for changes the version that they follow.
         """
 
+    @property
+    def execution_id(self) -> str | None:
+        """What the tries of the running task's execution share, and no other; None if there is no task."""
+        return None
+
+    def begin_range(self, name: str) -> None:
+        """Begin a block whose writes belong to a range of changes.
+
+        Args:
+            name: what identifies the range: the bookmark, the table that is read, and where the range begins.
+        """
+
+    def end_range(self) -> None:
+        """End the block that was begun last."""
+
     def write(self, pending: PendingWrite) -> WriteResult:
         """Make a write, and report it."""
         from airflow_provider_lancens.spark.write.write_context import WriteContext

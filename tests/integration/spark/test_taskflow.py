@@ -400,3 +400,116 @@ def test_invalid_arguments_fail_the_task_without_retry(
 ) -> None:
     with pytest.raises(AirflowFailException, match=message):
         own(lambda lake: use(lake, tables[0]))
+
+
+def test_a_retry_loses_no_changes_that_were_committed_after_the_failed_try(
+    own: Try, tables: list[str]
+) -> None:
+    source, target = tables
+    own(lambda lake: lake.table(source).append(lake.spark.range(2)), "monday")
+
+    def copy(lake: LanceCatalog, fails: bool = False) -> None:
+        with lake.table(source).changes(bookmark="copy") as changes:
+            lake.table(target).append(changes.read(columns=["id"]).select("id"))
+            if fails:
+                raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError, match="killed"):
+        own(lambda lake: copy(lake, fails=True), "copy 1")
+    own(lambda lake: lake.table(source).append(lake.spark.range(2, 5)), "tuesday")
+    own(copy, "copy 1")  # the retry
+    own(copy, "copy 2")
+
+    assert own(lambda lake: ids(lake, target)) == [0, 1, 2, 3, 4]
+
+
+def test_a_retry_after_the_bookmark_moved_writes_what_was_committed_since(
+    own: Try, tables: list[str]
+) -> None:
+    source, target = tables
+    own(lambda lake: lake.table(source).append(lake.spark.range(2)), "monday")
+
+    def copy(lake: LanceCatalog, fails: bool = False) -> None:
+        with lake.table(source).changes(bookmark="copy") as changes:
+            lake.table(target).append(changes.read(columns=["id"]).select("id"))
+        if fails:
+            raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError, match="killed"):
+        own(lambda lake: copy(lake, fails=True), "copy 1")
+    own(lambda lake: lake.table(source).append(lake.spark.range(2, 5)), "tuesday")
+    own(copy, "copy 1")
+    own(lambda lake: lake.table(source).append(lake.spark.range(5, 6)), "wednesday")
+    own(copy, "copy 1", clears=1)  # a cleared run reads from where the bookmark is now
+
+    assert own(lambda lake: ids(lake, target)) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_cleared_task_replaces_what_was_written_before_its_bookmark_moved(
+    own: Try, tables: list[str]
+) -> None:
+    source, target = tables
+    own(lambda lake: lake.table(source).append(lake.spark.range(2)), "monday")
+
+    def copy(lake: LanceCatalog, fails: bool = False) -> None:
+        with lake.table(source).changes(bookmark="copy") as changes:
+            lake.table(target).append(changes.read(columns=["id"]).select("id"))
+            if fails:
+                raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError, match="killed"):
+        own(lambda lake: copy(lake, fails=True), "copy 1")
+    own(lambda lake: lake.table(source).append(lake.spark.range(2, 5)), "tuesday")
+    own(copy, "copy 1", clears=1)
+
+    assert own(lambda lake: ids(lake, target)) == [0, 1, 2, 3, 4]
+
+
+def test_days_are_computed_again_since_a_bookmark(own: Try, tables: list[str]) -> None:
+    source, target = tables
+
+    def bill(lake: LanceCatalog) -> None:
+        # [START bookmark_in_a_task]
+        with lake.table(source).changes(bookmark="billing") as changes:
+            days = changes.read(columns=["day"]).select("day").distinct()
+            orders = changes.table.read().join(days, "day")
+            bills = orders.groupBy("day").sum("amount").toDF("day", "total")
+            lake.table(target).overwrite(bills, on=["day"])
+        # [END bookmark_in_a_task]
+
+    def orders_of(*days: int) -> Callable[[LanceCatalog], Any]:
+        return lambda lake: lake.table(source).append(
+            lake.spark.createDataFrame([(day, 2.0) for day in days], "day int, amount double")
+        )
+
+    own(orders_of(1, 2), "monday")
+    own(bill, "bill 1")
+    own(bill, "bill 2")  # nothing to do
+    own(orders_of(2, 3), "tuesday")
+    own(bill, "bill 3")
+
+    totals = own(lambda lake: lake.table(target).to_arrow().to_pylist())
+    assert {row["day"]: row["total"] for row in totals} == {1: 2.0, 2: 4.0, 3: 2.0}
+
+
+def test_a_retry_writes_what_was_committed_after_a_try_that_found_no_changes(
+    own: Try, tables: list[str], tmp_path: Path
+) -> None:
+    source, target = tables
+    own(lambda lake: lake.table(source).append(lake.spark.range(2)), "monday")
+
+    def count(lake: LanceCatalog, fails: bool = False) -> None:
+        with lake.table(source).changes(bookmark="count") as changes:
+            rows = changes.table.count_rows()
+            lake.table(target).overwrite(lake.spark.sql(f"SELECT {rows} AS id"))
+        if fails:
+            raise RuntimeError("killed")
+
+    own(count, "count 1")
+    with pytest.raises(RuntimeError, match="killed"):
+        own(lambda lake: count(lake, fails=True), "count 2")
+    own(lambda lake: lake.table(source).append(lake.spark.range(2, 5)), "tuesday")
+    own(count, "count 2")
+
+    assert own(lambda lake: ids(lake, target)) == [5]
+    assert not [*tmp_path.rglob("bookmark-ranges/*")]
