@@ -123,7 +123,8 @@ def _name_in_catalog(table: TableId, uri: str | None, root: str | None) -> Datas
         return None
     # Lance chooses the folder of a table in a database by chance.
     name = f"{table.name}.lance" if len(table) == 1 else ".".join(table.parts)
-    return DatasetName(folder.namespace, f"{folder.name.rstrip('/')}/{name}")
+    above = folder.name.rstrip("/")
+    return DatasetName(folder.namespace, f"{above}/{name}" if above or folder.namespace == "file" else name)
 
 
 def _name_in_hive(table: TableId) -> str:

@@ -57,15 +57,16 @@ class LanceTable:
 
         Args:
             asset_authority: that of the connection.
-            table: the table's identifier, ``database.table`` or ``database$table``.
+            table: the table's identifier, ``database.table`` or ``database$table``. A `TableId` may have any
+                number of levels, since some catalogs have tables outside of a database.
 
         Raises:
             ValueError: either is invalid. Templates are not supported: an asset is the same in every run.
         """
         _refuse_templates(asset_authority=asset_authority, table=table)
         try:
-            identifier = table if isinstance(table, TableId) else TableId.written(table)
-            return cls(_checked_authority(asset_authority), _checked_table(identifier))
+            identifier = table if isinstance(table, TableId) else _checked_table(TableId.written(table))
+            return cls(_checked_authority(asset_authority), identifier)
         except InvalidIdentifierError as error:
             raise ValueError(f"table={table!r}: {error}; write it as database$table") from error
 
@@ -95,7 +96,7 @@ class LanceTable:
 
 
 def lance_table(
-    table: str,
+    table: str | TableId,
     asset_authority: str = DEFAULT_CONNECTION,
     *,
     name: str | None = None,
@@ -105,7 +106,8 @@ def lance_table(
     """Return the asset of a Lance table, for ``outlets`` and ``schedule``.
 
     Args:
-        table: table identifier, ``database$table``.
+        table: table identifier, ``database$table``. A table that is in no database, which only a connection
+            of type ``lance`` has, is given as a `TableId`: its name alone is probably a mistake.
         asset_authority: what the table's connections have in their field Asset authority, which is the id of
             a connection by default. The connection isn't read while a DAG is parsed.
         name: the asset's name in Airflow, by default its URI. A table's asset has one name, in all DAGs:
@@ -259,5 +261,8 @@ def _checked_authority(asset_authority: str) -> str:
 
 def _checked_table(table: TableId) -> TableId:
     if len(table) not in _LEVELS:
-        raise ValueError(f"table={str(table)!r} has {len(table)} levels; write it as database$table")
+        raise ValueError(
+            f"table={str(table)!r} has {len(table)} levels; write it as database$table, or pass a TableId if "
+            "the catalog has other levels"
+        )
     return table

@@ -13,9 +13,11 @@ from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
 if TYPE_CHECKING:
     from airflow.sdk import Asset as SdkAsset
 
+    from airflow_provider_lancens.identifiers import TableId
+
 
 def watched_table(
-    table: str,
+    table: str | TableId,
     lance_conn_id: str = DEFAULT_CONNECTION,
     *,
     asset_authority: str | None = None,
@@ -33,7 +35,7 @@ def watched_table(
     a second time.
 
     Args:
-        table: table identifier, ``database$table``.
+        table: table identifier, ``database$table``, or a `TableId`, see `lance_table`.
         lance_conn_id: the connection through which the triggerer polls the table.
         asset_authority: that of the connection; by default its id, since the connection isn't read while a
             DAG is parsed.

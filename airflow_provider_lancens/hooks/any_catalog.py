@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from airflow.sdk.log import mask_secret
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.connection_form import (
     ASSET_AUTHORITY,
+    check_root,
     extra_properties,
     field_name,
     hook_of_connection_type,
@@ -20,6 +22,8 @@ from airflow_provider_lancens.hooks.lance_hook import LanceHook
 
 _PROPERTIES = {"properties": "property.", "secret_properties": "secret."}
 """The fields with the implementation's own properties, and their prefixes for `CatalogNamespace`."""
+_AS_JSON = 'write it as {"name": "value", …}, whose values are text'
+_IMPLEMENTATION = re.compile(r"dir|rest|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _IMPL, _ROOT, _URI, _DIR = "impl", "root", "uri", "dir"
 
 
@@ -63,9 +67,21 @@ class LanceCatalogHook(LanceHook):
         return {**own, **self.endpoint_properties(), **self.credential_properties()}
 
     def endpoint_properties(self) -> dict[str, str]:
-        """Return ``impl``, and the root or the URI of the service."""
-        extra = read_extra(self.connection)
-        where = {_ROOT: extra.get(_ROOT), _URI: self.connection.host}
+        """Return ``impl``, and the root or the URI of the service.
+
+        Raises:
+            AirflowFailException: one of them is invalid; its value isn't shown.
+        """
+        root, uri = read_extra(self.connection).get(_ROOT), self.connection.host
+        check_root(self.connection, root or None)
+        # What is entered into a wrong field may be a secret: nothing else is shown.
+        if not _IMPLEMENTATION.fullmatch(self.impl):
+            raise self._refusal(
+                _IMPL, "is invalid; allowed: dir, rest, or the dotted path of a class of lance_namespace"
+            )
+        if uri and "://" not in uri:
+            raise self._refusal(_URI, "is not a URI; allowed: such as https://catalog:8443")
+        where = {_ROOT: root, _URI: uri}
         return {_IMPL: self.impl, **{key: str(value) for key, value in where.items() if value}}
 
     def credential_properties(self) -> dict[str, str]:
@@ -88,16 +104,15 @@ class LanceCatalogHook(LanceHook):
             except ValueError:
                 parsed = None
         if not isinstance(parsed, dict):
-            raise self._refusal(field, "is not a JSON object")
+            raise self._refusal(field, f"is not a JSON object; {_AS_JSON}")
         for name, value in parsed.items():
             if not isinstance(value, str):
-                raise self._refusal(field, f"{name!r} is a {type(value).__name__}, not text")
+                raise self._refusal(field, f"{name!r} is a {type(value).__name__}, not text; {_AS_JSON}")
             if field != "properties" and value:
                 mask_secret(value)
         return parsed
 
     def _refusal(self, field: str, reason: str) -> AirflowFailException:
         return AirflowFailException(
-            f"connection {self.lance_conn_id!r}, {field_name(self.conn_type, field)}: {reason}; write it as "
-            '{"name": "value", …}, whose values are text'
+            f"connection {self.lance_conn_id!r}, {field_name(self.conn_type, field)}: {reason}"
         )

@@ -145,7 +145,7 @@ def extra_properties(connection: Connection, conn_type: str, apart: Collection[s
         if not isinstance(value, str | int | float):
             kind = type(value).__name__
             raise _refusal(connection, key, f"is a {kind}; allowed: text, a number, true, false")
-    _check_root(connection, extra.get(_ROOT))
+    check_root(connection, extra.get(_ROOT))
     properties = {key: _text(value) for key, value in extra.items()}
     storage = {
         key.removeprefix(_STORAGE_PREFIX): properties.pop(key)
@@ -196,7 +196,16 @@ def asset_authority(connection: Connection) -> str:
     return str(given)
 
 
-def _check_root(connection: Connection, root: object) -> None:
+def check_root(connection: Connection, root: object) -> None:
+    """Check a root.
+
+    Args:
+        connection: the connection, for the message.
+        root: its root; None if it has none.
+
+    Raises:
+        AirflowFailException: it is a relative path; it isn't shown.
+    """
     if root is not None and not (str(root).startswith("/") or "://" in str(root)):
         reason = "is a relative path, which each worker would resolve differently"
         raise _refusal(

@@ -155,13 +155,11 @@ class CatalogNamespace(LanceNamespace):
             raise unsupported(
                 f"{table}: a table whose versions the catalog decides", self.impl, _ON_A_METASTORE
             )
-        if not described.location:
-            raise spec_errors.InternalError(f"{table}: the catalog {self.impl} returned no location")
         options = self._vended_options(asked.vend_credentials, described.storage_options)
         return _redacted(
             redacted_responses.DescribeTableResponse,
             described,
-            location=self._checked(described.location, table),
+            location=self._checked(self._given(described.location, table), table),
             storage_options=options,
         )
 
@@ -177,12 +175,13 @@ class CatalogNamespace(LanceNamespace):
         if asked.location is not None:
             self._checked(asked.location, self._subject(asked.id))
         declared = self._called("declare_table", models.DeclareTableRequest, asked)
-        self._refuse_decided(declared.managed_versioning, self._subject(asked.id))
+        table = self._subject(asked.id)
+        self._refuse_decided(declared.managed_versioning, table)
         options = self._vended_options(asked.vend_credentials, declared.storage_options)
         return _redacted(
             redacted_responses.DeclareTableResponse,
             declared,
-            location=self._checked(declared.location or "", self._subject(asked.id)),
+            location=self._checked(self._given(declared.location, table), table),
             storage_options=options,
         )
 
@@ -402,6 +401,11 @@ class CatalogNamespace(LanceNamespace):
                 "'allowed_locations' to the prefixes of all its tables"
             )
         return checked
+
+    def _given(self, location: str | None, table: str) -> str:
+        if not location:
+            raise spec_errors.InternalError(f"{table}: the catalog {self.impl} returned no location")
+        return location
 
     def _relative(self, location: str) -> str:
         """Return a location as a folder's catalog registers it; that of another one as it is."""

@@ -55,8 +55,28 @@ ON_GLUE: dict[str, dict[str, Any]] = {
     "service-with-a-password": {"endpoint": f"http://user:{HUSH}@{DEAD}"},
     "key-cut-short": {"login": "", "password": HUSH},
 }
+ON_A_SERVICE: dict[str, dict[str, Any]] = {
+    "service-unreachable": {},
+    "uri-with-a-password": {"host": f"http://user:{HUSH}@{DEAD}"},
+    "uri-is-a-password": {"host": HUSH},
+    "token-with-a-line-end": {"password": f"{HUSH}\n{HUSH}"},
+    "properties-are-a-password": {"properties": HUSH},
+    "a-property-is-a-list": {"secret_properties": {"headers.x-key": [HUSH]}},
+    "a-header-has-a-line-end": {"properties": {"headers.x-key": f"{HUSH}\n"}},
+    "class-is-a-password": {"impl": HUSH},
+    "timeout-is-a-password": {"client.timeout": HUSH},
+}
+IN_A_FOLDER = {
+    name: FAULTS[name] for name in ("storage-unreachable", "root-with-a-password", "root-is-a-password")
+}
 FIELDS = ("host", "login", "password")
-CASES = [*(("lance_hive2", fault) for fault in ON_HIVE), *(("lance_glue", fault) for fault in ON_GLUE)]
+KINDS: dict[str, dict[str, dict[str, Any]]] = {
+    "lance_hive2": ON_HIVE,
+    "lance_glue": ON_GLUE,
+    "service": ON_A_SERVICE,
+    "folder": IN_A_FOLDER,
+}
+CASES = [(kind, fault) for kind, faults in KINDS.items() for fault in faults]
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +101,9 @@ def lake(
 ) -> str:
     """The connection of a test case."""
     kind, fault = request.param
-    given = (ON_HIVE if kind == "lance_hive2" else ON_GLUE)[fault]
+    given = KINDS[kind][fault]
+    if kind in ("service", "folder"):
+        return connect(conn_type="lance", **_of_a_catalog(kind, given))
     if kind == "lance_hive2":
         fields = {"host": metastore.uri}
         extra: dict[str, Any] = {"client.connect-timeout": 2}
@@ -93,6 +115,17 @@ def lake(
     extra |= {key: value for key, value in given.items() if key not in FIELDS}
     fields |= {key: value for key, value in given.items() if key in FIELDS}
     return connect(conn_type=kind, **fields, extra=extra)
+
+
+def _of_a_catalog(kind: str, given: dict[str, Any]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    extra: dict[str, Any] = {"root": "s3://bucket/lake", "client.timeout": 5, **STORAGE}
+    if kind == "service":
+        fields = {"host": f"http://{DEAD}", "password": HUSH}
+        extra |= {"impl": "rest", "secret_properties": {"headers.x-secret": HUSH}}
+    fields |= {key: value for key, value in given.items() if key in FIELDS}
+    extra |= {key: value for key, value in given.items() if key not in FIELDS}
+    return {**fields, "extra": extra}
 
 
 def stored_at(location: str) -> TableStatus:

@@ -1,5 +1,6 @@
 """Rows written and read through connections of type ``lance``, by operators and in a task of its own."""
 
+import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.hooks import LanceHook
 from airflow_provider_lancens.operators import LanceAppendOperator, lance_spark
+from tests.servers.s3_credentials import TemporaryCredentials
+from tests.servers.s3_double import S3Double
 from tests.support.catalogs import KINDS, catalog_connection
 
 
@@ -28,6 +31,28 @@ def table(lake: str) -> str:
     catalog = LanceHook(lake).catalog()
     catalog.create_namespace("sales")
     return catalog.declare_table("sales.orders").name
+
+
+def test_a_bucket_is_used_with_the_credentials_of_the_connection(
+    connect: Callable[..., str], spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    with S3Double() as s3, caplog.at_level(logging.DEBUG):
+        s3.credentials = TemporaryCredentials(3600)
+        keys = s3.credentials.issue()
+        del keys["expires_at_millis"]
+        storage = {f"storage.{name}": value for name, value in {**s3.endpoint, **keys}.items()}
+        connect(conn_type="lance", extra={"root": f"s3://{s3.bucket_name}/tables/", **storage})
+        catalog = LanceHook("lake").catalog(spark=spark)
+        catalog.create_namespace("sales")
+        orders = catalog.declare_table("sales.orders")
+        orders.append(numbers(spark, 5))
+
+        assert orders.read().count() == 5
+        assert orders.location.startswith(f"s3://{s3.bucket_name}/tables/")
+        assert LanceHook("lake").table_status("sales.orders").version == 1
+        assert LanceHook("lake").catalog().drop_table("sales.orders")
+
+    assert keys["aws_secret_access_key"] not in caplog.text
 
 
 def numbers(spark: SparkSession, count: int) -> DataFrame:

@@ -1,11 +1,13 @@
 """OpenLineage names of Lance tables."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from airflow_provider_lancens.assets.lineage import convert_asset_to_openlineage, name_of_files
 from airflow_provider_lancens.assets.table import lance_table
+from airflow_provider_lancens.identifiers import TableId
 
 facets = pytest.importorskip("openlineage.client.event_v2")
 
@@ -37,6 +39,30 @@ def test_a_table_in_glue_is_named_by_its_account(connect: Connect) -> None:
 def test_a_glue_table_of_an_unknown_account_has_no_name(connect: Connect) -> None:
     lake = connect(conn_type="lance_glue", extra={"region": "eu-west-1"})
     assert convert_asset_to_openlineage(lance_table("sales$orders", lake), None) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "table", "namespace", "name"),
+    [
+        ({"extra": {"root": "/lake/"}}, "orders", "file", "/lake/orders.lance"),
+        ({"extra": {"root": "/lake"}}, "sales$orders", "file", "/lake/sales.orders"),
+        ({"extra": {"root": "s3a://bucket/lake"}}, "orders", "s3://bucket", "lake/orders.lance"),
+        ({"extra": {"root": "s3://bucket"}}, "orders", "s3://bucket", "orders.lance"),
+        (
+            {"host": "https://catalog:8443/api/", "extra": {"impl": "rest"}},
+            "sales$orders",
+            "https://catalog:8443/api",
+            "sales.orders",
+        ),
+        ({"extra": {"impl": "made.up.Catalog"}}, "orders", None, None),
+    ],
+)
+def test_a_table_in_another_catalog_is_named_by_its_root_or_service(
+    connect: Connect, fields: dict[str, Any], table: str, namespace: str | None, name: str | None
+) -> None:
+    lake = connect(conn_type="lance", password="hush-hush", **fields)
+    converted = convert_asset_to_openlineage(lance_table(TableId.parse(table), lake), None)
+    assert converted == (None if name is None else facets.Dataset(namespace=namespace, name=name))
 
 
 @pytest.mark.parametrize("conn_type", [None, "http"])

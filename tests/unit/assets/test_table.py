@@ -5,6 +5,7 @@ from airflow.sdk import Asset
 
 from airflow_provider_lancens.assets.table import LanceTable, create_asset, lance_table
 from airflow_provider_lancens.assets.table_watcher import watched_table
+from airflow_provider_lancens.identifiers import TableId
 
 URI = "lance://lake/sales/orders"
 
@@ -34,6 +35,13 @@ def test_names_with_special_uri_characters_survive_a_round_trip() -> None:
     table = LanceTable.of("lake", "sales$orders 1/2?#%")
     assert LanceTable.parse(table.uri) == table
     assert LanceTable.parse(Asset(table.uri).uri) == table
+
+
+@pytest.mark.parametrize("parts", [("orders",), ("a", "b", "c", "orders")])
+def test_a_table_of_a_catalog_with_other_levels_is_given_as_an_identifier(parts: tuple[str, ...]) -> None:
+    made = lance_table(TableId(parts), "folder")
+    assert made.uri == watched_table(TableId(parts), "folder").uri == f"lance://folder/{'/'.join(parts)}"
+    assert LanceTable.parse(made.uri).table == TableId(parts)
 
 
 @pytest.mark.parametrize("argument", ["table", "asset_authority"])
@@ -90,9 +98,7 @@ def test_an_invalid_authority_is_refused_with_what_is_allowed(authority: str) ->
         lance_table("sales$orders", authority)
 
 
-@pytest.mark.parametrize(
-    "uri", ["lance://lake", "lance://lake/orders", "lance:///sales/orders", "lance://lake/sales/orders?v=1"]
-)
+@pytest.mark.parametrize("uri", ["lance://lake", "lance:///sales/orders", "lance://lake/sales/orders?v=1"])
 def test_an_invalid_uri_is_refused_with_the_right_form(uri: str) -> None:
     with pytest.raises(ValueError, match="is not the URI of a Lance table"):
         LanceTable.parse(uri)

@@ -80,7 +80,9 @@ def test_properties_are_an_object_of_text(
         ({"extra": {"root": "lake"}}, "field Root (extra 'root'): is a relative path"),
         ({"extra": {"root": "/lake"}, "password": SECRET}, "field Token has no effect with impl=dir"),
         ({"extra": {"impl": "rest"}}, "field Service URI is missing"),
-        ({"host": "catalog", "extra": {"impl": "rest"}}, "field Service URI: expected http(s)"),
+        ({"host": "ftp://catalog", "extra": {"impl": "rest"}}, "field Service URI: expected http(s)"),
+        ({"extra": {"impl": SECRET}}, "field Implementation (extra 'impl'): is invalid; allowed: dir, rest"),
+        ({"host": "catalog", "extra": {"impl": "rest"}}, "field Service URI: is not a URI"),
         (
             {"host": "http://h", "password": f"{SECRET}\nx", "extra": {"impl": "rest"}},
             "field Token: contains a line end",
