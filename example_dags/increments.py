@@ -83,8 +83,6 @@ with DAG(
         on=["day"],
         delete_when="is_empty",
         helper_columns=["is_empty"],
-        # A run that is cleared finds other changes, which are another write.
-        key="revenue/{{ ti.xcom_pull('changes') }}",
         spark_conf=SPARK,
         **given,
     )

@@ -89,7 +89,6 @@ with DAG(
         source=highs,
         inputs={"changes": {"changes": changes.output}, "readings": changes.output},
         on=["station", "day"],
-        key="highs/{{ ti.xcom_pull('changes') }}",
         spark_conf={"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"},
         **given,
     )

@@ -181,6 +181,10 @@ class LanceWriteOperator(LanceSparkOperator):
         table = parse_table(self.table)
         source = self._parsed_source()
         key = write_key(self.key, context)
+        if (
+            self.key is None
+        ):  # the rows of other changes don't take the place of those that were written before
+            key = "/".join([key, *source.ranges()])
         derived: Mapping[str, DerivedColumn] = {}
         self.log.info("Ingesting into table %s (%s) under key %r", table, self._request.change.MODE, key)
         with self.connected(f"ingesting into table {str(table)!r}") as namespace:

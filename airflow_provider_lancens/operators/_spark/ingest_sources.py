@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.template_args import parse_mapping
 from airflow_provider_lancens.operators._spark.idempotency import fingerprint_of
-from airflow_provider_lancens.operators._spark.pinned_inputs import Input, parse_input
+from airflow_provider_lancens.operators._spark.pinned_inputs import ChangedRows, Input, parse_input
 from airflow_provider_lancens.spark.file_source import FileSource
 
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ class IngestSource(Protocol):
 
     def reads(self) -> Sequence[TableRead | FileRead]:
         """Return what is read, for OpenLineage."""
+
+    def ranges(self) -> Sequence[str]:
+        """Return where each of the changes that are read begins."""
 
     def derived_columns(self, rows: Any) -> Mapping[str, DerivedColumn]:
         """Return where the columns of rows that were written come from, as far as it is known."""
@@ -117,6 +120,10 @@ class FilesOfTask:
 
         return [FileRead(path) for path in self.files.paths]
 
+    def ranges(self) -> Sequence[str]:
+        """See `IngestSource.ranges`."""
+        return []
+
     def derived_columns(self, rows: FileRows) -> Mapping[str, DerivedColumn]:
         """See `IngestSource.derived_columns`: each is a column of the files, or a cast of one."""
         from airflow_provider_lancens.lineage.task_lineage import DerivedColumn
@@ -172,6 +179,11 @@ class FunctionOfTask:
     def reads(self) -> Sequence[TableRead]:
         """See `IngestSource.reads`: the pinned tables; what else a function reads isn't known."""
         return [one.lineage() for one in self.inputs.values()]
+
+    def ranges(self) -> Sequence[str]:
+        """See `IngestSource.ranges`."""
+        changed = (one for one in self.inputs.values() if isinstance(one, ChangedRows))
+        return sorted(f"changes@{one.pinned.table}/{one.after_version or 0}" for one in changed)
 
     def derived_columns(self, rows: Any) -> Mapping[str, DerivedColumn]:
         """See `IngestSource.derived_columns`: a function may compute its columns from anything."""

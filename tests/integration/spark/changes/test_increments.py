@@ -133,3 +133,33 @@ def test_an_input_without_a_previous_version_is_refused(shop: Shop) -> None:
             source=revenue,
             inputs={"changes": {"changes": pinned}, "orders": pinned},
         )
+
+
+def test_a_cleared_append_of_later_changes_leaves_the_rows_of_the_earlier_ones(shop: Shop) -> None:
+    def seen(spark: Any, changes: Any) -> Any:
+        return changes.selectExpr("number", "_commit_version AS version")
+
+    def copy(found: dict[str, Any], clears: int) -> None:
+        instance = Attempt()
+        instance.max_tries = clears
+        task = LanceAppendOperator(
+            task_id="copy",
+            table=shop.revenue,
+            lance_conn_id=shop.lake,
+            source=seen,
+            inputs={"changes": {"changes": found}},
+        )
+        task.execute({"ti": instance, "run_id": "manual__1", "outlet_events": {}})  # type: ignore[typeddict-item]
+
+    def copied() -> set[int]:
+        rows = read_table(shop.orders.spark, shop.orders.spec, shop.revenue).collect()
+        return {row["version"] for row in rows if row["version"]}
+
+    given = {"table": shop.orders.id, "bookmark": BOOKMARK}
+    copy(shop.run(LanceFindChangesOperator, **given), clears=0)
+    shop.run(LanceTagOperator, table=shop.orders.id, version=1, tag=BOOKMARK)
+    shop.ingest()
+    found = shop.run(LanceFindChangesOperator, **given)
+    for clears in (1, 2):
+        copy(found, clears)
+        assert copied() == {1, 2}
