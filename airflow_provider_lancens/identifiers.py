@@ -189,3 +189,26 @@ def is_asset_authority(text: object) -> bool:
     return (
         isinstance(text, str) and 0 < len(text) <= 250 and text.isprintable() and not set(text) & set("/@ {}")
     )
+
+
+FIRST_STAGED = 1 << 63
+"""The least number of a staged version: Lance calls such versions detached."""
+_STAGED = "staged-"
+
+
+def staged_name(version: int) -> str:
+    """Return the name of a staged version, which can't be mistaken for a number of a table's history.
+
+    Args:
+        version: the number by which Lance knows it.
+    """
+    return f"{_STAGED}{version}"
+
+
+def staged_number(name: object) -> int | None:
+    """Return the number of a staged version by its name; None if it is no such name."""
+    if not isinstance(name, str) or not name.startswith(_STAGED):
+        return None
+    digits = name.removeprefix(_STAGED)
+    number = int(digits) if digits.isascii() and digits.isdecimal() else 0
+    return number if number >= FIRST_STAGED else None

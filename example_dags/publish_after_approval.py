@@ -49,8 +49,8 @@ with DAG(
     decide = HITLBranchOperator(
         task_id="decide",
         subject="New prices",
-        body="{{ ti.xcom_pull('stage')['rows'] }} prices are staged as version "
-        "{{ ti.xcom_pull('stage')['version'] }} of the table.",
+        body="{{ ti.xcom_pull('stage')['inserted'] }} prices are staged as version "
+        "{{ ti.xcom_pull('stage')['staged_version'] }} of the table.",
         options=["Publish", "Discard"],
         options_mapping={"Publish": "publish", "Discard": "discard"},
     )

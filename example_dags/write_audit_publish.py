@@ -48,7 +48,7 @@ def audit(staged: dict[str, Any]) -> dict[str, int]:
         lake.table(staged).read().createOrReplaceTempView("payments")
         errors = {name: lake.spark.sql(query).first()[0] for name, query in CHECKS.items()}
     if any(errors.values()):
-        raise AirflowFailException(f"version {staged['version']} has rows in error: {errors}")
+        raise AirflowFailException(f"version {staged['staged_version']} has rows in error: {errors}")
     return errors
 
 

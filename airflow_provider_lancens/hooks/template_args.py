@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.identifiers import InvalidIdentifierError, NamespaceId, TableId
+from airflow_provider_lancens.identifiers import FIRST_STAGED, InvalidIdentifierError, NamespaceId, TableId
 from airflow_provider_lancens.spark.options import VERSION_AUTHORITIES
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ _NOTHING = (None, "", "None")
 _TABLES = "database$table, or a list of these"
 AUTHORITIES = tuple(VERSION_AUTHORITIES)
 """Values of arguments `version_authority`."""
-_FIRST_STAGED = 2**63
 """Lance numbers versions apart from a table's history from here."""
 _TEMPLATE_HINT = (
     "a template renders it as text: pass another task's `.output`, or let the DAG render native "
@@ -96,14 +95,14 @@ def parse_version_authority(value: Any) -> str:
     return VERSION_AUTHORITIES[value]
 
 
-def parse_version(argument: str, value: Any, *, may_be_staged: bool = False) -> int | None:
+def parse_version(argument: str, value: Any) -> int | None:
     """Parse a version, which a template may have rendered as text.
 
     Args:
         argument: its name, for the message.
-        value: an integer, its digits, or an empty value: None, ``"None"`` or ``""``.
-        may_be_staged: whether the version of an ingestion that staged its rows is meant too. It has no place
-            among the others: none follows it, and a wait for a greater one never ends.
+        value: an integer, its digits, or an empty value: None, ``"None"`` or ``""``. Not the number of a
+            staged version, which has no place among the others: none follows it, and a wait for a greater one
+            never ends.
 
     Raises:
         AirflowFailException: it is anything else; the message names the argument.
@@ -116,7 +115,7 @@ def parse_version(argument: str, value: Any, *, may_be_staged: bool = False) -> 
             f"{argument}={value!r}: not a version; allowed: a whole number of at least 0, or None"
         )
     version = int(text)
-    if version >= _FIRST_STAGED and not may_be_staged:
+    if version >= FIRST_STAGED:
         raise AirflowFailException(
             f"{argument}={version}: is the number of a staged version, which only its own readers see; "
             "publish it first, with LancePublishOperator, and pass the version of that task"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from airflow_provider_lancens.assets.lineage import DatasetName, name_of_table
 from airflow_provider_lancens.assets.table import LanceTable
-from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.identifiers import TableId, staged_number
 from airflow_provider_lancens.redaction import redact
 
 if TYPE_CHECKING:
@@ -24,10 +24,8 @@ if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
 
     from airflow_provider_lancens.hooks.lance_hook import LanceHook
-    from airflow_provider_lancens.spark.compute.compute_options import ComputeResult
     from airflow_provider_lancens.spark.options import WriteRequest
-    from airflow_provider_lancens.spark.results import WriteResult
-    from airflow_provider_lancens.spark.streaming.write_available import StreamResult
+    from airflow_provider_lancens.spark.results import ComputeResult, StreamResult, WriteResult
 
 _PROVIDER = "airflow.providers.openlineage"
 _log = logging.getLogger(__name__)
@@ -83,12 +81,14 @@ class TableWrite:
             result: the result. What an earlier run wrote isn't counted again.
             details: further fields; the lifecycle only for a table that had data.
         """
-        if result.committed:
-            details.setdefault("counts", WriteCounts(result.rows, result.files, result.bytes))
+        is_made = result.outcome in ("done", "staged")
+        if is_made:
+            details.setdefault("counts", WriteCounts(result.written, result.files, result.bytes))
             if result.previous_version is None:
                 details["lifecycle"] = "CREATE"
         table = TableId.parse(result.table)
-        return cls(table, result.version, result.previous_version, result.committed, **details)
+        staged = staged_number(getattr(result, "staged_version", None))
+        return cls(table, result.version or staged, result.previous_version, is_made, **details)
 
     @classmethod
     def of_request(
@@ -101,10 +101,10 @@ class TableWrite:
             request: how the rows were to be written.
             derived: where the values of columns come from.
         """
-        overwrote = result.committed and result.published and request.change.overwrites_all
+        overwrote = result.is_done and request.change.overwrites_all
         return cls.of(
             result,
-            published=result.published,
+            published=result.staged_version is None,
             lifecycle="OVERWRITE" if overwrote else None,
             columns=None if request.upsert is None else request.upsert.update_columns,
             derived=derived,

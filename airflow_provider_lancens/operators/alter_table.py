@@ -35,11 +35,11 @@ class LanceAlterTableOperator(LanceOperator):
     and their bytes remain on the storage until a compaction and a clean-up of versions. To widen or compute a
     column, the task's process rewrites it, and no other column.
 
-    Its XCom is ``{"table": str, "version": int, "previous_version": int, "columns": list[str],
-    "dropped_indices": list[str], "seconds": float, "committed": bool}``: ``columns`` are those that the task
-    changed, by their new names, ``dropped_indices`` the indices that it dropped. ``committed`` is false if
-    there was nothing to do; otherwise, if an outlet is the table's asset or an asset alias, the extra of its
-    event contains the table and both versions.
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int,
+    "columns": list[str], "dropped_indices": list[str], "seconds": float, "reason": str}``: ``columns`` are
+    the changed columns by their new names, ``dropped_indices`` the dropped indices. ``outcome`` is
+    ``unchanged`` if there was nothing to do; otherwise, if an outlet is the table's asset or an asset alias,
+    the extra of its event contains the table and both versions.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -112,13 +112,12 @@ class LanceAlterTableOperator(LanceOperator):
                 table=table,
                 version=result.version,
                 previous_version=result.previous_version,
-                committed=result.committed,
-                lifecycle="ALTER" if result.committed else None,
+                committed=result.is_done,
+                lifecycle="ALTER" if result.is_done else None,
                 columns=result.columns,
             )
             self.note_lineage(namespace, write)
-        if result.committed:
-            self.emit_asset_event(context, table, result.version, result.previous_version)
+        self.emit_asset_event(context, result)
         return result.as_dict()
 
     def _changes(self, namespace: LanceNamespace, table: TableId) -> Iterator[Callable[[], SchemaResult]]:
@@ -144,9 +143,10 @@ def _as_one(results: Sequence[SchemaResult], started: float) -> SchemaResult:
     """Return the result of changes that were made one after the other."""
     return replace(
         results[-1],
+        operation="alter_table",
+        outcome="done" if any(one.is_done for one in results) else "unchanged",
         previous_version=results[0].previous_version,
         columns=tuple(dict.fromkeys(name for one in results for name in one.columns)),
         dropped_indices=tuple(name for one in results for name in one.dropped_indices),
         seconds=round(time.monotonic() - started, 3),
-        committed=any(one.committed for one in results),
     )

@@ -21,11 +21,11 @@ class LanceComputeColumnOperator(LanceSparkOperator):
     doesn't start Spark if there is nothing. A task that is killed has committed what it had finished, and its
     retry computes the rest. Rows that are appended while it runs are computed by the next run.
 
-    Its XCom is ``{"table": str, "column": str, "version": int, "previous_version": int, "rows": int,
-    "nulls": int, "files": int, "bytes": int, "commits": int, "seconds": float, "committed": bool}``: ``rows``
-    counts the computed values, ``nulls`` the rows of changed fragments that still have none. If it
-    committed and an outlet is the table's asset or an asset alias, the extra of its event contains the table
-    and both versions.
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int,
+    "column": str, "computed": int, "nulls": int, "files": int, "bytes": int, "commits": int, "seconds":
+    float, "reason": str}``: ``computed`` counts the computed values, ``nulls`` the rows of changed fragments
+    that still have none. If it committed and an outlet is the table's asset or an asset alias, the extra of
+    its event contains the table and both versions.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -129,9 +129,8 @@ class LanceComputeColumnOperator(LanceSparkOperator):
                 max_tasks=self.max_tasks,
                 execution_id=None if where is None else execution_id_of(context),
             )
-            derived = {column: DerivedColumn(columns, is_copy=False)} if result.committed else {}
+            derived = {column: DerivedColumn(columns, is_copy=False)} if result.is_done else {}
             write = TableWrite.of(result, columns=[column], derived=derived)
-            self.note_lineage(namespace, write, [TableRead(table, result.previous_version)])
-        if result.committed:
-            self.emit_asset_event(context, table, result.version, result.previous_version)
+            self.note_lineage(namespace, write, [TableRead(table, result.previous_version or 0)])
+        self.emit_asset_event(context, result)
         return result.as_dict()

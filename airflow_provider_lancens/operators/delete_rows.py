@@ -26,12 +26,13 @@ class LanceDeleteOperator(LanceOperator):
     retried finds that commit and doesn't delete rows added since; one that is cleared deletes the rows that
     match then. Their bytes remain on the storage until a compaction and a clean-up.
 
-    Its XCom is ``{"table": str, "version": int, "previous_version": int | None, "rows": int,
-    "files": int, "bytes": int, "seconds": float, "committed": bool, "published": bool, "skipped": bool}``:
-    ``rows`` counts the deleted rows, ``files`` the fragments that contained them; no bytes are written.
-    ``committed`` is false if an earlier run made the commit, and ``skipped`` is true unless that was a try of
-    the same execution; ``published`` is true. If an outlet is the table's asset or an asset
-    alias, the extra of its event contains the table and both versions.
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int,
+    "previous_version": int | None, "inserted": int, "updated": int, "deleted": int, "files": int,
+    "bytes": int, "key": str | None, "staged_version": None, "seconds": float, "reason": str}``:
+    ``deleted`` counts the deleted rows, ``files`` the fragments that contained them; no bytes are written.
+    ``outcome`` is ``found`` if an earlier try of the same execution made the commit, and ``skipped`` if
+    another execution did. If an outlet is the table's asset or an asset alias, the extra of its event
+    contains the table, both versions, the operation and the rows.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -91,12 +92,9 @@ class LanceDeleteOperator(LanceOperator):
                 on_existing_key=existing_key_policy(self.on_existing_key, context),
                 execution_id=execution_id_of(context),
             )
-            deleted = result.rows if result.committed else None
+            deleted = result.deleted if result.is_done else None
             self.note_lineage(namespace, TableWrite.of(result, counts=None, deleted_rows=deleted))
-        if result.is_outdated:
-            self.emit_no_event(context, table)
-        else:
-            self.emit_asset_event(context, table, result.version, result.previous_version)
-        if result.skipped:
+        self.emit_asset_event(context, result)
+        if result.outcome == "skipped":
             log_result(self.lance_conn_id, result, written_again(self.task_id))
         return result.as_dict()

@@ -52,15 +52,16 @@ class LanceWriteOperator(LanceSparkOperator):
     does a driver that runs on a cluster. If the worker of such a driver is lost, the retry waits for that
     driver rather than submitting another one.
 
-    Its XCom is ``{"table": str, "version": int, "previous_version": int | None, "rows": int,
-    "files": int, "bytes": int, "seconds": float, "committed": bool, "published": bool, "skipped": bool}``,
-    and can be passed as an input of another such task. ``committed`` is false if an earlier run committed or
-    staged the rows, or if there were none to append; ``published`` is false if the version is staged;
-    ``skipped`` is true if `on_existing_key` says that nothing is written, since another run, or this task
-    before it was cleared, has committed under the key: then a warning says so, and how to write it again. An
-    upsert adds ``"inserted": int, "updated": int, "deleted": int``. If an outlet is the table's asset or an
-    asset alias, the extra of its event contains the table, both versions and these three; a staged version
-    has none, and a skipped write after which others have committed emits no event.
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int | None,
+    "previous_version": int | None, "inserted": int, "updated": int, "deleted": int, "files": int,
+    "bytes": int, "key": str | None, "staged_version": str | None, "seconds": float, "reason": str}``,
+    and can be passed as an input of another such task. ``outcome`` is ``done``; ``staged``, and then
+    ``staged_version`` names the version, and ``version`` is None; ``unchanged`` if there were no rows to
+    append; ``found`` if an earlier try committed or staged the rows; or ``skipped`` if `on_existing_key` says
+    that nothing is written, since another run, or this task before it was cleared, has committed under the
+    key: then a warning says so, and how to write it again. If an outlet is the table's asset or an asset
+    alias, the extra of its event contains the table, both versions, the operation and the rows; a staged
+    version has none, and a skipped write after which others have committed emits no event.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -197,21 +198,10 @@ class LanceWriteOperator(LanceSparkOperator):
                 result, derived = self._written(source, namespace, write, context)
             else:
                 result = staged
-            # Without rows it may have committed nothing: the version is then one of others.
-            is_own = result.committed or result.rows > 0 or write.earlier is not None
+            is_own = result.outcome != "unchanged"  # if not, the version is one of others
             partitions = changed_partitions(namespace, result, self.partition_by, is_own_version=is_own)
             self.note_lineage(namespace, TableWrite.of_request(result, request, derived), source.reads())
-        if result.is_outdated:
-            self.emit_no_event(context, table)
-        elif result.published:
-            self.emit_asset_event(
-                context,
-                table,
-                result.version,
-                result.previous_version,
-                extra=result.changes,
-                partitions=partitions,
-            )
+        self.emit_asset_event(context, result, partitions=partitions)
         again = written_again(self.task_id)
         log_result(self.lance_conn_id, result, again)
         return result.as_dict()
@@ -269,8 +259,8 @@ class LanceAppendOperator(LanceWriteOperator):
         schema_mode: what to do if the rows have other columns than the table: ``strict`` refuses them,
             ``merge`` adds and widens columns of the table, as described for
             `airflow_provider_lancens.spark.write_table`.
-        stage: True stages the rows: `version` is then one that no reader finds but by its number,
-            until `LancePublishOperator` publishes or `LanceDiscardOperator` discards it.
+        stage: True stages the rows: they are in a version that readers find only by its name,
+            ``staged_version``, until `LancePublishOperator` publishes or `LanceDiscardOperator` discards it.
         kwargs: see `LanceWriteOperator`.
     """
 

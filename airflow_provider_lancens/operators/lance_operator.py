@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,21 +13,33 @@ from airflow_provider_lancens.assets.table import LanceTable, emit_asset_event, 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, airflow_errors
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.hooks.template_args import GivenArguments
+from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
     from lance_namespace import LanceNamespace
 
-    from airflow_provider_lancens.identifiers import TableId
     from airflow_provider_lancens.lineage.facets import OperatorFacets
     from airflow_provider_lancens.lineage.task_lineage import FileRead, TableRead, TableWrite, TaskLineage
     from airflow_provider_lancens.namespace.base import MetastoreNamespace
+    from airflow_provider_lancens.spark.results import Outcome, Result
 
 IfExists = Literal["skip", "fail"]
 IfMissing = Literal["skip", "fail"]
 SKIP = "skip"
 SKIP_OR_FAIL = ("skip", "fail")
+
+
+def catalog_result(table: TableId, operation: str, outcome: Outcome) -> dict[str, Any]:
+    """Return what the XComs of tasks have in common that change a table's entry in the catalog.
+
+    Args:
+        table: the table.
+        operation: the verb.
+        outcome: what the task did.
+    """
+    return {"table": str(table), "operation": operation, "outcome": outcome}
 
 
 class LanceOperator(GivenArguments, BaseOperator):
@@ -90,28 +102,26 @@ class LanceOperator(GivenArguments, BaseOperator):
     def emit_asset_event(
         self,
         context: Context,
-        table: TableId,
-        version: int,
-        previous_version: int | None,
-        extra: Mapping[str, Any] | None = None,
+        result: Result,
+        *,
         partitions: Sequence[str] | None = None,
     ) -> None:
-        """Attach a table's version to the asset events of the task's outlets.
+        """Attach the version of a result to the asset events of the task's outlets.
+
+        There is no event of a table if the task skipped its write, and others have changed the table since;
+        and nothing is attached if the table has no version, or the rows are only staged.
 
         Args:
             context: the task's context.
-            table: identifier of the table that was changed.
-            version: its version now.
-            previous_version: the version before, or None.
-            extra: further values of the events' extra.
+            result: the result.
             partitions: the partitions that the version changed, such as days; None if not known.
         """
-        changed = LanceTable.of(self.hook.asset_authority, table)
-        emit_asset_event(context, self.outlets, changed, version, previous_version, extra, partitions)
-
-    def emit_no_event(self, context: Context, table: TableId) -> None:
-        """Emit no asset event for a table: the task changed nothing, and others have changed it since."""
-        emit_no_event(context, self, LanceTable.of(self.hook.asset_authority, table))
+        changed = LanceTable.of(self.hook.asset_authority, TableId.of_result(result.table))
+        if result.is_outdated:
+            emit_no_event(context, self, changed)
+        elif result.version is not None:
+            version, previous = result.version, result.previous_version
+            emit_asset_event(context, self.outlets, changed, version, previous, result.event, partitions)
 
     def note_lineage(
         self, namespace: LanceNamespace, write: TableWrite, reads: Sequence[TableRead | FileRead] = ()

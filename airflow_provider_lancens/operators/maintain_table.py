@@ -50,11 +50,10 @@ class LanceMaintainOperator(LanceSparkOperator):
     is done or not. A repeated task decides again, and does what is left. If a step fails, what the earlier
     ones committed stays, and the error names the step.
 
-    Its XCom is ``{"table": str, "version": int, "previous_version": int, "compacted": bool,
-    "indexed": list[str], "cleaned_up": bool, "compaction": dict, "indices": list[dict], "clean_up": dict,
-    "orphans": {"files": int, "bytes": int} | None, "seconds": float}``. ``indexed`` has the names of the
-    indices that were built or extended; ``compaction``, ``indices`` and ``clean_up`` are as the XComs of the
-    operators for these steps, with a ``reason`` each. If it committed a version and an outlet is the table's
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int,
+    "steps": dict[str, dict], "seconds": float, "reason": str}``. ``steps`` has the results by step:
+    ``compact``, ``index.<name>``, ``expire``, and ``orphans`` if it was asked for and due, each as the XCom
+    of the operator for this step, with a ``reason``. If it committed a version and an outlet is the table's
     asset or an asset alias, the extra of its event contains the table and both versions.
 
     Args:
@@ -141,8 +140,7 @@ class LanceMaintainOperator(LanceSparkOperator):
         attempt = f"maintaining table {str(table)!r}"
         with self.connected(attempt) as namespace, self.spark_when_needed() as spark:
             result = maintain_table(spark, namespace, table, plan)
-        if result.version != result.previous_version:
-            self.emit_asset_event(context, table, result.version, result.previous_version)
+        self.emit_asset_event(context, result)
         return result.as_dict()
 
     def _plan(self) -> MaintenancePlan:

@@ -33,9 +33,9 @@ class LanceCompactTableOperator(LanceSparkOperator):
     A repeated task finds nothing left to do: it commits nothing and doesn't start Spark. Rows appended
     concurrently are kept.
 
-    Its XCom is ``{"table": str, "version": int, "previous_version": int, "fragments_removed": int,
-    "fragments_added": int, "files_removed": int, "files_added": int, "tasks": int, "seconds": float,
-    "committed": bool, "reason": str}``. If it committed and an outlet is the table's asset or an asset alias,
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int,
+    "fragments_removed": int, "fragments_added": int, "files_removed": int, "files_added": int, "tasks": int,
+    "seconds": float, "reason": str}``. If it committed and an outlet is the table's asset or an asset alias,
     the extra of its event contains the table and both versions.
 
     Args:
@@ -95,8 +95,7 @@ class LanceCompactTableOperator(LanceSparkOperator):
         attempt = f"compacting table {str(table)!r}"
         with self.connected(attempt) as namespace, self.spark_when_needed() as spark:
             result = compact_table(spark, namespace, table, options=self._compaction, thresholds=thresholds)
-        if result.committed:
-            self.emit_asset_event(context, table, result.version, result.previous_version)
+        self.emit_asset_event(context, result)
         return result.as_dict()
 
 
@@ -105,9 +104,9 @@ class LanceCreateIndexOperator(LanceSparkOperator):
 
     A repeated task finds the index by its name and doesn't start Spark.
 
-    Its XCom is ``{"table": str, "index": str, "column": str, "index_type": str, "version": int,
-    "previous_version": int, "rows": int, "segments": int, "bytes": int, "seconds": float, "created": bool,
-    "reason": str}``.
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int,
+    "index": str, "column": str, "index_type": str, "rows": int, "segments": int, "bytes": int,
+    "seconds": float, "reason": str}``.
     If it built the index and an outlet is the table's asset or an asset alias, the extra of its event
     contains the table and both versions.
 
@@ -198,6 +197,5 @@ class LanceCreateIndexOperator(LanceSparkOperator):
                 options=self.options,
                 thresholds=thresholds,
             )
-        if result.created:
-            self.emit_asset_event(context, table, result.version, result.previous_version)
+        self.emit_asset_event(context, result)
         return result.as_dict()

@@ -23,17 +23,24 @@ from airflow_provider_lancens.operators.lance_operator import (
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from airflow_provider_lancens.identifiers import NamespaceId
     from airflow_provider_lancens.namespace.operations.cascade import CascadePlan
+    from airflow_provider_lancens.spark.results import Outcome
 
 _CASCADE = "cascade"
 _BEHAVIORS = ("restrict", _CASCADE)
 _NAMES_IN_AN_XCOM = 1000
 
 
+def _result(namespace: NamespaceId, operation: str, outcome: Outcome) -> dict[str, Any]:
+    return {"namespace": str(namespace), "operation": operation, "outcome": outcome}
+
+
 class LanceCreateNamespaceOperator(LanceOperator):
     """Create a namespace: a database in the metastore.
 
-    Its XCom is ``{"namespace": str, "created": bool}``; ``created`` is false if it already exists.
+    Its XCom is ``{"namespace": str, "operation": str, "outcome": str}``; ``outcome`` is ``unchanged`` if it
+    already exists.
 
     Args:
         namespace: namespace identifier, ``database``. Templated.
@@ -80,18 +87,19 @@ class LanceCreateNamespaceOperator(LanceOperator):
                 if self.if_exists != SKIP:
                     raise
                 self.log.info("Namespace %s already exists; not changed", namespace)
-                return {"namespace": str(namespace), "created": False}
+                return _result(namespace, "create_namespace", "unchanged")
         self.log.info("Created namespace %s", namespace)
-        return {"namespace": str(namespace), "created": True}
+        return _result(namespace, "create_namespace", "done")
 
 
 class LanceDropNamespaceOperator(LanceOperator):
     """Drop a namespace from the metastore without deleting any files.
 
-    Its XCom is ``{"namespace": str, "dropped": bool}``; ``dropped`` is false if there is no such namespace,
-    or with ``dry_run``. With ``cascade`` or ``dry_run`` it also contains ``plan``, which is logged and pushed
-    before anything is dropped: ``{"namespaces": [str], "lance_tables": [str], "foreign_tables": [str],
-    "lance_table_count": int, "foreign_table_count": int}``, each list truncated to 1,000 names.
+    Its XCom is ``{"namespace": str, "operation": str, "outcome": str}``; ``outcome`` is ``unchanged`` if
+    there is no such namespace, and ``planned`` with ``dry_run``. With ``cascade`` or ``dry_run`` it also
+    contains ``plan``, which is logged and pushed before anything is dropped: ``{"namespaces": [str],
+    "lance_tables": [str], "foreign_tables": [str], "lance_table_count": int, "foreign_table_count": int}``,
+    each list truncated to 1,000 names.
 
     Args:
         namespace: namespace identifier, ``database``. Templated.
@@ -138,7 +146,7 @@ class LanceDropNamespaceOperator(LanceOperator):
 
         namespace = parse_namespace(self.namespace)
         foreign = parse_list("foreign_tables", self.foreign_tables, "a list of identifiers, or ['*']")
-        result: dict[str, Any] = {"namespace": str(namespace), "dropped": False}
+        result = _result(namespace, "drop_namespace", "planned" if self.is_dry_run else "unchanged")
         with self.connected(f"dropping namespace {str(namespace)!r} ({self.behavior})") as metastore:
             try:
                 if self.behavior == _CASCADE or self.is_dry_run:
@@ -152,9 +160,9 @@ class LanceDropNamespaceOperator(LanceOperator):
                     metastore.drop_namespace({"id": list(namespace.parts)})
             except NamespaceNotFoundError as error:
                 self.accept_missing(f"namespace {str(namespace)!r}", self.if_missing, context, error)
-                return result
+                return _result(namespace, "drop_namespace", "unchanged")
         self.log.info("Dropped namespace %s", namespace)
-        return {**result, "dropped": True}
+        return {**result, "outcome": "done"}
 
     def _publish(self, plan: CascadePlan, context: Context) -> dict[str, Any]:
         """Log a plan, and push it as an XCom before it is executed; return its XCom."""

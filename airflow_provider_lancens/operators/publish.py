@@ -7,11 +7,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.hooks.template_args import check_choice
+from airflow_provider_lancens.identifiers import staged_name
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
-from airflow_provider_lancens.operators.lance_operator import SKIP_OR_FAIL, IfMissing, LanceOperator
+from airflow_provider_lancens.operators.lance_operator import (
+    SKIP_OR_FAIL,
+    IfMissing,
+    LanceOperator,
+    catalog_result,
+)
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+    from airflow_provider_lancens.spark.results import Outcome
 
 
 class LancePublishOperator(LanceOperator):
@@ -21,15 +29,16 @@ class LancePublishOperator(LanceOperator):
     overwrite is refused if it would replace rows that others wrote meanwhile. A task that is retried or
     cleared finds its commit and commits nothing.
 
-    Its XCom is ``{"table": str, "version": int, "previous_version": int | None, "rows": int, "files": int,
-    "bytes": int, "seconds": float, "committed": bool, "published": bool, "skipped": bool}``. ``published`` is
-    true; ``committed`` is false if an earlier run published it, and ``skipped`` is true if that can't have
-    been an earlier try. If an outlet is the table's asset or an asset alias, the extra of its event contains
-    the table and both versions; a skipped publication after which others have committed emits no event.
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int |
+    None, "inserted": int, "updated": int, "deleted": int, "files": int, "bytes": int, "key": str | None,
+    "staged_version": None, "seconds": float, "reason": str}``. ``outcome`` is ``found`` if an earlier try
+    published it, and ``skipped`` if an earlier run did. If an outlet is the table's asset or an asset alias,
+    the extra of its event contains the table, both versions and the rows; a skipped publication after which
+    others have committed emits no event.
 
     Args:
         staged: the staged version: the output of an ingestion with ``stage=True``, or a mapping with its
-            ``table`` and ``version``. Templated.
+            ``table`` and ``staged_version``. Templated.
         partition_by: a column, such as a day, whose values in the rows that were written, replaced or deleted
             are the partitions of the asset event, see `LanceAppendOperator`. Templated.
         lance_conn_id: a connection of any of this provider's types. Templated.
@@ -66,31 +75,21 @@ class LancePublishOperator(LanceOperator):
         with self.connected(f"publishing a version of table {str(staged.table)!r}") as namespace:
             check_partition_column(namespace, staged.table, staged.version, self.partition_by)
             result = publish_version(namespace, staged.table, staged.version)
-            if not result.committed and is_first_try(context):
-                result = replace(result, skipped=True)
+            if result.outcome == "found" and is_first_try(context):
+                result = replace(result, outcome="skipped")
             # Its rows were written, and counted, when they were staged.
             self.note_lineage(namespace, TableWrite.of(result, counts=None, source_version=staged.version))
             partitions = changed_partitions(
                 namespace, result, self.partition_by, is_own_version=not _staged_nothing(self.staged)
             )
-        if result.is_outdated:
-            self.emit_no_event(context, staged.table)
-        else:
-            self.emit_asset_event(
-                context,
-                staged.table,
-                result.version,
-                result.previous_version,
-                extra=result.changes,
-                partitions=partitions,
-            )
+        self.emit_asset_event(context, result, partitions=partitions)
         log_result(self.lance_conn_id, result)
         return result.as_dict()
 
 
 def _staged_nothing(staged: Any) -> bool:
     """Return whether an ingestion had no rows, so that its version is the newest one, made by others."""
-    return bool(isinstance(staged, Mapping) and staged.get("published") and staged.get("rows") == 0)
+    return isinstance(staged, Mapping) and staged.get("outcome") == "unchanged"
 
 
 class LanceDiscardOperator(LanceOperator):
@@ -98,12 +97,12 @@ class LanceDiscardOperator(LanceOperator):
 
     The rows of a version that was published remain. A task that is retried or cleared succeeds.
 
-    Its XCom is ``{"table": str, "version": int, "discarded": bool}``; ``discarded`` is false if there was no
-    such version.
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "staged_version": str}``; ``outcome`` is
+    ``unchanged`` if there was no such version.
 
     Args:
         staged: the staged version: the output of an ingestion with ``stage=True``, or a mapping with its
-            ``table`` and ``version``. Templated.
+            ``table`` and ``staged_version``. Templated.
         if_missing: if there is no such version, ``fail`` fails the task without retries, unless it is a later
             try, since an earlier one has then removed it; ``skip`` lets it succeed.
         lance_conn_id: a connection of any of this provider's types. Templated.
@@ -134,4 +133,6 @@ class LanceDiscardOperator(LanceOperator):
         if not discarded:
             what = f"staged version {staged.version} of table {str(staged.table)!r}"
             self.accept_missing(what, self.if_missing, context)
-        return {"table": str(staged.table), "version": staged.version, "discarded": discarded}
+        outcome: Outcome = "done" if discarded else "unchanged"
+        result = catalog_result(staged.table, "discard", outcome)
+        return {**result, "staged_version": staged_name(staged.version)}

@@ -23,11 +23,13 @@ class LanceReleaseOperator(LanceOperator):
     versions is a release, which `LanceTableVersionSensor` can wait for, and `LanceFindReleaseOperator`
     looks up. The released versions are tagged, so that clean-ups keep them.
 
-    Its XCom is ``{"table": str, "version": int, "previous_version": int | None, "tables": dict[str, int],
-    "committed": bool, "skipped": bool}``: ``table`` and ``version`` are those of the release set;
-    ``committed`` is false if an earlier run made the release, and ``skipped`` is true unless that was a try
-    of the same execution. If an outlet is the asset of the release set's table, or an asset alias, the extra
-    of its event contains the versions, and ``tables``; a skipped release after a newer one emits no event.
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int |
+    None, "key": str | None, "tables": dict[str, int], "seconds": float,
+    "reason": str}``: ``table`` and ``version`` are
+    those of the release set; ``outcome`` is ``found`` if an earlier try of the same execution made the
+    release, and ``skipped`` if another execution did. If an outlet is the asset of the release set's table,
+    or an asset alias, the extra of its event contains the versions, and ``tables``; a skipped release after a
+    newer one emits no event.
 
     Args:
         release_set: identifier of the release set's table, ``database$table``. Templated.
@@ -94,19 +96,8 @@ class LanceReleaseOperator(LanceOperator):
                 key=write_key_in(namespace, release_set, self.key, context),
                 execution_id=execution_id_of(context),
             )
-        if result.is_outdated:
-            self.emit_no_event(context, release_set)
-        else:
-            version, previous = result.version, result.previous_version
-            self.emit_asset_event(context, release_set, version, previous, {"tables": tables})
-        return {
-            "table": result.table,
-            "version": result.version,
-            "previous_version": result.previous_version,
-            "tables": tables,
-            "committed": result.committed,
-            "skipped": result.skipped,
-        }
+        self.emit_asset_event(context, result)
+        return result.as_dict()
 
 
 class LanceFindReleaseOperator(LanceOperator):

@@ -75,12 +75,14 @@ class LanceRestoreOperator(LanceOperator):
     they are cleared. A task that is retried finds its restore and commits nothing; one that is cleared
     restores again.
 
-    Its XCom is ``{"table": str, "version": int, "previous_version": int, "restored_version": int | None,
-    "undone": [{"version": int, "operation": str, "key": str | None, "rows": int}], "seconds":
-    float, "restored": bool, "skipped": bool}``. ``restored`` is false if an earlier run made the commit;
-    ``undone`` is then empty, and ``skipped`` is true unless that was a try of the same execution. If an
-    outlet is the table's asset or an asset alias, the extra of its event contains the table, both versions
-    and ``restored_version``; a skipped restore after which others have committed emits no event.
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int,
+    "restored_version": int | None, "undone": list[dict], "key": str | None, "inserted": int, "updated": int,
+    "deleted": int, "files": int, "bytes": int, "staged_version": None, "seconds": float, "reason": str}``.
+    ``undone`` has the commits that it undoes: ``version``, ``operation``, ``key``, ``inserted``, ``updated``
+    and ``deleted`` of each. ``outcome`` is ``found`` if an earlier try of the same execution made the commit,
+    and ``skipped`` if another execution did; ``undone`` is then empty. The counts are 0. If an outlet is the
+    table's asset or an asset alias, the extra of its event contains the table, both versions and
+    ``restored_version``; a skipped restore after which others have committed emits no event.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -142,22 +144,17 @@ class LanceRestoreOperator(LanceOperator):
                 on_existing_key=existing_key_policy(self.on_existing_key, context),
                 execution_id=execution_id_of(context),
             )
-            previous = result.version - 1
             write = TableWrite(
                 table=table,
                 version=result.version,
-                previous_version=previous,
-                committed=result.restored,
-                lifecycle="OVERWRITE" if result.restored else None,
+                previous_version=result.previous_version,
+                committed=result.is_done,
+                lifecycle="OVERWRITE" if result.is_done else None,
                 source_version=result.restored_version,
             )
             self.note_lineage(namespace, write)
-        if result.is_outdated:
-            self.emit_no_event(context, table)
-        else:
-            extra = {"restored_version": result.restored_version}
-            self.emit_asset_event(context, table, result.version, previous, extra)
-        return {**result.as_dict(), "previous_version": previous}
+        self.emit_asset_event(context, result)
+        return result.as_dict()
 
 
 def _given_version(value: VersionLike) -> VersionLike:

@@ -25,11 +25,11 @@ class LanceStreamOperator(LanceSparkOperator):
     is committed under a key of the query and the epoch's number: a task that is killed, retried, cleared or
     run twice at the same time writes each row once.
 
-    Its XCom is ``{"table": str, "version": int | None, "previous_version": int | None, "epochs": int,
-    "rows": int, "files": int, "bytes": int, "seconds": float, "committed": bool}``, of an ``upsert`` also
-    ``"inserted": int, "updated": int, "deleted": int``: ``previous_version`` is the version before the first
-    epoch of this try. If there were rows and an outlet is the table's asset or
-    an asset alias, the extra of its event contains the table and both versions.
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int | None,
+    "previous_version": int | None, "epochs": int, "inserted": int, "updated": int, "deleted": int,
+    "files": int, "bytes": int, "seconds": float, "reason": str}``: ``previous_version`` is the version before
+    the first epoch of this try. If there were rows and an outlet is the table's asset or an asset alias, the
+    extra of its event contains the table, both versions and the rows.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -134,8 +134,7 @@ class LanceStreamOperator(LanceSparkOperator):
                 namespace,
                 TableWrite.of(result, columns=self._request.upsert and self._request.upsert.update_columns),
             )
-        if result.rows and result.version is not None:
-            self.emit_asset_event(context, table, result.version, result.previous_version)
+        self.emit_asset_event(context, result)
         log_result(self.lance_conn_id, result)
         return result.as_dict()
 

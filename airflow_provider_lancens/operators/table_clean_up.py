@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 class LanceCleanUpVersionsOperator(LanceOperator):
     """Remove old versions of a table and the files that only they reference; tagged versions are kept.
 
-    Its XCom is ``{"table": str, "version": int, "versions": int, "files": int, "bytes": int, "tagged": int,
-    "seconds": float, "dry_run": bool, "expired_keys": int, "expired_bookmarks": list[str],
-    "clones": list[str], "cleaned_up": bool, "reason": str}``: how many were removed, how many older ones a
-    tag protects, how many idempotency keys expired, the names of the bookmarks that weren't moved in time,
-    and the shallow clones for which files were kept. The table's version advances only if a write is
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int,
+    "versions": int, "files": int, "bytes": int, "kept_by_tag": int, "expired_keys": int, "expired_bookmarks":
+    list[str], "clones": list[str], "seconds": float, "reason": str}``: how many were removed, how many older
+    ones a tag protects, how many idempotency keys expired, the names of the bookmarks that weren't moved in
+    time, and the shallow clones for which files were kept. The table's version advances only if a write is
     considered dead: an empty commit then prevents that write from committing.
 
     Args:
@@ -104,8 +104,10 @@ class LanceCleanUpVersionsOperator(LanceOperator):
 class LanceRemoveOrphansOperator(LanceOperator):
     """Remove files left by failed writes: those that no version references and no running write needs.
 
-    Its XCom is ``{"table": str, "files": int, "bytes": int, "clones": list[str], "dry_run": bool}``: what was
-    or would be removed, and the shallow clones for which such files were kept.
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int | None,
+    "previous_version": int | None, "files": int, "bytes": int, "unfenced": int, "clones": list[str],
+    "seconds": float, "reason": str}``: what was or would be removed, and the shallow clones for which such
+    files were kept; ``unfenced`` counts writes that seem dead, but whose files are kept.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -146,10 +148,4 @@ class LanceRemoveOrphansOperator(LanceOperator):
         table = parse_table(self.table)
         with self.connected(f"removing files that failed writes left in table {str(table)!r}") as namespace:
             found = remove_orphans(namespace, table, older_than=self.older_than, dry_run=self.is_dry_run)
-        return {
-            "table": str(table),
-            "files": len(found.paths),
-            "bytes": found.bytes,
-            "clones": list(found.clones),
-            "dry_run": self.is_dry_run,
-        }
+        return found.as_dict()

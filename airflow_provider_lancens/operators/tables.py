@@ -24,6 +24,7 @@ from airflow_provider_lancens.operators.lance_operator import (
     IfExists,
     IfMissing,
     LanceOperator,
+    catalog_result,
 )
 
 if TYPE_CHECKING:
@@ -37,8 +38,9 @@ _REPLACE, _MANAGED_BY = "replace", "managed_by"
 class LanceDeclareTableOperator(LanceOperator):
     """Declare one or several tables: create their catalog tables in the metastore without writing any rows.
 
-    Its XCom is ``{"table": str, "location": str, "created": bool}``, for a list a dictionary of these by
-    table. If the table already exists, ``created`` is false and ``location`` is that of the existing table.
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "location": str}``, for a list a dictionary
+    of these by table. If the table already exists, ``outcome`` is ``unchanged``, and ``location`` is that of
+    the existing table.
 
     Args:
         table: table identifier, ``database$table``, or a list of these. Templated.
@@ -137,14 +139,15 @@ class LanceDeclareTableOperator(LanceOperator):
             self.log.info("Declared table %s at %s", table, location)
         else:
             self.log.info("Table %s already exists at %s; not changed", table, location)
-        return {"table": str(table), "location": location, "created": created}
+        result = catalog_result(table, "declare_table", "done" if created else "unchanged")
+        return {**result, "location": location}
 
 
 class LanceRegisterTableOperator(LanceOperator):
     """Register a table: create a catalog table for an existing dataset.
 
-    Its XCom is ``{"table": str, "location": str, "created": bool}``; ``created`` is false if a table at
-    this location was already registered.
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "location": str}``; ``outcome`` is
+    ``unchanged`` if a table at this location was already registered.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -210,14 +213,15 @@ class LanceRegisterTableOperator(LanceOperator):
             self.log.info("Registered table %s at %s", table, location)
         else:
             self.log.info("Table %s is already registered at %s; not changed", table, location)
-        return {"table": str(table), "location": location, "created": created}
+        result = catalog_result(table, "register_table", "done" if created else "unchanged")
+        return {**result, "location": location}
 
 
 class LanceDeregisterTableOperator(LanceOperator):
     """Remove a table from the metastore without deleting its data.
 
-    Its XCom is ``{"table": str, "location": str | None, "deregistered": bool}``. If there is no such
-    table, ``deregistered`` is false and ``location`` is None.
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "location": str | None}``. If there is no
+    such table, ``outcome`` is ``unchanged``, and ``location`` is None.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -251,9 +255,9 @@ class LanceDeregisterTableOperator(LanceOperator):
                 location = metastore.deregister_table(request).location
             except (NamespaceNotFoundError, TableNotFoundError) as error:
                 self.accept_missing(f"table {str(table)!r}", self.if_missing, context, error)
-                return {"table": str(table), "location": None, "deregistered": False}
+                return {**catalog_result(table, "deregister_table", "unchanged"), "location": None}
         self.log.info("Deregistered table %s; its data is kept at %s", table, location)
-        return {"table": str(table), "location": location, "deregistered": True}
+        return {**catalog_result(table, "deregister_table", "done"), "location": location}
 
 
 class LanceDropTableOperator(LanceOperator):
@@ -262,8 +266,8 @@ class LanceDropTableOperator(LanceOperator):
     Other files at the location are kept. Nothing is deleted if another catalog table refers to the same
     data.
 
-    Its XCom is ``{"table": str, "location": str | None, "dropped": bool}``. If there is no such table,
-    ``dropped`` is false and ``location`` is None.
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "location": str | None}``. If there is no
+    such table, ``outcome`` is ``unchanged``, and ``location`` is None.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -297,9 +301,9 @@ class LanceDropTableOperator(LanceOperator):
                 location = metastore.drop_table(request).location
             except (NamespaceNotFoundError, TableNotFoundError) as error:
                 self.accept_missing(f"table {str(table)!r}", self.if_missing, context, error)
-                return {"table": str(table), "location": None, "dropped": False}
+                return {**catalog_result(table, "drop_table", "unchanged"), "location": None}
         self.log.info("Dropped table %s and its data at %s", table, location)
-        return {"table": str(table), "location": location, "dropped": True}
+        return {**catalog_result(table, "drop_table", "done"), "location": location}
 
 
 def _check_authority(version_authority: str | None, properties: Any) -> None:

@@ -129,9 +129,9 @@ class TaskWrites(WritePolicy):
         task = self._context["task"]
         if result.is_outdated:
             emit_no_event(self._context, task, written)
-        elif result.published:
+        elif result.version is not None:
             version, previous = result.version, result.previous_version
-            emit_asset_event(self._context, task.outlets, written, version, previous, result.changes)
+            emit_asset_event(self._context, task.outlets, written, version, previous, result.event)
         self._written.append(result.as_dict())
         self._context["ti"].xcom_push(WRITES_XCOM, self._written)  # a sensor downstream looks there
 

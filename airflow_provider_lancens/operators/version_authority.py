@@ -14,7 +14,7 @@ from airflow_provider_lancens.hooks.template_args import (
     parse_version_authority,
 )
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
-from airflow_provider_lancens.operators.lance_operator import LanceOperator
+from airflow_provider_lancens.operators.lance_operator import LanceOperator, catalog_result
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -26,8 +26,8 @@ _REPORT, _ADOPT, _FAIL = "report", "adopt", "fail"
 class LanceConvertTableOperator(LanceOperator):
     """Make the catalog, that is the metastore, or the storage a table's version authority.
 
-    Its XCom is ``{"table": str, "version_authority": str, "converted": bool}``; ``converted`` is false if
-    nothing had to change.
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version_authority": str}``; ``outcome`` is
+    ``unchanged`` if nothing had to change.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -61,7 +61,8 @@ class LanceConvertTableOperator(LanceOperator):
         self.log.info(
             "The %s decides the versions of table %s (changed by this task: %s)", authority, table, converted
         )
-        return {"table": str(table), "version_authority": authority, "converted": converted}
+        result = catalog_result(table, "set_version_authority", "done" if converted else "unchanged")
+        return {**result, "version_authority": authority}
 
 
 class LanceCheckTableOperator(LanceOperator):
@@ -69,8 +70,9 @@ class LanceCheckTableOperator(LanceOperator):
 
     It can also repair the metastore's version.
 
-    Its XCom is ``{"table": str, "verdict": str, "metastore_version": int, "storage_version": int,
-    "adopted": bool}``, with the versions before any repair. ``verdict`` is one of:
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "verdict": str, "catalog_version": int,
+    "storage_version": int}``, with the versions before any repair; ``outcome`` is ``done`` if the storage's
+    version was adopted, else ``unchanged``. ``verdict`` is one of:
 
     - ``consistent``
     - ``storage_ahead``: a direct (uncoordinated) writer committed to the storage.
@@ -121,9 +123,8 @@ class LanceCheckTableOperator(LanceOperator):
         adopted = not consistent and self.if_inconsistent == _ADOPT
         (self.log.info if consistent else self.log.warning)("%s (adopted: %s)", found.explanation, adopted)
         return {
-            "table": str(table),
+            **catalog_result(table, "check", "done" if adopted else "unchanged"),
             "verdict": found.verdict,
-            "metastore_version": found.metastore_version,
+            "catalog_version": found.metastore_version,
             "storage_version": found.storage_version,
-            "adopted": adopted,
         }

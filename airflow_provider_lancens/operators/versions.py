@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -9,8 +10,14 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.template_args import check_choice, parse_table, parse_version
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
-from airflow_provider_lancens.operators.lance_operator import SKIP_OR_FAIL, IfMissing, LanceOperator
+from airflow_provider_lancens.operators.lance_operator import (
+    SKIP_OR_FAIL,
+    IfMissing,
+    LanceOperator,
+    catalog_result,
+)
 from airflow_provider_lancens.spark.options import check_expires_after
+from airflow_provider_lancens.spark.results import Result, elapsed
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -19,9 +26,10 @@ if TYPE_CHECKING:
 class LanceAdvanceVersionOperator(LanceOperator):
     """Advance a managed table's version in the metastore, by compare-and-set, after a commit made elsewhere.
 
-    Its XCom is ``{"table": str, "version": int, "previous_version": int, "advanced": bool}``;
-    ``advanced`` is false if the table was already at the new version. If an outlet is the table's asset or an
-    asset alias, the extra of its event contains the table and both versions.
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int,
+    "seconds": float, "reason": str}``; ``outcome`` is ``unchanged`` if the table was already at the new
+    version. If an outlet is the table's asset or an asset alias, the extra of its event contains the table
+    and both versions.
 
     Args:
         table: table identifier, ``database$table``; its version must be managed by the metastore. Templated.
@@ -50,12 +58,20 @@ class LanceAdvanceVersionOperator(LanceOperator):
         """
         table = parse_table(self.table)
         expected = needed_version("expected_version", self.expected_version)
-        new = needed_version("new_version", self.new_version)
+        new, started = needed_version("new_version", self.new_version), time.monotonic()
         with self.connected(f"advancing table {str(table)!r} from version {expected} to {new}") as metastore:
             advanced = metastore.advance_table_version(table.parts, expected=expected, new=new)
         self.log.info("Table %s is at version %d (changed by this task: %s)", table, new, advanced)
-        self.emit_asset_event(context, table, new, expected)
-        return {"table": str(table), "version": new, "previous_version": expected, "advanced": advanced}
+        result = Result(
+            table=str(table),
+            operation="advance",
+            outcome="done" if advanced else "unchanged",
+            version=new,
+            previous_version=expected,
+            seconds=elapsed(started, time.monotonic()),
+        )
+        self.emit_asset_event(context, result)
+        return result.as_dict()
 
 
 class LanceTagOperator(LanceOperator):
@@ -67,7 +83,7 @@ class LanceTagOperator(LanceOperator):
     A tag is also the bookmark of a consumer, which says up to which version the consumer has read the table;
     `LanceFindChangesOperator` finds the versions after it. Moving an expired bookmark makes it valid again.
 
-    Its XCom is ``{"table": str, "version": int, "tag": str}``.
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "tag": str}``.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -112,7 +128,7 @@ class LanceTagOperator(LanceOperator):
         with self.connected(f"tagging version {version} of table {str(table)!r} as {tag!r}") as namespace:
             move_bookmark(namespace, table, tag, version, expires_after=self.expires_after)
         self.log.info("Version %d of table %s is tagged as %s", version, table, self.tag)
-        return {"table": str(table), "version": version, "tag": self.tag}
+        return {**catalog_result(table, "tag", "done"), "version": version, "tag": self.tag}
 
 
 class LanceDeleteTagOperator(LanceOperator):
@@ -120,8 +136,8 @@ class LanceDeleteTagOperator(LanceOperator):
 
     If the tag is an expired bookmark, the record of its expiry is deleted too: its consumer starts over.
 
-    Its XCom is ``{"table": str, "tag": str, "deleted": bool}``; ``deleted`` is false if there was no
-    such tag.
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "tag": str}``; ``outcome`` is ``unchanged``
+    if there was no such tag.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -157,7 +173,8 @@ class LanceDeleteTagOperator(LanceOperator):
             self.log.info("Tag %s of table %s deleted", tag, table)
         else:
             self.accept_missing(f"tag {tag!r} of table {str(table)!r}", self.if_missing, context)
-        return {"table": str(table), "tag": self.tag, "deleted": deleted}
+        result = catalog_result(table, "delete_tag", "done" if deleted else "unchanged")
+        return {**result, "tag": self.tag}
 
 
 def needed_version(argument: str, value: Any) -> int:

@@ -116,11 +116,8 @@ def versions_made(xcoms: Any) -> dict[TableId, int]:
 
 def _has_written(xcom: Mapping[str, Any]) -> bool:
     """Return whether the task made its version, now or in an earlier try, and readers see it."""
-    if not xcom.get("published", True):
-        return False
-    if any(xcom.get(name) for name in ("committed", "skipped", "restored", "compacted", "indexed")):
-        return True
-    return "committed" in xcom and bool(xcom.get("rows") or xcom.get("deleted"))
+    is_made = xcom.get("outcome") in ("done", "found", "skipped")
+    return is_made and xcom.get("version") != xcom.get("previous_version")
 
 
 def _table_in(xcom: Mapping[str, Any]) -> TableId | None:

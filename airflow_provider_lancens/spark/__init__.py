@@ -21,17 +21,28 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.commit.delete import delete_rows
     from airflow_provider_lancens.spark.compute.column_task import ColumnFunctionError
     from airflow_provider_lancens.spark.compute.compute_column import compute_column
-    from airflow_provider_lancens.spark.compute.compute_options import ComputeResult
     from airflow_provider_lancens.spark.datasource import LanceDataSource, lance_data_source
     from airflow_provider_lancens.spark.file_source import FileSource
     from airflow_provider_lancens.spark.lance_catalog import LanceCatalog, connect
     from airflow_provider_lancens.spark.lance_table import Changes, Table
-    from airflow_provider_lancens.spark.maintenance.orphans import Orphans, remove_orphans
+    from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
     from airflow_provider_lancens.spark.options import TableLayout, WriteIdentity
     from airflow_provider_lancens.spark.publish import discard_version, publish_version
     from airflow_provider_lancens.spark.read import read_table
     from airflow_provider_lancens.spark.release_sets import ReleaseSet, find_release_set, move_release_set
-    from airflow_provider_lancens.spark.results import SchemaResult, WriteResult
+    from airflow_provider_lancens.spark.results import (
+        CompactionResult,
+        ComputeResult,
+        ExpireResult,
+        IndexResult,
+        MaintenanceResult,
+        OrphansResult,
+        ReleaseResult,
+        RestoreResult,
+        SchemaResult,
+        StreamResult,
+        WriteResult,
+    )
     from airflow_provider_lancens.spark.schema import add_columns, alter_columns, drop_columns
     from airflow_provider_lancens.spark.streaming.foreach_batch import foreach_batch
     from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
@@ -50,15 +61,22 @@ __all__ = [
     "Bookmark",
     "Changes",
     "ColumnFunctionError",
+    "CompactionResult",
     "ComputeResult",
+    "ExpireResult",
     "FileSource",
     "IndexInfo",
+    "IndexResult",
     "LanceCatalog",
     "LanceDataSource",
+    "MaintenanceResult",
     "NamespaceSpec",
-    "Orphans",
+    "OrphansResult",
+    "ReleaseResult",
     "ReleaseSet",
+    "RestoreResult",
     "SchemaResult",
+    "StreamResult",
     "Table",
     "TableLayout",
     "TableStats",
@@ -109,13 +127,20 @@ __getattr__ = lazy_exports(
         "Table": "lance_table",
         "Changes": "lance_table",
         "ColumnFunctionError": "compute.column_task",
-        "ComputeResult": "compute.compute_options",
         "FileSource": "file_source",
         "LanceDataSource": "datasource",
         "NamespaceSpec": "table.resolved_table",
-        "Orphans": "maintenance.orphans",
-        "SchemaResult": "results",
         "TableLayout": "options",
+        "CompactionResult": "results",
+        "ComputeResult": "results",
+        "ExpireResult": "results",
+        "IndexResult": "results",
+        "MaintenanceResult": "results",
+        "OrphansResult": "results",
+        "ReleaseResult": "results",
+        "RestoreResult": "results",
+        "SchemaResult": "results",
+        "StreamResult": "results",
         "WriteResult": "results",
         "add_columns": "schema",
         "alter_columns": "schema",

@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeAlias, TypeVar, cast
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
+from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId, staged_number
 from airflow_provider_lancens.spark.options import (
     Append,
     Change,
@@ -37,20 +37,23 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.blobs import BlobRange
     from airflow_provider_lancens.spark.bookmarks import Bookmark
     from airflow_provider_lancens.spark.changes.read_changes import IfUnavailable
-    from airflow_provider_lancens.spark.compute.compute_options import ComputeResult
     from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
     from airflow_provider_lancens.spark.maintenance import (
-        CleanUpResult,
         CompactionOptions,
-        CompactionResult,
-        IndexResult,
         IndexSpec,
-        MaintenanceResult,
-        RestoreResult,
         Thresholds,
     )
-    from airflow_provider_lancens.spark.maintenance.orphans import Orphans
-    from airflow_provider_lancens.spark.results import SchemaResult, WriteResult
+    from airflow_provider_lancens.spark.results import (
+        CompactionResult,
+        ComputeResult,
+        ExpireResult,
+        IndexResult,
+        MaintenanceResult,
+        OrphansResult,
+        RestoreResult,
+        SchemaResult,
+        WriteResult,
+    )
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
     from airflow_provider_lancens.spark.table.version_lookup import VersionLike
     from airflow_provider_lancens.spark.table_info import IndexInfo, TableStats, Tag, VersionInfo
@@ -110,7 +113,7 @@ class Table:
         Raises:
             InvalidInputError: (13) it has no table, or no version.
         """
-        if "table" not in result or "version" not in result:
+        if "table" not in result or not {"version", "staged_version"} & set(result):
             raise spec_errors.InvalidInputError(
                 "table: expected an identifier, or a mapping with 'table' and 'version' such as the XCom "
                 f"of a sensor or of a write; got a mapping with {', '.join(map(repr, result)) or 'nothing'}"
@@ -119,7 +122,12 @@ class Table:
             table = TableId.of_result(result["table"])
         except InvalidIdentifierError as error:
             raise spec_errors.InvalidInputError(f"table={result['table']!r}: {error}") from error
-        version = _number_in(result, "version")
+        staged = result.get("staged_version")
+        version = staged_number(staged) if staged else _number_in(result, "version")
+        if staged and version is None:
+            raise spec_errors.InvalidInputError(
+                f"staged_version: expected the name of a staged version, such as staged-…, got {staged!r}"
+            )
         if version is None:
             raise spec_errors.InvalidInputError(
                 f"table {table}: its version is None; the task that it is taken from has written nothing"
@@ -161,8 +169,8 @@ class Table:
 
         Args:
             version: its number; a time with a time zone, which means the version that was newest then; or
-                text: digits, a time in ISO 8601, or the name of a tag. None is the version that is newest
-                now.
+                text: digits, a time in ISO 8601, the name of a tag, or that of a staged version. None is the
+                version that is newest now.
 
         Raises:
             TableNotFoundError: (4) the table isn't declared.
@@ -453,7 +461,7 @@ class Table:
             key: see `append`.
 
         Returns:
-            The version without the rows; `rows` is their number.
+            The version without the rows; `deleted` is their number.
 
         Raises:
             LanceNamespaceError: as `delete_rows`.
@@ -502,11 +510,11 @@ class Table:
         )
 
     @_verb("publishing a version of", writes=True)
-    def publish(self, staged: int | Mapping[str, Any] | WriteResult) -> WriteResult:
+    def publish(self, staged: str | Mapping[str, Any] | WriteResult) -> WriteResult:
         """Make a staged version the next one, without copying its files; no Spark is needed.
 
         Args:
-            staged: the result of the write that staged it, its XCom, or its version.
+            staged: the result of the write that staged it, its XCom, or its `staged_version`.
 
         Raises:
             LanceNamespaceError: as `publish_version`.
@@ -519,7 +527,7 @@ class Table:
 
     @_verb("discarding a staged version of", writes=True)
     def discard(
-        self, staged: int | Mapping[str, Any] | WriteResult, *, if_missing: IfMissing = "fail"
+        self, staged: str | Mapping[str, Any] | WriteResult, *, if_missing: IfMissing = "fail"
     ) -> bool:
         """Discard a staged version, with the files that were written for it; no Spark is needed.
 
@@ -1049,7 +1057,7 @@ class Table:
         keys_older_than: timedelta | None = None,
         thresholds: Thresholds | Mapping[str, Any] | None = None,
         dry_run: bool = False,
-    ) -> CleanUpResult:
+    ) -> ExpireResult:
         """Remove old versions, and the files that only they refer to; no Spark is needed.
 
         Args:
@@ -1077,7 +1085,7 @@ class Table:
         )
 
     @_verb("removing orphaned files of", writes=True)
-    def remove_orphans(self, *, older_than: timedelta = _A_WEEK, dry_run: bool = False) -> Orphans:
+    def remove_orphans(self, *, older_than: timedelta = _A_WEEK, dry_run: bool = False) -> OrphansResult:
         """Remove the files of failed writes; no Spark is needed.
 
         Args:
@@ -1191,11 +1199,13 @@ class Table:
                     f"staged: a result of table {self.name} is expected, got one of table {other.name}"
                 )
             return other._at or 0
-        if isinstance(staged, bool) or not isinstance(staged, int):
+        number = staged_number(staged)
+        if number is None:
             raise spec_errors.InvalidInputError(
-                f"staged: expected the result of a write with stage=True, or its version, got {staged!r}"
+                "staged: expected the result of a write with stage=True, or its staged_version, got "
+                f"{staged!r}"
             )
-        return staged
+        return number
 
     def _missing(self, if_missing: str, error: type[Exception], what: str) -> None:
         check_choice("if_missing", if_missing, ("fail", "skip"))
@@ -1315,7 +1325,7 @@ class Changes:
 
 def _number_in(result: Mapping[str, Any], field: str) -> int | None:
     """Return a version in a result, which a template may have rendered as text."""
-    value = result[field]
+    value = result.get(field)
     if isinstance(value, str) and value.isascii() and value.isdecimal():
         return int(value)
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -313,7 +314,7 @@ def stage(
     except spec_errors.TableVersionNotFoundError as error:
         raise _gone(target, spec.base) from error
     made = LanceDataset.commit(base, transaction, read_version=spec.base, detached=True)
-    return CommitOutcome(replace(commit, version=made.version), made_here=True)
+    return CommitOutcome(replace(commit, version=made.version), "done")
 
 
 def _gone(target: ResolvedTable, version: int) -> spec_errors.ConcurrentModificationError:
@@ -361,11 +362,11 @@ def publish_version(
             staged = open_staged(target, version)
             lookup = look_up(target, WriteIdentity(staged.key, on_existing_key="skip"))
             found = _published_as(lookup, staged)
-            outcome = CommitOutcome(found, made_here=False) if found else _publish(lookup, staged, lease)
+            outcome = CommitOutcome(found, "found") if found else _publish(lookup, staged, lease)
             target.dataset.manifests.remove_outdated(staged.tag)
-            result = outcome.commit.result(target.id, lookup.started, committed=outcome.made_here)
-            if not outcome.made_here:
-                result = replace(result, newest_version=lookup.version)
+            result = outcome.commit.result(target.id, lookup.started, outcome.outcome, key=staged.key)
+            newest = None if outcome.made_here else lookup.version
+            result = replace(result, operation="publish", newest_version=newest)
     did = "published" if outcome.made_here else "an earlier run had published"
     _log.info("table %s: %s staged version %d as version %d", result.table, did, version, result.version)
     return result
@@ -473,8 +474,8 @@ def _published(target: ResolvedTable, version: int) -> WriteResult:
     target.check_version(version)
     transaction = read_transaction(target.open(version), version)
     found = KeyedCommit(version) if transaction is None else KeyedCommit.of(version, transaction)
-    result = found.result(target.id, 0.0, committed=False)
-    return replace(result, seconds=0.0, newest_version=target.latest_version())
+    result = found.result(target.id, time.monotonic(), "found")
+    return replace(result, operation="publish", newest_version=target.latest_version())
 
 
 def _publish(lookup: KeyLookup, staged: StagedVersion, lease: WriteLease) -> CommitOutcome:

@@ -23,7 +23,7 @@ from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.namespace.storage.version_tags import delete_tag, list_tags, set_tag
 from airflow_provider_lancens.spark.keys import KeyedCommit, KeyLookup
 from airflow_provider_lancens.spark.options import Overwrite, WriteIdentity, WriteRequest, is_whole_number
-from airflow_provider_lancens.spark.results import WriteResult
+from airflow_provider_lancens.spark.results import ReleaseResult, WriteResult
 from airflow_provider_lancens.spark.table.opened_version import open_version
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.write.pipeline import write_rows
@@ -227,7 +227,7 @@ def move_release_set(
     keep: int = DEFAULT_KEEP,
     key: str | None = None,
     execution_id: str | None = None,
-) -> WriteResult:
+) -> ReleaseResult:
     """Make versions of several tables those of a release set, in one commit.
 
     A release set is a declared table with a row for each of its tables, and each of its versions is one
@@ -242,7 +242,8 @@ def move_release_set(
         allow_older: whether a table may go back to an older version than that of the last release.
         keep: how many releases keep their versions from clean-ups, at least one.
         key: the same for all tries of one release; None makes each call a new one.
-        execution_id: the same for all tries of one execution; `skipped` tells others of the same key from it.
+        execution_id: the same for all tries of one execution; for others of the same key, the outcome is
+            ``skipped``.
 
     Returns:
         The commit: its `version` is that of the release set.
@@ -263,7 +264,7 @@ def move_release_set(
         context = WriteContext.begin(target, WriteRequest(Overwrite(), identity))
         lookup = context.lookup
         if lookup.earlier is not None:
-            return _earlier_release(lookup, lookup.earlier)
+            return _result(_earlier_release(lookup, lookup.earlier), members)
         before = _checked(lookup, members, expected_version, allow_older=allow_older)
         tags = ReleaseTags(namespace, target)
         if lookup.latest is not None:
@@ -271,11 +272,11 @@ def move_release_set(
         # Before the release, so that no clean-up comes in between.
         tags.tag_members(lookup.version + 1, members)
         result = write_rows(MemberRows(members), context)
-        released = target.open(result.version)
+        released = target.open(result.version or 0)
         tags.tag_release(released)
         tags.remove_older(released, keep)
     _log.info("release set %s: version %d has %s", result.table, result.version, members)
-    return result
+    return _result(result, members)
 
 
 def find_release_set(
@@ -298,10 +299,25 @@ def find_release_set(
         return dataset.version, read_members(dataset, target.id)
 
 
+def _result(written: WriteResult, members: Mapping[str, int]) -> ReleaseResult:
+    """Return the result of a release by that of the write to the release set."""
+    return ReleaseResult(
+        table=written.table,
+        operation="release",
+        outcome=written.outcome,
+        version=written.version,
+        previous_version=written.previous_version,
+        newest_version=written.newest_version,
+        key=written.key,
+        tables=dict(members),
+        seconds=written.seconds,
+    )
+
+
 def _earlier_release(lookup: KeyLookup, earlier: KeyedCommit) -> WriteResult:
     result = lookup.found_result(earlier)
     what = f"release set {result.table}: version {result.version} was released before"
-    if result.skipped:
+    if result.outcome == "skipped":
         _log.warning(
             "%s under idempotency key %r, so nothing was released; it is at version %d now",
             what,
@@ -393,7 +409,7 @@ class ReleaseSet:
         allow_older: bool = False,
         keep_releases: int = DEFAULT_KEEP,
         key: str | WriteIdentity | None = None,
-    ) -> WriteResult:
+    ) -> ReleaseResult:
         """Release versions of tables together; see `move_release_set`.
 
         Args:

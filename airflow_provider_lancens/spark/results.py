@@ -1,99 +1,333 @@
-"""Results of writes and of changes of columns. Plain data: imports nothing heavy."""
+"""Results of what is done to a table, one pattern for all. Plain data: imports nothing heavy."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from airflow_provider_lancens.spark.amounts import counted, rate_of, size_of
 
+Outcome: TypeAlias = Literal["done", "found", "skipped", "unchanged", "staged", "planned"]
+"""What a call did: ``done``, this call did it; ``found``, an earlier try of this execution did; ``skipped``,
+another execution did under the same key, and `on_existing_key` says to write nothing; ``unchanged``, there
+was nothing to do; ``staged``, this call staged it; ``planned``, a dry run."""
 
-@dataclass(frozen=True, slots=True)
-class WriteResult:
-    """Result of a write.
 
-    If an earlier run with the same idempotency key had already committed, `committed` is false, `skipped` is
-    true unless it was a try of the same execution, and everything but `seconds` describes that run's commit.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """Result of a call that may change a table; its mapping is the XCom of a task."""
 
     table: str
     """Identifier, such as ``db$table``."""
-    version: int
-    """The version to read the rows at."""
+    operation: str
+    """The verb, such as ``append``."""
+    outcome: Outcome
+    """See `Outcome`."""
+    version: int | None
+    """The version with the effect; None if it is only staged, or the table has none."""
     previous_version: int | None
-    """The version that `version` follows; None if this write created the dataset."""
-    rows: int
-    files: int
-    bytes: int
-    """Size of the data files."""
+    """The version that `version` follows; the same if nothing changed, None if the table had none."""
     seconds: float
-    """Wall-clock time of this call."""
-    committed: bool
-    """Whether this call made a new version."""
-    published: bool = True
-    """Whether the newest version has the rows; false if `version` is a staged one."""
-    inserted: int | None = None
-    """Of an upsert: the written rows whose keys the table didn't have. None for other writes."""
-    updated: int | None = None
-    """Of an upsert: the rows of the table that were replaced. None for other writes."""
-    deleted: int | None = None
-    """Of an upsert: the rows of the table that were deleted by `delete_when`. None for other writes."""
+    """Wall-clock time of the call."""
+    reason: str = ""
+    """What was found, and why it was done or not; empty if that goes without saying."""
 
-    skipped: bool = False
-    """Whether nothing was written, since another execution has committed under the key."""
     newest_version: int | None = field(default=None, compare=False)
-    """The table's version when an earlier run's commit was found; None if none was, or it isn't known."""
+    """The table's version when an earlier commit was found; None if none was, or it isn't known."""
+
+    _hidden: ClassVar[frozenset[str]] = frozenset({"newest_version"})
+    """Fields that aren't part of the XCom."""
 
     @property
-    def changes(self) -> dict[str, int]:
-        """The rows that an upsert inserted, updated and deleted; empty for other writes."""
-        counts = {"inserted": self.inserted, "updated": self.updated, "deleted": self.deleted}
-        return {name: count for name, count in counts.items() if count is not None}
+    def is_done(self) -> bool:
+        """Whether this call changed the table."""
+        return self.outcome == "done"
 
     @property
     def is_outdated(self) -> bool:
         """Whether it is of a write that was skipped, and others have committed since."""
-        return self.skipped and self.newest_version is not None and self.newest_version > self.version
+        newest, skipped = self.newest_version, self.outcome == "skipped"
+        return skipped and None not in (newest, self.version) and (newest or 0) > (self.version or 0)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the result as plain JSON values; `inserted`, `updated` and `deleted` only of an upsert."""
-        left_out = {"inserted", "updated", "deleted", "newest_version"} - self.changes.keys()
-        return {name: value for name, value in asdict(self).items() if name not in left_out}
-
-    def __str__(self) -> str:
-        changes = "".join(f", {count:,} {name}" for name, count in self.changes.items())
-        size = f"{counted(self.rows, 'row')}, {counted(self.files, 'file')}, {size_of(self.bytes)}{changes}"
-        if self.skipped:
-            now = "" if self.newest_version is None else f"; the table is at version {self.newest_version}"
-            return f"table {self.table}: skipped, version {self.version} was committed before ({size}){now}"
-        did = "committed" if self.published else "staged"
-        if not self.committed and not self.rows and not any(self.changes.values()):
-            return f"table {self.table}: nothing to commit, at version {self.version}"
-        if not self.committed:
-            return f"table {self.table}: an earlier try has {did} version {self.version} ({size})"
-        fast = rate_of(self.rows, self.seconds)
-        return f"table {self.table}: {did} version {self.version} with {size} in {self.seconds:.1f} s{fast}"
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaResult:
-    """Result of a change of a table's columns."""
-
-    table: str
-    """Identifier, such as ``db$table``."""
-    version: int
-    """The version that has the columns; the newest one if nothing was to be done."""
-    previous_version: int
-    """The version before this call; the same as `version` if nothing was to be done."""
-    columns: tuple[str, ...]
-    """The columns that this call changed, by their names afterwards."""
-    dropped_indices: tuple[str, ...]
-    seconds: float
-    """Wall-clock time of this call."""
-    committed: bool
-    """Whether this call made a new version."""
+    @property
+    def event(self) -> dict[str, Any]:
+        """What the extra of an asset event says of it, besides the table and the versions."""
+        return {"operation": self.operation}
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result as plain JSON values."""
-        lists = {"columns": list(self.columns), "dropped_indices": list(self.dropped_indices)}
-        return {**asdict(self), **lists}
+        values = {name: value for name, value in asdict(self).items() if name not in self._hidden}
+        return {name: _plain(value) for name, value in values.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(one) for name, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteResult(Result):
+    """Result of a write.
+
+    If it was found or skipped, everything but `outcome`, `seconds` and `reason` describes the earlier commit.
+    """
+
+    inserted: int = 0
+    """The rows that were added."""
+    updated: int = 0
+    """The rows of the table that an upsert replaced."""
+    deleted: int = 0
+    """The rows of the table that were removed: by a deletion, an overwrite, ``delete_when`` of an upsert, or
+    an append that was made again. 0 also if an earlier commit doesn't say it."""
+    files: int = 0
+    """The data files that were written; of a deletion, the fragments that had its rows."""
+    bytes: int = 0
+    """The size of the data files."""
+    key: str | None = None
+    """What identifies the write; None without a key."""
+    staged_version: str | None = None
+    """The staged version, such as ``staged-9223372036854775809``, until it is published; else None."""
+
+    @property
+    def written(self) -> int:
+        """The rows that were written."""
+        return self.inserted + self.updated
+
+    @property
+    def event(self) -> dict[str, Any]:
+        """See `Result.event`."""
+        return {"operation": self.operation, **self.changes}
+
+    @property
+    def changes(self) -> dict[str, int]:
+        """The rows that were inserted, updated and deleted."""
+        return {"inserted": self.inserted, "updated": self.updated, "deleted": self.deleted}
+
+    def __str__(self) -> str:
+        table = f"table {self.table}"
+        if self.outcome == "unchanged":
+            return f"{table}: nothing to commit, at version {self.version}"
+        where = self.staged_version or f"version {self.version}"
+        if self.outcome == "skipped":
+            now = "" if self.newest_version is None else f"; the table is at version {self.newest_version}"
+            return f"{table}: skipped, {where} was committed before ({self._size}){now}"
+        did = "committed" if self.staged_version is None else "staged"
+        if self.outcome == "found":
+            return f"{table}: an earlier try has {did} {where} ({self._size})"
+        fast = rate_of(self.written, self.seconds)
+        return f"{table}: {did} {where} with {self._size} in {self.seconds:.1f} s{fast}"
+
+    @property
+    def _size(self) -> str:
+        changed = {"updated": self.updated, "deleted": self.deleted}
+        of_table = "".join(f", {count:,} {name}" for name, count in changed.items() if count)
+        return (
+            f"{counted(self.written, 'row')}, {counted(self.files, 'file')}, {size_of(self.bytes)}{of_table}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneCommit:
+    """A commit that a restore undoes."""
+
+    version: int
+    operation: str
+    """What it did, such as ``append``; empty if the version was cleaned up."""
+    key: str | None
+    """The key under which to write its rows again; None if it had none."""
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    """The rows that it changed; 0 if unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreResult(WriteResult):
+    """Result of a restore: an older version that was made the newest again."""
+
+    restored_version: int | None
+    """The older version that it restores; None if an earlier run did and its commit isn't kept any more."""
+    undone: tuple[UndoneCommit, ...] = ()
+    """The commits in between, also those that a dry run would undo."""
+
+    @property
+    def event(self) -> dict[str, Any]:
+        """See `Result.event`."""
+        return {"operation": self.operation, "restored_version": self.restored_version}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamResult(Result):
+    """Result of a run of a streaming query. Its version is None if nothing has been written to the table."""
+
+    epochs: int
+    """Number of micro-batches that this run processed, also if an interrupted run had committed them."""
+    inserted: int
+    updated: int
+    deleted: int
+    files: int
+    bytes: int
+
+    @property
+    def written(self) -> int:
+        """The rows that were written."""
+        return self.inserted + self.updated
+
+    @property
+    def event(self) -> dict[str, Any]:
+        """See `Result.event`."""
+        counts = {"inserted": self.inserted, "updated": self.updated, "deleted": self.deleted}
+        return {"operation": self.operation, **counts}
+
+    def __str__(self) -> str:
+        changed = {"updated": self.updated, "deleted": self.deleted}
+        of_table = "".join(f", {count:,} {name}" for name, count in changed.items() if count)
+        wrote = f"{counted(self.epochs, 'epoch')} with {counted(self.written, 'row')}{of_table}"
+        return f"table {self.table}: {wrote} committed up to version {self.version} in {self.seconds:.1f} s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaResult(Result):
+    """Result of a change of a table's columns."""
+
+    columns: tuple[str, ...]
+    """The columns that this call changed, by their names afterwards."""
+    dropped_indices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputeResult(Result):
+    """Result of computing a column."""
+
+    column: str
+    computed: int
+    """The number of computed values."""
+    nulls: int
+    """How many rows of the changed fragments have no value: the function returned null for them."""
+    files: int
+    """The number of written files, one for each changed fragment."""
+    bytes: int
+    """Their size."""
+    commits: int
+    """The number of versions that it made, including the version that added the column."""
+
+    @property
+    def written(self) -> int:
+        """The values that were written."""
+        return self.computed
+
+    def __str__(self) -> str:
+        what = f"table {self.table}: column {self.column}"
+        if not self.is_done:
+            return f"{what}: nothing to compute, still at version {self.version}"
+        return (
+            f"{what}: computed {counted(self.computed, 'row')} in {counted(self.files, 'fragment')}, "
+            f"{size_of(self.bytes)}, in {counted(self.commits, 'version')} up to {self.version} in "
+            f"{self.seconds:.1f} s{rate_of(self.computed, self.seconds)}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionResult(Result):
+    """Result of a compaction; `previous_version` is the version whose fragments it rewrote."""
+
+    fragments_removed: int = 0
+    fragments_added: int = 0
+    files_removed: int = 0
+    """No longer part of the newest version; they are deleted once no version needs them."""
+    files_added: int = 0
+    tasks: int = 0
+    """Number of Spark tasks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexResult(Result):
+    """An index of a table; `previous_version` is the version whose rows are in it."""
+
+    index: str
+    """Its name."""
+    column: str
+    index_type: str
+    rows: int
+    """Rows that it covers; later ones are searched without it."""
+    segments: int
+    """Segments that a query searches, one after the other."""
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpireResult(Result):
+    """Result of removing old versions, or of its dry run; `version` is the newest one, which is kept."""
+
+    versions: int = 0
+    """Number of removed versions."""
+    files: int = 0
+    """Number of data, deletion and index files removed with them."""
+    bytes: int = 0
+    """Total size of all removed files."""
+    kept_by_tag: int = 0
+    """Older versions that a tag keeps."""
+    expired_keys: int = 0
+    """Number of idempotency keys that expired by `keys_older_than`."""
+    expired_bookmarks: tuple[str, ...] = ()
+    """Names of the bookmarks that weren't moved in time, and whose versions aren't kept any more."""
+    clones: tuple[str, ...] = ()
+    """Identifiers of the shallow clones for which files of old versions were kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrphansResult(Result):
+    """Result of removing files that no version refers to and no running write needs, or of its dry run."""
+
+    files: int = 0
+    bytes: int = 0
+    unfenced: int = 0
+    """Writes that seem dead, but whose files are kept: a table without a version can't fence them off."""
+    clones: tuple[str, ...] = ()
+    """Identifiers of the shallow clones for which such files were kept."""
+    paths: tuple[str, ...] = ()
+    """The files, relative to the table's location; not part of the XCom."""
+
+    _hidden: ClassVar[frozenset[str]] = frozenset({"newest_version", "paths"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceResult(Result):
+    """Result of the maintenance of a table; `previous_version` is the one that the decisions are based on."""
+
+    steps: Mapping[str, Result]
+    """The results by step: ``compact``, ``index.<name>``, ``expire``, and ``orphans`` if it was asked for and
+    due. Each `reason` says what was found."""
+
+    @property
+    def done_steps(self) -> list[str]:
+        """The names of the steps that changed the table."""
+        return [name for name, step in self.steps.items() if step.is_done]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the result as plain JSON values."""
+        left_out = {*self._hidden, "steps"}
+        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in left_out}
+        return {**values, "steps": {name: step.as_dict() for name, step in self.steps.items()}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseResult(Result):
+    """Result of a release: its table and versions are those of the release set."""
+
+    key: str | None
+    """What identifies the release; None without a key."""
+    tables: Mapping[str, int]
+    """The released version by table."""
+
+    @property
+    def event(self) -> dict[str, Any]:
+        """See `Result.event`."""
+        return {"operation": self.operation, "tables": dict(self.tables)}
+
+
+def elapsed(started: float, now: float) -> float:
+    """Return the seconds of a call, as results have them."""
+    return round(now - started, 3)

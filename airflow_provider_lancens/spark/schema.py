@@ -10,7 +10,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import methodcaller
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.conditions import parse_expression
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.commit.schema_commits import SchemaCommits, SchemaStep
-from airflow_provider_lancens.spark.results import SchemaResult
+from airflow_provider_lancens.spark.results import SchemaResult, elapsed
 from airflow_provider_lancens.spark.table.described_columns import update_catalog_columns
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.type_names import parse_type
@@ -54,6 +54,9 @@ class PlannedChange(NamedTuple):
 class ColumnChange(Protocol):
     """A change of a table's columns."""
 
+    OPERATION: ClassVar[str]
+    """The verb that makes it."""
+
     def plan(self, table: str, latest: LanceDataset) -> PlannedChange:
         """Return what is left to do at a version, or raise why it can't be done, before anything is done."""
 
@@ -73,12 +76,13 @@ def change_columns(
             update_catalog_columns(target, changed.schema)
         result = SchemaResult(
             table=str(target.id),
+            operation=change.OPERATION,
+            outcome="done" if committed else "unchanged",
             version=changed.version,
             previous_version=before if committed else changed.version,
             columns=tuple(planned.columns) if committed else (),
             dropped_indices=tuple(planned.dropped_indices) if committed else (),
-            seconds=round(time.monotonic() - started, 3),
-            committed=committed,
+            seconds=elapsed(started, time.monotonic()),
         )
     _report(result, commits)
     return result
@@ -203,6 +207,8 @@ def add_columns(
 
 @dataclass(frozen=True, slots=True)
 class _Additions:
+    OPERATION: ClassVar = "add_columns"
+
     types: Mapping[str, pa.DataType]
     expressions: Mapping[str, str]
 
@@ -317,6 +323,8 @@ def alter_columns(
 
 @dataclass(frozen=True, slots=True)
 class _Alterations:
+    OPERATION: ClassVar = "alter_columns"
+
     rename: Mapping[str, str]
     types: Mapping[str, pa.DataType]
     nullable: Sequence[str]
@@ -467,6 +475,8 @@ def drop_columns(
 
 @dataclass(frozen=True, slots=True)
 class _Drops:
+    OPERATION: ClassVar = "drop_columns"
+
     columns: Sequence[str]
     drop_indices: bool
 

@@ -153,7 +153,7 @@ def main(serialized: str) -> None:
     job = Job.parse(serialized)
     with spark_session(job.table) as spark:
         result = job.run(spark)
-    if not result.skipped:  # which has been logged
+    if result.outcome != "skipped":  # which has been logged
         _log.info("%s", result)
 
 

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.namespace.storage.version_tags import list_tags
-from airflow_provider_lancens.spark.keys import KeyedCommit, key_of
+from airflow_provider_lancens.spark.keys import Counts, KeyedCommit, key_of, operation_of
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     DEFAULT_AGE,
     DEFAULT_THRESHOLDS,
@@ -43,11 +43,13 @@ class VersionInfo(_Described):
     committed_at: datetime | None
     """When the storage got it, by the storage's clock; None if the metastore has not named it yet."""
     operation: str
-    """Lance's name of what made it, such as ``Append``."""
+    """What made it, such as ``append`` or ``compact``; empty if the version was cleaned up."""
     key: str | None
     """The idempotency key of its write; None if it had none."""
-    rows: int
-    """The rows that were written or deleted; 0 if unknown."""
+    inserted: int
+    updated: int
+    deleted: int
+    """The rows that were changed; 0 if unknown."""
     tags: tuple[str, ...]
 
 
@@ -116,13 +118,16 @@ def history_of(target: ResolvedTable, dataset: LanceDataset, limit: int) -> list
     oldest = min(stored, default=dataset.version)
     commits = ((v, one) for v, one in transactions_of(dataset, oldest - 1) if one is not None or v in stored)
     for version, transaction in islice(commits, max(limit, 0)):
+        counts = Counts() if transaction is None else KeyedCommit.of(version, transaction).counts
         found.append(
             VersionInfo(
                 version=version,
                 committed_at=stored[version].modified if version in stored else None,
-                operation="" if transaction is None else type(transaction.operation).__name__,
+                operation="" if transaction is None else operation_of(transaction),
                 key=None if transaction is None else key_of(transaction),
-                rows=0 if transaction is None else KeyedCommit.of(version, transaction).counts.rows,
+                inserted=counts.inserted,
+                updated=counts.updated or 0,
+                deleted=counts.deleted or 0,
                 tags=tuple(tags.get(version, ())),
             )
         )

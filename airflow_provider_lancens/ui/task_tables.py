@@ -98,10 +98,14 @@ def _returned(
         XComModel.key == _RETURNED, *_of_run(XComModel, dag_id, run_id, task_id)
     )
     return {
-        (task, str(result["table"])): (result["version"], "skipped" if result.get("skipped") else "returned")
+        (task, str(result["table"])): (result["version"], _what(result))
         for task, value in session.execute(statement)
         for result in _results(value)
     }
+
+
+def _what(result: Mapping[str, Any]) -> str:
+    return "skipped" if result.get("outcome") == "skipped" else "returned"
 
 
 def _results(value: Any) -> Iterator[Mapping[str, Any]]:

@@ -57,15 +57,26 @@ def test_namespaces_and_tables_are_created_and_dropped_once(
 
     table, location = f"{database}$orders", tasks["declare"]["xcom"]["location"]
     assert Path(location).is_relative_to(tmp_path / f"{database}.db-lance")
+    of_table = {"table": table}
     assert {task_id: task["xcom"] for task_id, task in tasks.items()} == {
-        "create": {"namespace": database, "created": True},
-        "create_again": {"namespace": database, "created": False},
-        "declare": {"table": table, "location": location, "created": True},
-        "declare_again": {"table": table, "location": location, "created": False},
-        "deregister": {"table": table, "location": location, "deregistered": True},
-        "deregister_again": {"table": table, "location": None, "deregistered": False},
-        "drop": {"namespace": database, "dropped": True},
-        "drop_again": {"namespace": database, "dropped": False},
+        "create": {"namespace": database, "operation": "create_namespace", "outcome": "done"},
+        "create_again": {"namespace": database, "operation": "create_namespace", "outcome": "unchanged"},
+        "declare": {**of_table, "operation": "declare_table", "location": location, "outcome": "done"},
+        "declare_again": {
+            **of_table,
+            "operation": "declare_table",
+            "location": location,
+            "outcome": "unchanged",
+        },
+        "deregister": {**of_table, "operation": "deregister_table", "location": location, "outcome": "done"},
+        "deregister_again": {
+            **of_table,
+            "operation": "deregister_table",
+            "location": None,
+            "outcome": "unchanged",
+        },
+        "drop": {"namespace": database, "operation": "drop_namespace", "outcome": "done"},
+        "drop_again": {"namespace": database, "operation": "drop_namespace", "outcome": "unchanged"},
     }
 
 

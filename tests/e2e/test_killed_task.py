@@ -84,7 +84,7 @@ def test_a_killed_task_leaves_no_process_and_its_retry_commits_once(
     wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in gone))
     assert tasks["ingest"]["state"] == "success"
     xcom = tasks["ingest"]["xcom"]
-    assert (xcom["version"], xcom["rows"], xcom["committed"]) == (1, 10, True)
+    assert (xcom["version"], xcom["inserted"], xcom["outcome"]) == (1, 10, "done")
     why = {signal.SIGTERM: "the task was killed", signal.SIGALRM: "AirflowTaskTimeout"}[ended_by]
     assert why in run.log
     assert "[py4j" not in run.log  # it doesn't log the end of the JVM

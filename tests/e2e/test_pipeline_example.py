@@ -53,5 +53,5 @@ def test_the_next_tasks_read_what_the_pipeline_has_added(
     assert {name: task["state"] for name, task in tasks.items()} == dict.fromkeys(tasks, "success"), run.log
     changes, computed = tasks["changes"]["xcom"], tasks["compute"]["xcom"]
     assert (changes["previous_version"], changes["version"]) == (None, 1)
-    assert (computed["rows"], computed["version"]) == (1, 1)
+    assert (computed["inserted"], computed["version"]) == (1, 1)
     assert tasks["move"]["xcom"]["version"] == 1

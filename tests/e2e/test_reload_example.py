@@ -48,6 +48,6 @@ def test_a_day_and_mapped_items_are_loaded_again(
 
     loaded, mapped, reloaded, mapped_again = outcomes_in(run.log)
     assert xcom(reloaded, "load")["version"] == xcom(loaded, "load")["version"] + 1
-    assert [xcom(one, "load")["skipped"] for one in (mapped, mapped_again)] == [False, False]
+    assert [xcom(one, "load")["outcome"] == "skipped" for one in (mapped, mapped_again)] == [False, False]
     assert {task["state"] for task in mapped_again.values()} == {"success"}
     assert (days, regions) == (24, 40)

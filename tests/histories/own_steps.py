@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance_namespace.errors import InvalidTableStateError
 
+from airflow_provider_lancens.identifiers import staged_number
 from airflow_provider_lancens.spark import (
     TableLayout,
     add_columns,
@@ -265,9 +266,9 @@ def stage(work: Work, chance: random.Random) -> State:
         named |= {"mode": "overwrite"}
         apply, matters = lambda state: state.with_rows(rows), lambda _: True
     result = _write(work, chance, rows, columns, vectors=kind == "overwrite", stage=True, **named)
-    if result.version != work.model.newest:
-        work.staged[result.version] = Staged(work.state, apply, matters, deletions_matter=kind != "replace")
-        work.script[-1] = f"staged{len(work.script)} = {work.script[-1]}  # {result.version}"
+    if (number := staged_number(result.staged_version)) is not None:
+        work.staged[number] = Staged(work.state, apply, matters, deletions_matter=kind != "replace")
+        work.script[-1] = f"staged{len(work.script)} = {work.script[-1]}  # {number}"
     return work.state
 
 

@@ -13,8 +13,14 @@ import pyarrow as pa
 from lance_namespace import LanceNamespace
 
 from airflow_provider_lancens.namespace.storage.object_store import manifest_names
-from airflow_provider_lancens.spark import Bookmark, find_bookmark, list_bookmarks, move_bookmark
-from airflow_provider_lancens.spark.maintenance import CleanUpResult, clean_up_versions
+from airflow_provider_lancens.spark import (
+    Bookmark,
+    ExpireResult,
+    find_bookmark,
+    list_bookmarks,
+    move_bookmark,
+)
+from airflow_provider_lancens.spark.maintenance import clean_up_versions
 
 DAY = timedelta(days=1)
 
@@ -66,5 +72,5 @@ class Orders:
             if (file := self.folder / "_versions" / name).exists():
                 os.utime(file, (then, then))
 
-    def clean_up(self, **arguments: Any) -> CleanUpResult:
+    def clean_up(self, **arguments: Any) -> ExpireResult:
         return clean_up_versions(self.namespace, "orders", **{"older_than": timedelta(0), **arguments})

@@ -21,6 +21,7 @@ import obstore
 from obstore import exceptions
 from obstore.store import LocalStore, ObjectStore, from_url
 
+from airflow_provider_lancens.identifiers import FIRST_STAGED
 from airflow_provider_lancens.namespace.locations import Location, is_local, normalize
 from airflow_provider_lancens.namespace.storage import local_folder
 from airflow_provider_lancens.namespace.storage.aws_credentials import credential_provider
@@ -47,7 +48,6 @@ MANIFEST_SUFFIX = ".manifest"
 _V2_DIGITS = 20
 _V2_LENGTH = _V2_DIGITS + len(MANIFEST_SUFFIX)
 _V2_TOP = 2**64 - 1
-_DETACHED = 2**63
 """Detached versions have greater numbers."""
 _PAGE = 1000
 _CLIENT_KEYS = frozenset(
@@ -182,12 +182,12 @@ def version_of(path: str) -> int | None:
     if digits == name or not digits.isascii() or not digits.isdecimal():
         return None
     version = _V2_TOP - int(digits) if len(digits) == _V2_DIGITS else int(digits)
-    return version if 0 <= version < _DETACHED else None
+    return version if 0 <= version < FIRST_STAGED else None
 
 
 def is_detached(version: int) -> bool:
     """Return whether a number belongs to a detached version, which only its own manifest shows."""
-    return isinstance(version, int) and version >= _DETACHED
+    return isinstance(version, int) and version >= FIRST_STAGED
 
 
 def detached_name(version: int) -> str:

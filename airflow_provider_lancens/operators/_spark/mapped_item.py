@@ -19,31 +19,21 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
+from airflow_provider_lancens.spark.results import RestoreResult, StreamResult
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 _DIGITS = 16
 _RESULT = frozenset({"table", "version"})
-_OF_A_RESULT = _RESULT | {
-    "previous_version",
-    "location",
-    "tag",
-    "rows",
-    "files",
-    "bytes",
-    "seconds",
-    "committed",
-    "published",
-    "skipped",
-    "epochs",
-    "restored_version",
-    "restored",
-    "undone",
-    "inserted",
-    "updated",
-    "deleted",
-}
+_OF_A_RESULT = frozenset(
+    {
+        *(one.name for kind in (RestoreResult, StreamResult) for one in fields(kind)),
+        "location",
+        "tag",
+        "tables",
+    }
+)
 """Keys of the XComs of this provider's sensors and operators that have a table and a version."""
 
 

@@ -61,7 +61,7 @@ def changed_partitions(
     from airflow_provider_lancens.spark.changes.changed_values import changed_values
 
     column = parse_text(partition_by)
-    if column is None or not result.published:
+    if column is None or result.version is None:
         return None
     if not is_own_version:
         return []

@@ -7,13 +7,32 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.hooks.template_args import parse_result_table, parse_version
+from airflow_provider_lancens.hooks.template_args import parse_result_table, parse_text, parse_version
+from airflow_provider_lancens.identifiers import staged_number
 
 if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
 
     from airflow_provider_lancens.identifiers import TableId
     from airflow_provider_lancens.lineage.task_lineage import TableRead
+
+
+_VERSIONS = {"version", "staged_version"}
+
+
+def _staged(argument: str, name: str, *, may_be_staged: bool) -> int:
+    number = staged_number(name)
+    if number is None:
+        raise AirflowFailException(
+            f"{argument}['staged_version']={name!r}: isn't the name of a staged version; allowed: the one in "
+            "the XCom of a write with stage=True"
+        )
+    if not may_be_staged:
+        raise AirflowFailException(
+            f"{argument}: version {name} is only staged, and only its own readers see it; publish it first, "
+            "with LancePublishOperator, and pass the XCom of that task"
+        )
+    return number
 
 
 class Input(Protocol):
@@ -44,20 +63,26 @@ class PinnedTable:
         Args:
             argument: its name, for the message.
             value: the XCom.
-            may_be_staged: see `parse_version`; a staged version can be read, published and discarded.
+            may_be_staged: whether it may be of a write that staged its rows, see `WriteResult`; a staged
+                version can be read, published and discarded.
 
         Raises:
             AirflowFailException: table or version is missing or invalid; the message names the argument.
         """
-        if not isinstance(value, Mapping) or not {"table", "version"} <= set(value):
+        if not isinstance(value, Mapping) or "table" not in value or not _VERSIONS & set(value):
             raise AirflowFailException(
                 f"{argument}={value!r}; allowed: a mapping with 'table' and 'version', such as the XCom of "
                 "LanceTableVersionSensor or of another ingestion"
             )
-        version = parse_version(f"{argument}['version']", value["version"], may_be_staged=may_be_staged)
+        table = parse_result_table(str(value["table"]))
+        if staged := parse_text(value.get("staged_version")):
+            return cls(table, _staged(argument, staged, may_be_staged=may_be_staged))
+        version = parse_version(f"{argument}['version']", value.get("version"))
         if version is None:
-            raise AirflowFailException(f"{argument}: its version is {value['version']!r}; expected a number")
-        return cls(parse_result_table(str(value["table"])), version)
+            raise AirflowFailException(
+                f"{argument}: its version is {value.get('version')!r}; expected a number"
+            )
+        return cls(table, version)
 
     @property
     def identity(self) -> tuple[str, int]:

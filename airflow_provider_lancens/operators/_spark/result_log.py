@@ -10,8 +10,7 @@ from airflow_provider_lancens.links import table_page_url
 from airflow_provider_lancens.operators._spark.idempotency import ON_EXISTING_KEY_CONF
 
 if TYPE_CHECKING:
-    from airflow_provider_lancens.spark.results import WriteResult
-    from airflow_provider_lancens.spark.streaming.write_available import StreamResult
+    from airflow_provider_lancens.spark.results import StreamResult, WriteResult
 
 _log = logging.getLogger(__name__)
 
@@ -25,7 +24,7 @@ def log_result(lance_conn_id: str, result: WriteResult | StreamResult, again: st
         again: if the write was skipped, the run's configuration that makes it again, see `written_again`.
     """
     page = table_page_url(lance_conn_id, result.table, result.version)
-    if again is None or not getattr(result, "skipped", False):
+    if again is None or result.outcome != "skipped":
         _log.info("Done: %s; see %s", result, page)
         return
     # What was skipped has been logged as a warning.

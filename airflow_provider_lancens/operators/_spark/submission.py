@@ -90,7 +90,7 @@ def result_of(job: Job, hook: LanceHook, started: float) -> WriteResult:
         return committed
     if not version:
         raise LanceRetryableError(f"table {job.table}: the job succeeded, but the table has no version")
-    return KeyedCommit(version).result(job.table, started, committed=False)
+    return KeyedCommit(version).result(job.table, started, "unchanged")
 
 
 def committed_by(job: Job, hook: LanceHook, started: float) -> WriteResult | None:
@@ -106,9 +106,9 @@ def _committed(job: Job, hook: LanceHook, started: float) -> tuple[WriteResult |
     with resolved_table(hook.get_conn(), job.table) as target:
         lookup = look_up(target, job.request.identity)
         if lookup.earlier is not None:
-            return lookup.earlier.result(target.id, started, committed=True), lookup.version
+            return lookup.earlier.result(target.id, started, "done", key=lookup.identity.key), lookup.version
         staged = staged_before(lookup) if job.request.change.stage else None
-    return None if staged is None else replace(staged, committed=True), lookup.version
+    return None if staged is None else replace(staged, outcome="staged"), lookup.version
 
 
 @contextmanager

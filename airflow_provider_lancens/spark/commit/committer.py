@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.lance_errors import (
@@ -37,10 +37,16 @@ _MAX_PAUSE = 2.0  # seconds
 
 @dataclass(frozen=True, slots=True)
 class CommitOutcome:
-    """The commit that holds a change, and whether this driver made it."""
+    """The commit that holds a change."""
 
     commit: KeyedCommit
-    made_here: bool
+    outcome: Literal["done", "found", "unchanged"]
+    """Whether this driver made it, another one did, or there was nothing to commit."""
+
+    @property
+    def made_here(self) -> bool:
+        """Whether this driver made it."""
+        return self.outcome == "done"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +142,7 @@ class Committer:
     def _committed(self, commit: KeyedCommit) -> CommitOutcome:
         if self.lease is not None:
             self.lease.unanswered.clear()  # a late one finds its version made
-        return CommitOutcome(commit, made_here=True)
+        return CommitOutcome(commit, "done")
 
     def _found(self, found: KeyedCommit) -> CommitOutcome:
         if not self.write.is_done_by(found):
@@ -145,7 +151,7 @@ class Committer:
                 f"idempotency key {self.write.key!r} as version {found.version}; nothing was committed, "
                 "run it again"
             )
-        return CommitOutcome(found, made_here=False)
+        return CommitOutcome(found, "found")
 
     def _refusal(self, error: Exception) -> Exception:
         if isinstance(error, LancePanicError):

@@ -50,8 +50,8 @@ def delete_rows(
         execution_id: the same for all tries of one execution, which then delete only once.
 
     Returns:
-        The version without the rows. `rows` is the number of deleted rows, `files` the number of fragments
-        that contained them.
+        The version without the rows. `deleted` is their number, `files` the number of fragments that
+        contained them.
 
     Raises:
         TableNotFoundError: (4) the table isn't declared.
@@ -68,20 +68,20 @@ def delete_rows(
             result = lookup.found_result(lookup.earlier)
         else:
             outcome = _delete(lookup, where)
-            result = outcome.commit.result(target.id, lookup.started, committed=outcome.made_here)
-    if result.skipped:
+            result = outcome.commit.result(target.id, lookup.started, outcome.outcome, key=key)
+    if result.outcome == "skipped":
         _log.warning(
             "table %s: nothing was deleted, since idempotency key %r was committed before: version %d "
             "deleted %d rows, and the table is at version %d; on_existing_key='redo' deletes again",
             result.table,
             key,
             result.version,
-            result.rows,
+            result.deleted,
             lookup.version,
         )
     else:
-        done = "deleted" if result.committed else "an earlier try had deleted"
-        _log.info("table %s: %s %d rows by version %d", result.table, done, result.rows, result.version)
+        done = "deleted" if result.is_done else "an earlier try had deleted"
+        _log.info("table %s: %s %d rows by version %d", result.table, done, result.deleted, result.version)
     return result
 
 
@@ -119,4 +119,4 @@ class Deletion(TableChange):
         self.check_same_columns(latest)
         deleted = RowDeletions.where(latest, self.where)
         operation = LanceOperation.Delete(deleted.updated, deleted.removed, self.where)
-        return CommitStep(operation, latest.version, Counts(deleted.rows, deleted.fragments))
+        return CommitStep(operation, latest.version, Counts(files=deleted.fragments, deleted=deleted.rows))

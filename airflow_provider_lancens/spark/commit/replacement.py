@@ -119,7 +119,7 @@ class Replacement(TableChange):
             updated_fragments=rest.updated,
             new_fragments=list(self.fragments),
         )
-        return CommitStep(operation, latest.version)
+        return CommitStep(operation, latest.version, deleted=sum(rows.rows for rows in self.replaced))
 
 
 def replacing(

@@ -50,9 +50,9 @@ class CommitStep(NamedTuple):
     counts: Counts | None = None
     """The counts of the change, if they depend on `read_version`."""
     updated: int | None = None
-    """The rows that an upsert replaces."""
+    """The rows that an upsert replaces; None for other changes."""
     deleted: int | None = None
-    """The rows that an upsert deletes, rather than replaces."""
+    """The rows that are removed, rather than replaced by an upsert; None if there are none."""
 
     def counts_with(self, written: Counts) -> Counts:
         """Return the counts of the commit, whose write has these."""
@@ -199,7 +199,7 @@ class OverwriteCommit(TableChange):
             return self._first_version()
         if self.base is None or latest.version < self.base or data_changed(latest, self.base):
             raise self._conflict(f"version {latest.version} changed its rows")
-        return self._replacement(latest.version)
+        return self._replacement(latest.version)._replace(deleted=latest.count_rows())
 
 
 class AppendCommit(TableChange):
@@ -318,7 +318,7 @@ class ReplaceWhereCommit(TableChange):
             updated_fragments=replaced.updated,
             new_fragments=list(self.fragments),
         )
-        return CommitStep(operation, latest.version)
+        return CommitStep(operation, latest.version, deleted=replaced.rows)
 
     def _check_no_new_rows(self, latest: LanceDataset, base: int) -> None:
         """Check that others have written no row that matches since the write began.
@@ -445,7 +445,7 @@ class ReplaceValuesCommit(UpsertCommit):
     def apply_to(self, latest: LanceDataset | None) -> CommitStep:
         """See `TableChange.apply_to`: the rows to remove are determined again."""
         step = UpsertCommit.apply_to(self, latest)  # `super()` doesn't work in a dataclass with slots
-        return step._replace(updated=None, deleted=None)
+        return step._replace(updated=None, deleted=(step.updated or 0) + (step.deleted or 0))
 
 
 def check_keys(on: Sequence[str], schema: pa.Schema, table: str) -> None:

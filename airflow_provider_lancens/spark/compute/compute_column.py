@@ -38,7 +38,6 @@ from airflow_provider_lancens.spark.compute.column_task import (
 )
 from airflow_provider_lancens.spark.compute.compute_options import (
     DEFAULT_BATCH_ROWS,
-    ComputeResult,
     check_sizes,
 )
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite, unique_key
@@ -49,6 +48,7 @@ from airflow_provider_lancens.spark.maintenance.parallel_tasks import (
     tasks_at_once,
 )
 from airflow_provider_lancens.spark.maintenance.table_state import COMPUTED
+from airflow_provider_lancens.spark.results import ComputeResult, elapsed
 from airflow_provider_lancens.spark.table.described_columns import update_catalog_columns
 from airflow_provider_lancens.spark.table.opened_version import parse_filter
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
@@ -509,16 +509,17 @@ class _Preparation:
         previous = self.base if commits else version
         return ComputeResult(
             table=str(self.target.id),
+            operation="compute_column",
+            outcome="done" if commits else "unchanged",
             column=self.function.column,
             version=version,
             previous_version=previous,
-            rows=counts.rows,
+            computed=counts.rows,
             nulls=sum(file.nulls for file in run.files),
             files=counts.files,
             bytes=counts.bytes,
             commits=commits,
-            seconds=round(time.monotonic() - started, 3),
-            committed=bool(commits),
+            seconds=elapsed(started, time.monotonic()),
         )
 
 

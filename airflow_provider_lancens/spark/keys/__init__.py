@@ -31,6 +31,7 @@ from airflow_provider_lancens.spark.keys.key_records import (
     KeyedCommit,
     KeyedWrite,
     key_of,
+    operation_of,
     unique_key,
 )
 
@@ -58,5 +59,6 @@ __all__ = [
     "key_of",
     "look_up",
     "maintain_keys",
+    "operation_of",
     "unique_key",
 ]

@@ -48,7 +48,7 @@ from airflow_provider_lancens.spark.keys.key_records import (
     write_record,
 )
 from airflow_provider_lancens.spark.options import WriteIdentity
-from airflow_provider_lancens.spark.results import WriteResult
+from airflow_provider_lancens.spark.results import Outcome, WriteResult
 from airflow_provider_lancens.spark.table.history import (
     added_files,
     data_files,
@@ -408,10 +408,9 @@ class KeyLookup:
 
     def found_result(self, commit: KeyedCommit) -> WriteResult:
         """Return the result of a write that isn't made, since a commit was found under its key."""
-        result = commit.result(self.target.id, self.started, committed=False)
-        if self.write.is_own(commit):
-            return result
-        return replace(result, skipped=True, newest_version=self.version)
+        outcome: Outcome = "found" if self.write.is_own(commit) else "skipped"
+        result = commit.result(self.target.id, self.started, outcome, key=self.identity.key)
+        return result if outcome == "found" else replace(result, newest_version=self.version)
 
     def at_newest(self) -> Self:
         """Return this with the newest dataset, for a write that waited; the key isn't looked up again."""

@@ -31,7 +31,7 @@ from airflow_provider_lancens.spark.keys.commit_lineage import (
     read_lineage,
 )
 from airflow_provider_lancens.spark.options import OnExistingKey
-from airflow_provider_lancens.spark.results import WriteResult
+from airflow_provider_lancens.spark.results import Outcome, WriteResult, elapsed
 
 if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
@@ -51,6 +51,25 @@ APPEND, OVERWRITE, REPLACEMENT = "append", "overwrite", "replacement"
 UPSERT, REPLACE_WHERE, DELETION, RESTORE = "upsert", "replace_where", "deletion", "restore"
 REPLACE_VALUES = "replace_values"
 """Kinds of commits; that of an overwrite with a condition is followed by a digest of its condition."""
+_OPERATIONS = {
+    APPEND: "append",
+    REPLACEMENT: "append",
+    OVERWRITE: "overwrite",
+    REPLACE_WHERE: "overwrite",
+    REPLACE_VALUES: "overwrite",
+    UPSERT: "upsert",
+    DELETION: "delete",
+    RESTORE: "restore",
+}
+"""The operations of results by kinds of commits."""
+_LANCE_OPERATIONS = {
+    "CreateIndex": "create_index",
+    "DataReplacement": "compute_column",
+    "Merge": "add_columns",
+    "Project": "alter_columns",
+    "Rewrite": "compact",
+}
+"""The operations by Lance's names, where the name isn't that of the verb."""
 REPLACING_ALL = frozenset({OVERWRITE, REPLACEMENT})
 """Kinds of commits after which nothing is left of what the key has written before."""
 REPEATING = frozenset({"redo", "write_again"})
@@ -67,7 +86,12 @@ class Counts:
     updated: int | None = None
     """The rows of the table that an upsert replaced; None for other writes."""
     deleted: int | None = None
-    """The rows of the table that an upsert deleted, rather than replaced; None for other writes."""
+    """The rows of the table that were removed, rather than replaced by an upsert; None if it isn't known."""
+
+    @property
+    def inserted(self) -> int:
+        """The rows that were added."""
+        return max(0, self.rows - (self.updated or 0))
 
     @classmethod
     def parse(cls, texts: Mapping[str, Any]) -> Self:
@@ -83,6 +107,13 @@ class Counts:
 def key_of(transaction: Transaction) -> str | None:
     """Return the idempotency key under which a transaction was committed; None if it has none."""
     return (transaction.transaction_properties or {}).get(IDEMPOTENCY_KEY)
+
+
+def operation_of(transaction: Transaction) -> str:
+    """Return what a transaction did, as a result says it; of other clients, as far as Lance says it."""
+    kind = (transaction.transaction_properties or {}).get(_KIND, "").partition("/")[0]
+    name = type(transaction.operation).__name__
+    return _OPERATIONS.get(kind) or _LANCE_OPERATIONS.get(name) or name.lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,26 +156,35 @@ class KeyedCommit:
             **{f"{_PREFIX}{name}": str(count) for name, count in self.counts.as_dict().items()},
         }
 
-    def result(self, table: TableId | str, started: float, *, committed: bool) -> WriteResult:
+    @property
+    def operation(self) -> str:
+        """What it did, as a result says it; ``write`` if that isn't known."""
+        return _OPERATIONS.get(self.kind.partition("/")[0], "write")
+
+    def result(
+        self, table: TableId | str, started: float, outcome: Outcome, *, key: str | None = None
+    ) -> WriteResult:
         """Return the result of the call that made or found it.
 
         Args:
             table: the table's identifier.
             started: when the call began, by the monotonic clock.
-            committed: whether that call made it.
+            outcome: what that call did.
+            key: the idempotency key that was given.
         """
         return WriteResult(
             table=str(table),
+            operation=self.operation,
+            outcome=outcome,
             version=self.version,
-            previous_version=self.version - 1 or None,
-            rows=self.counts.rows,
+            previous_version=self.version if outcome == "unchanged" else self.version - 1 or None,
+            inserted=self.counts.inserted,
+            updated=self.counts.updated or 0,
+            deleted=self.counts.deleted or 0,
             files=self.counts.files,
             bytes=self.counts.bytes,
-            inserted=None if self.counts.updated is None else max(0, self.counts.rows - self.counts.updated),
-            updated=self.counts.updated,
-            deleted=self.counts.deleted,
-            seconds=round(time.monotonic() - started, 3),
-            committed=committed,
+            key=key,
+            seconds=elapsed(started, time.monotonic()),
         )
 
 

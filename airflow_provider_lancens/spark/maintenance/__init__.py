@@ -16,32 +16,18 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.maintenance.index_recall import measure_recall
     from airflow_provider_lancens.spark.maintenance.maintain import maintain_table
     from airflow_provider_lancens.spark.maintenance.maintenance_options import (
-        CleanUpResult,
         CompactionOptions,
-        CompactionResult,
-        FileCheck,
-        IndexResult,
         IndexSpec,
         MaintenancePlan,
-        MaintenanceResult,
-        RestoreResult,
         Thresholds,
-        UndoneCommit,
     )
     from airflow_provider_lancens.spark.maintenance.restore import check_files, restore_version
 
 __all__ = [
-    "CleanUpResult",
     "CompactionOptions",
-    "CompactionResult",
-    "FileCheck",
-    "IndexResult",
     "IndexSpec",
     "MaintenancePlan",
-    "MaintenanceResult",
-    "RestoreResult",
     "Thresholds",
-    "UndoneCommit",
     "build_index",
     "check_files",
     "clean_up_versions",
@@ -54,17 +40,10 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "CleanUpResult": "maintenance_options",
         "CompactionOptions": "maintenance_options",
-        "CompactionResult": "maintenance_options",
-        "FileCheck": "maintenance_options",
-        "IndexResult": "maintenance_options",
         "IndexSpec": "maintenance_options",
         "MaintenancePlan": "maintenance_options",
-        "MaintenanceResult": "maintenance_options",
-        "RestoreResult": "maintenance_options",
         "Thresholds": "maintenance_options",
-        "UndoneCommit": "maintenance_options",
         "build_index": "index",
         "check_files": "restore",
         "clean_up_versions": "clean_up",

@@ -36,7 +36,6 @@ from airflow_provider_lancens.spark.keys import maintain_keys
 from airflow_provider_lancens.spark.maintenance.cloned_files import ClonedFiles
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     DEFAULT_AGE,
-    CleanUpResult,
     Thresholds,
     check_retention,
 )
@@ -48,12 +47,14 @@ from airflow_provider_lancens.spark.maintenance.table_state import (
     referenced_versions,
     table_state,
 )
+from airflow_provider_lancens.spark.results import ExpireResult, elapsed
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable
 
 if TYPE_CHECKING:
     from lance import LanceDataset
     from lance_namespace import LanceNamespace
 
+_EXPIRE_VERSIONS = "expire_versions"
 _log = logging.getLogger(__name__)
 
 
@@ -322,7 +323,7 @@ def clean_up_versions(
     keep_keys: timedelta | None = None,
     dry_run: bool = False,
     thresholds: Thresholds | None = None,
-) -> CleanUpResult:
+) -> ExpireResult:
     """Remove old versions of a table, and the files that only they refer to.
 
     The newest version, young ones, the newest few and tagged ones are kept. If the metastore decides the
@@ -390,36 +391,36 @@ def clean_up_versions(
                 opened.target, opened.dataset, bookmarks, older_than, keep_versions, cloned
             )
         cloned.log()
-        result = CleanUpResult(
+        is_done = bool(removed.files + removed.versions + expired_keys + len(bookmarks))
+        result = ExpireResult(
             table=str(opened.target.id),
+            operation=_EXPIRE_VERSIONS,
+            outcome="planned" if dry_run else "done" if is_done else "unchanged",
             version=opened.version,
+            previous_version=opened.version,
             versions=removed.versions + held.versions,
             files=removed.files + held.files,
             bytes=removed.bytes + held.bytes,
-            tagged=tagged,
+            kept_by_tag=tagged,
             expired_keys=expired_keys,
-            expired_bookmarks=bookmarks,
-            clones=sorted(cloned.clones),
-            seconds=round(time.monotonic() - started, 3),
-            dry_run=dry_run,
+            expired_bookmarks=tuple(bookmarks),
+            clones=tuple(sorted(cloned.clones)),
+            seconds=elapsed(started, time.monotonic()),
             reason=reason,
         )
     _log.info("%s", _sentence(result))
     return result
 
 
-def not_cleaned_up(state: TableState, reason: str, *, dry_run: bool = False) -> CleanUpResult:
+def not_cleaned_up(state: TableState, reason: str, *, dry_run: bool = False) -> ExpireResult:
     """Return the result where a clean-up isn't due."""
-    return CleanUpResult(
+    return ExpireResult(
         table=state.table,
+        operation=_EXPIRE_VERSIONS,
+        outcome="planned" if dry_run else "unchanged",
         version=state.version,
-        versions=0,
-        files=0,
-        bytes=0,
-        tagged=0,
+        previous_version=state.version,
         seconds=0.0,
-        dry_run=dry_run,
-        cleaned_up=False,
         reason=reason,
     )
 
@@ -477,11 +478,12 @@ def _tagged(opened: MaintainedTable, expired: Sequence[str]) -> int:
     return len({tag["version"] for name, tag in tags if name not in expired} - {opened.version})
 
 
-def _sentence(result: CleanUpResult) -> str:
-    did = "would remove" if result.dry_run else "removed"
+def _sentence(result: ExpireResult) -> str:
+    did = "would remove" if result.outcome == "planned" else "removed"
     return (
         f"table {result.table}: {did} {counted(result.versions, 'version')}, "
-        f"{counted(result.files, 'file')}, {size_of(result.bytes)}; tags keep {result.tagged} older versions"
+        f"{counted(result.files, 'file')}, {size_of(result.bytes)}; "
+        f"tags keep {result.kept_by_tag} older versions"
         + (f"; {result.expired_keys} idempotency keys expired" if result.expired_keys else "")
         + (f"; {len(result.expired_bookmarks)} bookmarks expired" if result.expired_bookmarks else "")
         + (f"; clones keep files: {', '.join(result.clones)}" if result.clones else "")

@@ -12,7 +12,6 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     CompactionOptions,
-    CompactionResult,
     Thresholds,
 )
 from airflow_provider_lancens.spark.maintenance.parallel_tasks import Spark, run_in_parallel
@@ -23,6 +22,7 @@ from airflow_provider_lancens.spark.maintenance.table_state import (
     plan_compaction,
     table_state,
 )
+from airflow_provider_lancens.spark.results import CompactionResult, elapsed
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from lance.optimize import CompactionMetrics, CompactionPlan, CompactionTask, RewriteResult
     from lance_namespace import LanceNamespace
 
+_COMPACT = "compact"
 _log = logging.getLogger(__name__)
 
 
@@ -81,15 +82,11 @@ def not_compacted(state: TableState, reason: str) -> CompactionResult:
     """Return the result where a compaction isn't due."""
     return CompactionResult(
         table=state.table,
+        operation=_COMPACT,
+        outcome="unchanged",
         version=state.version,
         previous_version=state.version,
-        fragments_removed=0,
-        fragments_added=0,
-        files_removed=0,
-        files_added=0,
-        tasks=0,
         seconds=0.0,
-        committed=False,
         reason=reason,
     )
 
@@ -127,6 +124,8 @@ def _result(
 ) -> CompactionResult:
     return CompactionResult(
         table=str(opened.target.id),
+        operation=_COMPACT,
+        outcome="done" if metrics else "unchanged",
         version=opened.dataset.version,
         previous_version=opened.version,
         fragments_removed=metrics.fragments_removed if metrics else 0,
@@ -134,14 +133,13 @@ def _result(
         files_removed=metrics.files_removed if metrics else 0,
         files_added=metrics.files_added if metrics else 0,
         tasks=tasks,
-        seconds=round(time.monotonic() - started, 3),
-        committed=metrics is not None,
+        seconds=elapsed(started, time.monotonic()),
         reason=reason if metrics else "nothing to compact",
     )
 
 
 def _sentence(result: CompactionResult) -> str:
-    if not result.committed:
+    if not result.is_done:
         return f"table {result.table}: nothing to compact, still at version {result.version}"
     return (
         f"table {result.table}: committed version {result.version}, compacted "

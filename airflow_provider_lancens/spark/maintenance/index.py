@@ -28,7 +28,6 @@ from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     QUANTIZER_BITS,
     TEXT_TYPE,
     IfIndexExists,
-    IndexResult,
     IndexSpec,
     Thresholds,
     check_positive,
@@ -46,6 +45,7 @@ from airflow_provider_lancens.spark.maintenance.table_state import (
     stored_segments,
     table_state,
 )
+from airflow_provider_lancens.spark.results import IndexResult, elapsed
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.index_coverage import deleted_share, misses_rows
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from lance.fragment import LanceFragment
     from lance_namespace import LanceNamespace
 
+_CREATE_INDEX = "create_index"
 _log = logging.getLogger(__name__)
 
 
@@ -456,6 +457,8 @@ def not_indexed(state: TableState, coverage: Coverage, reason: str) -> IndexResu
     spec = coverage.spec
     return IndexResult(
         table=state.table,
+        operation=_CREATE_INDEX,
+        outcome="unchanged",
         index=spec.name,
         column=spec.column,
         index_type=spec.index_type,
@@ -465,7 +468,6 @@ def not_indexed(state: TableState, coverage: Coverage, reason: str) -> IndexResu
         segments=coverage.segments,
         bytes=coverage.bytes,
         seconds=0.0,
-        created=False,
         reason=reason,
     )
 
@@ -594,6 +596,8 @@ def _result(
     index = described_index(opened.dataset, spec.name)
     return IndexResult(
         table=str(opened.target.id),
+        operation=_CREATE_INDEX,
+        outcome="done" if created else "unchanged",
         index=index.name,
         column=spec.column,
         index_type=spec.index_type,
@@ -602,14 +606,13 @@ def _result(
         rows=index.num_rows_indexed,
         segments=len(index.segments),
         bytes=index.total_size_bytes or 0,
-        seconds=round(time.monotonic() - started, 3),
-        created=created,
+        seconds=elapsed(started, time.monotonic()),
         reason=reason,
     )
 
 
 def _sentence(result: IndexResult) -> str:
     what = f"table {result.table}: index {result.index!r}, {result.index_type} on {result.column}"
-    if not result.created:
+    if not result.is_done:
         return f"{what} is left as it is, still at version {result.version}"
     return f"{what}: committed version {result.version} over {result.rows:,} rows in {result.seconds:.1f} s"

@@ -19,16 +19,21 @@ from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_version
 from airflow_provider_lancens.spark.maintenance.compact import compact_table, not_compacted
 from airflow_provider_lancens.spark.maintenance.index import build_index, not_indexed
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
-    CleanUpResult,
-    CompactionResult,
-    IndexResult,
     IndexSpec,
     MaintenancePlan,
-    MaintenanceResult,
 )
 from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
 from airflow_provider_lancens.spark.maintenance.parallel_tasks import Spark
 from airflow_provider_lancens.spark.maintenance.table_state import Coverage, Decision, TableState, table_state
+from airflow_provider_lancens.spark.results import (
+    CompactionResult,
+    ExpireResult,
+    IndexResult,
+    MaintenanceResult,
+    OrphansResult,
+    Result,
+    elapsed,
+)
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
 
 if TYPE_CHECKING:
@@ -86,24 +91,25 @@ class _Maintenance:
         # First, since a compaction may have to read them.
         rebuilt = {one.spec.name: self._index(state, one, due) for one, due in coverages if one.lacks_files}
         compacted = self._compact(state, compaction)
-        if compacted.committed and plan.indices:
+        if compacted.is_done and plan.indices:
             coverages = self._try("decision on indices", self._coverages_after_compaction) or coverages
         indexed = [self._indexed(state, rebuilt, *found) for found in coverages]
         cleaned = self._clean_up(state, clean_up)
         orphans = self._remove_orphans() if clean_up.is_due else None
         self._raise_first()
+        steps: dict[str, Result] = {"compact": compacted}
+        steps |= {f"index.{index.index}": index for index in indexed}
+        steps["expire"] = cleaned
+        if orphans is not None:
+            steps["orphans"] = orphans
         return MaintenanceResult(
             table=state.table,
-            version=max(compacted.version, cleaned.version, *(index.version for index in indexed)),
+            operation="maintain",
+            outcome="done" if any(step.is_done for step in steps.values()) else "unchanged",
+            version=max(step.version or 0 for step in steps.values()),
             previous_version=state.version,
-            compacted=compacted.committed,
-            indexed=[index.index for index in indexed if index.created],
-            cleaned_up=cleaned.cleaned_up,
-            compaction=compacted,
-            indices=indexed,
-            clean_up=cleaned,
-            orphans=orphans,
-            seconds=round(time.monotonic() - started, 3),
+            steps=steps,
+            seconds=elapsed(started, time.monotonic()),
         )
 
     def _coverages(self, state: TableState, *, compacted: bool = False) -> list[tuple[Coverage, Decision]]:
@@ -125,7 +131,7 @@ class _Maintenance:
         )
         if result is None:
             return not_compacted(state, _FAILED)
-        if not result.committed:
+        if not result.is_done:
             return result
         self.done.append(f"compaction committed version {result.version}")
         return replace(result, reason=decision.reason)
@@ -137,7 +143,7 @@ class _Maintenance:
         result = self._try(f"index {spec.name!r}", lambda: self._build(spec, rebuild=decision.rebuild))
         if result is None:
             return not_indexed(state, coverage, _FAILED)
-        if result.created:
+        if result.is_done:
             self.done.append(f"index {spec.name!r} committed version {result.version}")
         return replace(result, reason=decision.reason)
 
@@ -163,7 +169,7 @@ class _Maintenance:
             options=spec.options,
         )
 
-    def _clean_up(self, state: TableState, decision: Decision) -> CleanUpResult:
+    def _clean_up(self, state: TableState, decision: Decision) -> ExpireResult:
         if not decision.is_due:
             return not_cleaned_up(state, decision.reason)
         result = self._try(
@@ -181,12 +187,11 @@ class _Maintenance:
         self.done.append(f"clean-up removed {result.versions} versions")
         return replace(result, reason=decision.reason)
 
-    def _remove_orphans(self) -> dict[str, int] | None:
+    def _remove_orphans(self) -> OrphansResult | None:
         age = self.plan.orphans_older_than
         if age is None:
             return None
-        found = self._try("orphans", lambda: remove_orphans(self.namespace, self.table, older_than=age))
-        return None if found is None else {"files": len(found.paths), "bytes": found.bytes}
+        return self._try("orphans", lambda: remove_orphans(self.namespace, self.table, older_than=age))
 
     def _try(self, name: str, step: Callable[[], _Result]) -> _Result | None:
         """Make a step; keep its error, so that the next ones are made, and return None."""

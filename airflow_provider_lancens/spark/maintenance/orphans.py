@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -42,6 +43,7 @@ from airflow_provider_lancens.spark.publish import (
     is_staged_tag,
     staged_versions,
 )
+from airflow_provider_lancens.spark.results import OrphansResult, elapsed
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 
 if TYPE_CHECKING:
@@ -58,29 +60,13 @@ _FOLDERS = {_DATA: (".lance",), "_deletions": (".arrow", ".bin")}
 _BRANCHES = "tree"
 
 
-@dataclass(frozen=True, slots=True)
-class Orphans:
-    """Files that no version refers to and no running write needs."""
-
-    table: str
-    paths: tuple[str, ...]
-    """Relative to the table's location."""
-    bytes: int
-    removed: bool
-    """Whether they were removed; false for a dry run."""
-    unfenced: int = 0
-    """Writes that seem dead, but whose files are kept: a table without a version can't fence them off."""
-    clones: tuple[str, ...] = ()
-    """Identifiers of the shallow clones for which such files were kept."""
-
-
 def remove_orphans(
     namespace: NamespaceSpec | LanceNamespace,
     table: TableId | str,
     *,
     older_than: timedelta = A_WEEK,
     dry_run: bool = False,
-) -> Orphans:
+) -> OrphansResult:
     """Remove the files of failed writes: data, deletions, and files of interrupted commits.
 
     Writes of this package hold a lease for as long as they run, so their files are kept. If a write is
@@ -107,17 +93,18 @@ def remove_orphans(
         InvalidTableStateError: (19) a write is considered dead, and can't be fenced off while metastore and
             storage disagree.
     """
+    started = time.monotonic()
     if older_than < SHORTEST:
         raise spec_errors.InvalidInputError(f"older_than: expected at least {SHORTEST}, got {older_than}")
     with (
         resolved_table(namespace, table) as target,
         acquire_lease(target.dataset).kept_alive(end=True) as now,
     ):
-        answer = _Search(target, now.files, now.began() - older_than).remove(dry_run=dry_run)
+        result = _Search(target, now.files, now.began() - older_than, started).remove(dry_run=dry_run)
     action = "would be removed" if dry_run else "removed"
-    found = f"{counted(len(answer.paths), 'file')}, {size_of(answer.bytes)}" if answer.paths else "no files"
-    _log.info("table %s: %s %s", answer.table, found, action)
-    return answer
+    found = f"{counted(result.files, 'file')}, {size_of(result.bytes)}" if result.files else "no files"
+    _log.info("table %s: %s %s", result.table, found, action)
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +127,9 @@ class _Search:
     target: ResolvedTable
     files: TableFiles
     threshold: datetime
+    started: float
 
-    def remove(self, *, dry_run: bool) -> Orphans:
+    def remove(self, *, dry_run: bool) -> OrphansResult:
         self._staged()  # refuses other detached versions before anything is done
         old = [file for file in self._written() if file.modified < self.threshold and not file.linked]
         folders = self.files.folders(_DATA)
@@ -162,8 +150,19 @@ class _Search:
         paths = tuple(sorted(file.path for file in orphans))
         size = sum(file.size for file in orphans)
         clones = tuple(sorted(cloned.clones))
-        return Orphans(
-            str(self.target.id), paths, size, removed=not dry_run, unfenced=unfenced, clones=clones
+        newest = self.target.latest_version()
+        return OrphansResult(
+            table=str(self.target.id),
+            operation="remove_orphans",
+            outcome="planned" if dry_run else "done" if paths else "unchanged",
+            version=newest,
+            previous_version=newest,
+            files=len(paths),
+            bytes=size,
+            unfenced=unfenced,
+            clones=clones,
+            paths=paths,
+            seconds=elapsed(self.started, time.monotonic()),
         )
 
     def _unfenced(self, leases: _Leases) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
@@ -24,13 +25,10 @@ from airflow_provider_lancens.spark.keys import (
     KeyLookup,
     key_of,
     look_up,
-)
-from airflow_provider_lancens.spark.maintenance.maintenance_options import (
-    FileCheck,
-    RestoreResult,
-    UndoneCommit,
+    operation_of,
 )
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteIdentity
+from airflow_provider_lancens.spark.results import Outcome, RestoreResult, UndoneCommit, elapsed
 from airflow_provider_lancens.spark.table.described_columns import update_catalog_columns
 from airflow_provider_lancens.spark.table.history import data_changed, read_transaction, restored_version
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
@@ -41,6 +39,22 @@ if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class FileCheck:
+    """Which versions of a table refer to files that the storage lacks."""
+
+    table: str
+    """Identifier, such as ``db$table``."""
+    version: int | None
+    """The newest version; None if nothing was written yet."""
+    checked: int
+    """Number of checked versions."""
+    missing: Mapping[int, tuple[str, ...]]
+    """By version, the missing paths, relative to the table's location."""
+    complete_version: int | None
+    """The newest version that lacks no file; None if there is none."""
 
 
 def check_files(namespace: NamespaceSpec | LanceNamespace, table: TableId | str) -> FileCheck:
@@ -118,7 +132,7 @@ def restore_version(
             result = _earlier_result(lookup, lookup.earlier)
         else:
             result = _restored(lookup, wanted)
-    if result.skipped:
+    if result.outcome == "skipped":
         _log.warning(
             "%s. Nothing was restored, since idempotency key %r was committed before; "
             "on_existing_key='redo' restores once more",
@@ -158,15 +172,14 @@ def _restored(lookup: KeyLookup, wanted: WantedVersion) -> RestoreResult:
     _check_repetition(lookup, latest)
     version = _version_to_restore(target, latest, wanted)
     undone = _commits_after(latest, version)
-    made = CommitOutcome(KeyedCommit(version), made_here=False)
+    made = CommitOutcome(KeyedCommit(version), "unchanged")
     # Under a key also the newest version, so that a rerun doesn't undo later commits.
     if version != latest.version or (wanted.is_given and lookup.identity.key):
         made = _commit(lookup, latest, version)
     if made.made_here:
         restored = target.open(made.commit.version)
         update_catalog_columns(target, restored.schema)
-    seconds = round(time.monotonic() - lookup.started, 3)
-    return RestoreResult(str(target.id), made.commit.version, version, undone, seconds, made.made_here)
+    return _result(lookup, made.commit, made.outcome, version, undone)
 
 
 def _check_repetition(lookup: KeyLookup, latest: LanceDataset) -> None:
@@ -215,16 +228,27 @@ def _commit(lookup: KeyLookup, latest: LanceDataset, version: int) -> CommitOutc
 def _earlier_result(lookup: KeyLookup, earlier: KeyedCommit) -> RestoreResult:
     transaction = None if lookup.latest is None else read_transaction(lookup.latest, earlier.version)
     version = None if transaction is None else restored_version(transaction)
-    seconds = round(time.monotonic() - lookup.started, 3)
+    outcome: Outcome = "found" if lookup.write.is_own(earlier) else "skipped"
+    return replace(_result(lookup, earlier, outcome, version, ()), newest_version=lookup.version)
+
+
+def _result(
+    lookup: KeyLookup,
+    commit: KeyedCommit,
+    outcome: Outcome,
+    restored: int | None,
+    undone: tuple[UndoneCommit, ...],
+) -> RestoreResult:
     return RestoreResult(
-        str(lookup.target.id),
-        earlier.version,
-        version,
-        (),
-        seconds,
-        restored=False,
-        skipped=not lookup.write.is_own(earlier),
-        newest_version=lookup.version,
+        table=str(lookup.target.id),
+        operation="restore",
+        outcome=outcome,
+        version=commit.version,
+        previous_version=commit.version - (0 if outcome == "unchanged" else 1),
+        key=lookup.identity.key,
+        restored_version=restored,
+        undone=undone,
+        seconds=elapsed(lookup.started, time.monotonic()),
     )
 
 
@@ -257,9 +281,16 @@ def _commits_after(latest: LanceDataset, version: int) -> tuple[UndoneCommit, ..
 def _undone(latest: LanceDataset, version: int) -> UndoneCommit:
     transaction = read_transaction(latest, version)
     if transaction is None:
-        return UndoneCommit(version, "", None, 0)
-    rows = KeyedCommit.of(version, transaction).counts.rows
-    return UndoneCommit(version, type(transaction.operation).__name__, key_of(transaction), rows)
+        return UndoneCommit(version, "", None)
+    counts = KeyedCommit.of(version, transaction).counts
+    return UndoneCommit(
+        version,
+        operation_of(transaction),
+        key_of(transaction),
+        inserted=counts.inserted,
+        updated=counts.updated or 0,
+        deleted=counts.deleted or 0,
+    )
 
 
 def _missing(target: ResolvedTable, version: int) -> tuple[str, ...]:
@@ -273,12 +304,12 @@ def _missing(target: ResolvedTable, version: int) -> tuple[str, ...]:
 
 
 def _sentence(result: RestoreResult) -> str:
-    if result.skipped:
+    if result.outcome == "skipped":
         return (
             f"table {result.table}: skipped, version {result.version} was committed before; the table is at "
             f"version {result.newest_version}"
         )
-    if not result.restored:
+    if not result.is_done:
         return f"table {result.table}: nothing to restore, at version {result.version}"
     keys = ", ".join(on_one_line(one.key) for one in result.undone if one.key)
     again = f"run these writes again: {keys}" if keys else "none of them has an idempotency key"

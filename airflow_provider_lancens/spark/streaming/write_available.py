@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.spark.amounts import counted
 from airflow_provider_lancens.spark.options import WriteRequest
-from airflow_provider_lancens.spark.results import WriteResult
+from airflow_provider_lancens.spark.results import Outcome, StreamResult, WriteResult
 from airflow_provider_lancens.spark.session import from_another_thread, is_remote
 from airflow_provider_lancens.spark.streaming.foreach_batch import write_epoch
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
@@ -22,40 +19,6 @@ if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
-
-
-@dataclass(frozen=True, slots=True)
-class StreamResult:
-    """Result of a run of a streaming query."""
-
-    table: str
-    """Identifier, such as ``db$table``."""
-    version: int | None
-    """The version with all its rows; None if nothing has been written to the table yet."""
-    previous_version: int | None
-    """The version before the first of these epochs; the same as `version` if there were no rows."""
-    epochs: int
-    """Number of micro-batches that this run processed, also if an interrupted run had committed them."""
-    rows: int
-    files: int
-    bytes: int
-    seconds: float
-    """Wall-clock time of this run."""
-    committed: bool
-    """Whether this run made a new version."""
-    changes: Mapping[str, int] = field(default_factory=dict)
-    """The rows that the epochs ``inserted``, ``updated`` and ``deleted``; empty if they aren't upserts."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the result as plain JSON values; `inserted`, `updated` and `deleted` only of upserts."""
-        values = asdict(self)
-        del values["changes"]
-        return {**values, **self.changes}
-
-    def __str__(self) -> str:
-        changes = "".join(f", {count:,} {name}" for name, count in self.changes.items())
-        wrote = f"{counted(self.epochs, 'epoch')} with {counted(self.rows, 'row')}{changes}"
-        return f"table {self.table}: {wrote} committed up to version {self.version} in {self.seconds:.1f} s"
 
 
 def write_available(
@@ -100,7 +63,7 @@ def write_available(
         if failures:  # Spark's own error has its text, not its type
             raise failures[0] from None
         raise
-    return _result(namespace, table, results, time.monotonic() - started)
+    return _result(namespace, table, request.change.MODE, results, time.monotonic() - started)
 
 
 @contextmanager
@@ -130,25 +93,31 @@ def _check(frame: DataFrame) -> None:
 def _result(
     namespace: NamespaceSpec | LanceNamespace,
     table: TableId | str,
+    operation: str,
     results: list[WriteResult],
     seconds: float,
 ) -> StreamResult:
     # An epoch that was found was committed by the try before when it stopped.
-    written = [one for one in results if one.committed or one.rows]
+    written = [one for one in results if one.outcome != "unchanged"]
     with resolved_table(namespace, table) as target:
         name, newest = str(target.id), target.latest_version()
-    changes = Counter[str]()
-    for one in written:
-        changes.update(one.changes)
     return StreamResult(
         table=name,
+        operation=operation,
+        outcome=_outcome(written),
         version=written[-1].version if written else newest,
         previous_version=written[0].previous_version if written else newest,
         epochs=len(results),
-        rows=sum(one.rows for one in written),
+        inserted=sum(one.inserted for one in written),
+        updated=sum(one.updated for one in written),
+        deleted=sum(one.deleted for one in written),
         files=sum(one.files for one in written),
         bytes=sum(one.bytes for one in written),
         seconds=round(seconds, 3),
-        committed=any(one.committed for one in written),
-        changes=changes,
     )
+
+
+def _outcome(written: list[WriteResult]) -> Outcome:
+    if any(one.is_done for one in written):
+        return "done"
+    return "found" if written else "unchanged"

@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.identifiers import TableId, staged_number
 from airflow_provider_lancens.namespace.locations import is_local
 from airflow_provider_lancens.namespace.storage.version_tags import list_tags
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
@@ -80,8 +80,8 @@ class WantedVersion:
 
         Args:
             value: a number; a time with a time zone, which means the version that was the newest then; or
-                text, such as a template renders: the digits of a number, a time in ISO 8601, or the name of a
-                tag.
+                text, such as a template renders: the digits of a number, a time in ISO 8601, the name of a
+                tag, or that of a staged version.
             argument: what the caller calls it.
 
         Raises:
@@ -95,15 +95,20 @@ class WantedVersion:
             return cls(version=value)
         if not isinstance(value, str) or not value.strip():
             raise spec_errors.InvalidInputError(_unknown_version(argument, value))
-        text = value.strip()
+        return cls._of_text(value.strip(), argument)
+
+    @classmethod
+    def _of_text(cls, text: str, argument: str) -> Self:
         if text.isascii() and text.isdecimal():
             return cls(version=int(text), is_text=True)
+        if (staged := staged_number(text)) is not None:
+            return cls(version=staged)
         if ":" not in text:  # the name of no tag contains one
             return cls(tag=text)
         try:
             return cls(as_of=datetime.fromisoformat(text))
         except ValueError as error:
-            raise spec_errors.InvalidInputError(_unknown_version(argument, value)) from error
+            raise spec_errors.InvalidInputError(_unknown_version(argument, text)) from error
 
     def __post_init__(self) -> None:
         given = {name: value for name, value in self._fields().items() if value is not None}

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.conditions import Condition, parse_condition
-from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.identifiers import TableId, staged_name
 from airflow_provider_lancens.spark.blobs import check_format, with_blobs
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
 from airflow_provider_lancens.spark.commit.replacement import check_same_condition, replacing
@@ -179,7 +179,7 @@ class WritePlan:
 
         adds = (AppendCommit, UpsertCommit, ReplaceValuesCommit)
         if self.kind in adds and self.base is not None and not written:
-            return CommitOutcome(KeyedCommit(self.base), made_here=False)
+            return CommitOutcome(KeyedCommit(self.base), "unchanged")
         counts = Counts(*(sum(row[name] for row in written) for name in ("rows", "files", "bytes")))
         fragments = [FragmentMetadata.from_json(row["fragment"]) for row in written if row["fragment"]]
         kind = self.kind
@@ -368,12 +368,13 @@ def write_rows(rows: Rows, context: WriteContext) -> WriteResult:
             with progress.logged():
                 written = rows.write(replace(plan.task, progress=progress))
             outcome = plan.commit(target, written, lease, attempts)
-    result = outcome.commit.result(target.id, context.lookup.started, committed=outcome.made_here)
+    commit, key = outcome.commit, context.request.identity.key
+    result = commit.result(target.id, context.lookup.started, outcome.outcome, key=key)
     if outcome.made_here and context.change.stage:
-        if context.request.identity.key is not None:
-            discard_repeated(target, context.write, result.version)
-        result = replace(result, previous_version=plan.base, published=False)
-    return result
+        if key is not None:
+            discard_repeated(target, context.write, commit.version)
+        result = _staged_result(replace(result, outcome="staged"), plan.base)
+    return replace(result, operation=context.change.MODE)
 
 
 def _warn_of_older_values(context: WriteContext) -> None:
@@ -431,7 +432,7 @@ def find_write(
         execution_id: the same for all tries of one execution, see `write_table`.
 
     Returns:
-        The result of that call, with `committed` false; None if the write is still to be made.
+        The result of that call; None if the write is still to be made.
 
     Raises:
         TableNotFoundError: (4) the table isn't declared.
@@ -492,15 +493,22 @@ def staged_before(lookup: KeyLookup) -> WriteResult | None:
     """Return the result of an earlier run that staged a write; None if there is none."""
     if lookup.latest is None or (staged := find_staged(lookup.target, lookup.write)) is None:
         return None
-    result = staged.commit.result(lookup.target.id, lookup.started, committed=False)
-    _log.info("table %s: an earlier run has staged this write as version %d", result.table, result.version)
-    return replace(result, previous_version=staged.spec.base, published=False)
+    result = _staged_result(lookup.found_result(staged.commit), staged.spec.base)
+    _log.info("table %s: an earlier run has staged this write as %s", result.table, result.staged_version)
+    return result
+
+
+def _staged_result(result: WriteResult, base: int | None) -> WriteResult:
+    """Return the result of a write that is staged: its version is no version of the table yet."""
+    return replace(
+        result, version=None, previous_version=base, staged_version=staged_name(result.version or 0)
+    )
 
 
 def skipped_write(context: WriteContext, earlier: KeyedCommit) -> WriteResult:
     """Return the result of the earlier run, and log how to repeat the write if it is skipped."""
     result = context.lookup.found_result(earlier)
-    if not result.skipped:
+    if result.outcome != "skipped":
         return result
     _log.warning(
         "%s. Nothing was written, since idempotency key %r was committed before; on_existing_key='redo' "

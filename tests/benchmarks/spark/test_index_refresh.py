@@ -10,8 +10,8 @@ import pytest
 from lance_namespace import DeclareTableRequest
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark import NamespaceSpec
-from airflow_provider_lancens.spark.maintenance import IndexResult, build_index, measure_recall
+from airflow_provider_lancens.spark import IndexResult, NamespaceSpec
+from airflow_provider_lancens.spark.maintenance import build_index, measure_recall
 from tests.support.benchmark_sizes import SCALE
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]

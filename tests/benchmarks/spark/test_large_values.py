@@ -42,7 +42,7 @@ def test_workers_hold_few_large_values(
         f"\n{total / 1e6:,.0f} MB of blobs: written in {written.seconds:.1f} s, a worker's peak "
         f"{peak:.0f} MB; read in {seconds:.1f} s"
     )
-    assert total == written.rows * 1024 * 1024
+    assert total == written.written * 1024 * 1024
     assert peak <= MOST_MEGABYTES
 
 

@@ -73,6 +73,6 @@ def test_a_month_that_is_ingested_again_replaces_its_rows(pipeline: Pipeline) ->
     tasks = pipeline.run("2013-01")
 
     assert {task["state"] for task in tasks.values()} == {"success"}
-    assert [tasks[f"ingest_{name}"]["xcom"]["committed"] for name in before] == [True, True, True]
+    assert [tasks[f"ingest_{name}"]["xcom"]["outcome"] == "done" for name in before] == [True, True, True]
     assert pipeline.versions() == {name: version + 1 for name, version in before.items()}
     assert len(pipeline.table("delays", pipeline.versions()["delays"])) == rows

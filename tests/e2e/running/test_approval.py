@@ -29,7 +29,7 @@ def test_staged_rows_are_published_or_discarded_as_decided(
 
     assert airflow.until(lambda: airflow.ended(DAG, run_id)) == "success"
     assert airflow.task(DAG, run_id, other)["state"] == "skipped"
-    assert (staged["published"], staged["rows"]) == (False, 100)
+    assert (staged["outcome"], staged["inserted"]) == ("staged", 100)
     assert version(lake) == (before + 1 if decision == "publish" else before)
 
 

@@ -134,7 +134,7 @@ def test_a_late_file_is_added_by_a_clear_and_refused_where_the_run_says_skip(
     assert rows(table) == {"early": 20}
 
     assert clear(airflow, FILED, run_id, "load") == "success"
-    assert airflow.xcom(FILED, run_id, "load")["skipped"]
+    assert airflow.xcom(FILED, run_id, "load")["outcome"] == "skipped"
     assert rows(table) == {"early": 20}
 
     land(tmp_path, "late", 5)

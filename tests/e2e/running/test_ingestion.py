@@ -46,7 +46,7 @@ def ingestion(airflow: RunningAirflow, lake: Lake) -> Ingestion:
 def test_ingested_rows_resume_a_deferred_sensor(airflow: RunningAirflow, ingestion: Ingestion) -> None:
     assert airflow.until(lambda: airflow.ended(WAIT, ingestion.waiting)) == "success"
     ingested = airflow.xcom(INGESTION, ingestion.run_id, "ingest")
-    assert (ingested["rows"], ingested["version"], ingested["committed"]) == (10, 1, True)
+    assert (ingested["inserted"], ingested["version"], ingested["outcome"]) == (10, 1, "done")
     found = airflow.xcom(WAIT, ingestion.waiting, "wait")
     assert (found["version"], found["previous_version"]) == (1, None)
 

@@ -34,7 +34,7 @@ def test_the_retry_of_a_lost_task_waits_for_its_driver(
 
     assert airflow.until(lambda: airflow.ended(DAG, run_id)) == "success"
     ingested = airflow.xcom(DAG, run_id, "ingest")
-    assert (ingested["version"], ingested["rows"], ingested["committed"]) == (1, 10, True)
+    assert (ingested["version"], ingested["inserted"], ingested["outcome"]) == (1, 10, "done")
     assert airflow.task(DAG, run_id, "ingest")["try_number"] == 2
     assert not any("Submitting application" in line for line in airflow.task_log(DAG, run_id, "ingest", 2))
 

@@ -63,11 +63,12 @@ def test_columns_are_added_once_empty_or_computed(change: Change, orders: Table,
     first = change(**arguments)
     again = change(**arguments)
 
-    versions = {"table": str(orders), "version": 4, "previous_version": 1}
-    added = {"columns": ["note", "v", "at", "twice", "zero"], "dropped_indices": [], "committed": True}
-    assert first == {**versions, **added, "event": versions}
-    assert again["committed"] is False
-    assert (again["version"], again["columns"], again["event"]) == (4, [], {})
+    versions: dict[str, Any] = {"table": str(orders), "version": 4, "previous_version": 1}
+    versions["operation"] = "alter_table"
+    added = {"columns": ["note", "v", "at", "twice", "zero"], "dropped_indices": []}
+    assert first == {**versions, **added, "outcome": "done", "reason": "", "event": versions}
+    assert again["outcome"] != "done"
+    assert (again["version"], again["columns"], again["event"]["previous_version"]) == (4, [], 4)
     empty = dict.fromkeys(columns)
     assert opened(orders).to_table().drop_columns(["price", "s"]).to_pylist() == [
         {"n": 1, **empty, "twice": 2, "zero": 0},
@@ -89,7 +90,7 @@ def test_columns_are_renamed_widened_and_made_nullable_once(change: Change, orde
     again = change(**arguments)
 
     assert (first["version"], first["columns"]) == (4, ["number", "s"])
-    assert (again["version"], again["committed"]) == (4, False)
+    assert (again["version"], again["outcome"] == "done") == (4, False)
     found = opened(orders)
     assert found.schema.field("number").type == pa.int64()
     assert found.to_table().to_pylist() == [
@@ -103,7 +104,7 @@ def test_columns_are_dropped_once(change: Change, orders: Table) -> None:
     first, again = (change(drop=["price", "unknown"]) for _ in range(2))
 
     assert (first["version"], first["columns"], first["event"]["version"]) == (2, ["price"], 2)
-    assert (again["version"], again["committed"]) == (2, False)
+    assert (again["version"], again["outcome"] == "done") == (2, False)
     assert opened(orders).schema.names == ["n", "s"]
 
 
@@ -112,7 +113,7 @@ def test_nulls_are_allowed(change: Change, orders: Table) -> None:
 
     answers = [change(nullable=["n"]) for _ in range(2)]
 
-    assert [answer["committed"] for answer in answers] == [True, False]
+    assert [answer["outcome"] == "done" for answer in answers] == [True, False]
     assert opened(orders).schema.field("n").nullable
 
 
@@ -215,7 +216,7 @@ def test_another_task_that_made_the_same_change_meanwhile_is_found(change: Chang
     with Point(SchemaCommits, "_commit", after=False, committed=False).interrupted_by(other):
         answer = change(add={"x": "int"})
 
-    assert (answer["version"], answer["committed"], answer["columns"]) == (2, False, [])
+    assert (answer["version"], answer["outcome"] == "done", answer["columns"]) == (2, False, [])
 
 
 def test_all_kinds_of_changes_are_made_in_order_by_one_task(change: Change, orders: Table) -> None:
@@ -230,7 +231,7 @@ def test_all_kinds_of_changes_are_made_in_order_by_one_task(change: Change, orde
 
     assert opened(orders).schema.names == ["number", "s", "note", "twice"]
     assert (first["previous_version"], first["columns"]) == (1, ["number", "note", "twice", "price"])
-    assert (again["version"], again["committed"]) == (first["version"], False)
+    assert (again["version"], again["outcome"] == "done") == (first["version"], False)
 
 
 def test_a_task_without_a_change_is_an_error_of_the_dag() -> None:

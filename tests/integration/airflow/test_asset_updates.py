@@ -31,4 +31,5 @@ def test_an_advanced_version_updates_the_tables_asset(lake: str, table: Table, t
         outlets=[asset],
     ).execute({"outlet_events": events})  # type: ignore[typeddict-item]
 
-    assert events[asset].extra == {"table": str(table), "previous_version": 1, "version": 2}
+    versions = {"previous_version": 1, "version": 2}
+    assert events[asset].extra == {"table": str(table), "operation": "advance", **versions}

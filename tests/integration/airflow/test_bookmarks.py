@@ -47,7 +47,7 @@ def test_the_consumer_of_an_expired_bookmark_fails_once_with_advice(run: Run, or
 
     cleaned = run(LanceCleanUpVersionsOperator, table=str(orders), older_than=NOW)
 
-    assert (cleaned["versions"], cleaned["tagged"], cleaned["expired_bookmarks"]) == (2, 0, ["revenue"])
+    assert (cleaned["versions"], cleaned["kept_by_tag"], cleaned["expired_bookmarks"]) == (2, 0, ["revenue"])
     message = (
         rf"bookmark='revenue' of table '{orders.database}\$orders' has expired: it was at version 1, last "
         r"moved at 20.*, and a clean-up at 20.* if_expired='read_all'.* LanceTagOperator"
@@ -77,8 +77,8 @@ def test_deleting_an_expired_bookmark_resets_its_consumer(run: Run, orders: Tabl
     run(LanceCleanUpVersionsOperator, table=str(orders), older_than=NOW)
     tag = {"table": str(orders), "tag": "revenue"}
 
-    assert run(LanceDeleteTagOperator, **tag)["deleted"] is True
-    assert run(LanceDeleteTagOperator, **tag, if_missing="skip")["deleted"] is False
+    assert run(LanceDeleteTagOperator, **tag)["outcome"] == "done"
+    assert run(LanceDeleteTagOperator, **tag, if_missing="skip")["outcome"] == "unchanged"
     found = run(LanceFindChangesOperator, table=str(orders), bookmark="revenue")
     assert found["previous_version"] is None
 
@@ -107,8 +107,8 @@ def test_maintenance_expires_bookmarks_when_it_cleans_up(run: Run, orders: Table
     kept = run(LanceMaintainOperator, **maintain, min_removable_versions=3)
     done = run(LanceMaintainOperator, **maintain, min_removable_versions=2)
 
-    assert (kept["cleaned_up"], kept["clean_up"]["expired_bookmarks"]) == (False, [])
-    assert (done["cleaned_up"], done["clean_up"]["expired_bookmarks"]) == (True, ["revenue"])
+    assert kept["steps"]["expire"]["outcome"] == "unchanged"
+    assert done["steps"]["expire"]["expired_bookmarks"] == ["revenue"]
 
 
 def test_a_pin_of_a_sensor_is_not_listed(run: Run, orders: Table, namespace: LanceNamespace) -> None:

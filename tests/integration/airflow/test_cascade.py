@@ -17,6 +17,7 @@ from tests.integration.airflow.tables import Table
 from tests.support.backends import Backend
 
 Run = Callable[..., Any]
+DROPPED = {"operation": "drop_namespace"}
 
 
 @pytest.fixture
@@ -40,7 +41,12 @@ def plan(table: Table, *foreign: str) -> dict[str, Any]:
 
 def test_a_dry_run_only_plans(run: Run, table: Table, foreign: str, attempt: Attempt) -> None:
     found = run(LanceDropNamespaceOperator, namespace=table.database, behavior="cascade", dry_run=True)
-    assert found == {"namespace": table.database, "dropped": False, "plan": plan(table, foreign)}
+    assert found == {
+        **DROPPED,
+        "namespace": table.database,
+        "outcome": "planned",
+        "plan": plan(table, foreign),
+    }
     assert attempt.pushed["plan"] == found["plan"]
     table.namespace.table_exists({"id": table.id})
 
@@ -63,7 +69,7 @@ def test_a_table_created_after_the_plan_was_pushed_is_kept_and_fails_the_task(
 
 def test_a_dry_run_of_a_missing_namespace_plans_nothing(run: Run, database: str) -> None:
     found = run(LanceDropNamespaceOperator, namespace=database, dry_run=True, if_missing="skip")
-    assert found == {"namespace": database, "dropped": False}
+    assert found == {**DROPPED, "namespace": database, "outcome": "unchanged"}
 
 
 def test_a_foreign_table_stops_a_cascade_after_its_plan_was_logged(
@@ -90,4 +96,9 @@ def test_allowed_foreign_tables_are_dropped(run: Run, table: Table, foreign: str
     dropped = run(
         LanceDropNamespaceOperator, namespace=table.database, behavior="cascade", foreign_tables=named
     )
-    assert dropped == {"namespace": table.database, "dropped": True, "plan": plan(table, foreign)}
+    assert dropped == {
+        **DROPPED,
+        "namespace": table.database,
+        "outcome": "done",
+        "plan": plan(table, foreign),
+    }

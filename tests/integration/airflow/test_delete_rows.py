@@ -53,8 +53,8 @@ def delete(lake: str, orders: Table) -> Delete:
         context: Any = {"ti": instance, "run_id": run_id, "outlet_events": events}
         answer = task.execute(context)
         if task.outlets:  # a skipped deletion emits no event if others have committed since
-            expected = {key: answer[key] for key in ("table", "previous_version", "version")}
-            assert events[asset].extra == expected
+            keys = ("table", "operation", "previous_version", "version", "inserted", "updated", "deleted")
+            assert events[asset].extra == {key: answer[key] for key in keys}
         return answer
 
     return run
@@ -68,14 +68,18 @@ def test_matching_rows_are_deleted_and_the_metastore_has_the_new_version(
     assert answer.pop("seconds") > 0
     assert answer == {
         "table": str(orders),
+        "operation": "delete",
+        "outcome": "done",
         "version": 3,
         "previous_version": 2,
-        "rows": 2,
+        "inserted": 0,
+        "updated": 0,
+        "deleted": 2,
         "files": 2,
         "bytes": 0,
-        "committed": True,
-        "published": True,
-        "skipped": False,
+        "key": "dag/wait/manual__1",
+        "staged_version": None,
+        "reason": "",
     }
     assert numbers(orders) == [1, 4]
     assert orders.namespace.describe_table(DescribeTableRequest(id=orders.id)).version == 3
@@ -87,7 +91,7 @@ def test_a_cleared_task_deletes_what_matches_now(delete: Delete, orders: Table) 
 
     again = delete("n = 1")
 
-    assert (again["version"], again["rows"], again["committed"], again["skipped"]) == (5, 1, True, False)
+    assert (again["version"], again["deleted"], again["outcome"]) == (5, 1, "done")
     assert numbers(orders) == [2, 3, 4]
 
 
@@ -98,8 +102,8 @@ def test_a_cleared_task_that_skips_deletes_no_rows_written_since(delete: Delete,
 
     again, in_another_run = delete("n = 1"), delete("n = 1", run_id="manual__2")
 
-    assert (again["version"], again["rows"], again["committed"], again["skipped"]) == (3, 1, False, True)
-    assert (in_another_run["version"], in_another_run["committed"]) == (5, True)
+    assert (again["version"], again["deleted"], again["outcome"]) == (3, 1, "skipped")
+    assert (in_another_run["version"], in_another_run["outcome"]) == (5, "done")
     assert numbers(orders) == [2, 3, 4]
 
 

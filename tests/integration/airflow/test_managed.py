@@ -77,8 +77,9 @@ def test_a_table_is_converted_to_managed_and_back_once(run: Run, table: Table) -
     for authority in ("catalog", "storage"):
         converted = {"table": str(table), "version_authority": authority}
         arguments = {"operator": LanceConvertTableOperator, **converted}
-        assert run(**arguments) == {**converted, "converted": True}
-        assert run(**arguments) == {**converted, "converted": False}
+        made = {**converted, "operation": "set_version_authority"}
+        assert run(**arguments) == {**made, "outcome": "done"}
+        assert run(**arguments) == {**made, "outcome": "unchanged"}
 
 
 def test_the_connection_sets_the_version_authority_of_new_tables(
@@ -88,7 +89,7 @@ def test_the_connection_sets_the_version_authority_of_new_tables(
     connect(host=metastore.uri, extra={"root": str(tmp_path), "managed_by": "impl"})
     run(LanceDeclareTableOperator, table=str(table))
     compared = run(LanceCheckTableOperator, table=str(table))
-    assert (compared["verdict"], compared["metastore_version"]) == ("consistent", 0)
+    assert (compared["verdict"], compared["catalog_version"]) == ("consistent", 0)
 
 
 @pytest.mark.parametrize(("authority", "other"), [("catalog", "storage"), ("storage", "catalog")])
@@ -97,9 +98,9 @@ def test_a_table_is_declared_with_its_version_authority_and_another_one_is_refus
 ) -> None:
     run(LanceCreateNamespaceOperator, namespace=table.database)
     given = {"table": str(table), "version_authority": authority}
-    assert run(LanceDeclareTableOperator, **given)["created"] is True
-    assert run(LanceDeclareTableOperator, **given)["created"] is False
-    assert run(LanceDeclareTableOperator, table=str(table))["created"] is False
+    assert run(LanceDeclareTableOperator, **given)["outcome"] == "done"
+    assert run(LanceDeclareTableOperator, **given)["outcome"] == "unchanged"
+    assert run(LanceDeclareTableOperator, table=str(table))["outcome"] == "unchanged"
 
     differs = rf"exists with version_authority='{authority}', not '{other}'; .* LanceConvertTableOperator"
     location = run(LanceDeclareTableOperator, table=str(table))["location"]
@@ -107,15 +108,16 @@ def test_a_table_is_declared_with_its_version_authority_and_another_one_is_refus
         run(LanceDeclareTableOperator, table=str(table), version_authority=other)
     with pytest.raises(AirflowFailException, match=differs):
         run(LanceRegisterTableOperator, table=str(table), location=location, version_authority=other)
-    assert run(LanceConvertTableOperator, **given)["converted"] is False
+    assert run(LanceConvertTableOperator, **given)["outcome"] == "unchanged"
 
 
 def test_a_version_is_advanced_once(run: Run, table: Table, managed: str) -> None:
     commit_directly(managed)
     arguments = {"table": str(table), "expected_version": "1", "new_version": "2"}
-    moved = {"table": str(table), "version": 2, "previous_version": 1}
-    assert run(LanceAdvanceVersionOperator, **arguments) == {**moved, "advanced": True}
-    assert run(LanceAdvanceVersionOperator, **arguments) == {**moved, "advanced": False}
+    moved = {"table": str(table), "operation": "advance", "version": 2, "previous_version": 1, "reason": ""}
+    for outcome in ("done", "unchanged"):
+        answer = run(LanceAdvanceVersionOperator, **arguments)
+        assert answer == {**moved, "outcome": outcome, "seconds": answer["seconds"]}
 
 
 def test_an_unmet_expected_version_is_retryable(run: Run, table: Table, managed: str) -> None:
@@ -138,10 +140,11 @@ def test_a_consistent_metastore_and_storage_are_reported_as_such(
 ) -> None:
     assert run(LanceCheckTableOperator, table=str(table)) == {
         "table": str(table),
+        "operation": "check",
         "verdict": "consistent",
-        "metastore_version": 1,
+        "catalog_version": 1,
         "storage_version": 1,
-        "adopted": False,
+        "outcome": "unchanged",
     }
 
 
@@ -149,13 +152,14 @@ def test_a_direct_commit_fails_the_task_is_reported_or_is_adopted(
     run: Run, table: Table, managed: str
 ) -> None:
     commit_directly(managed)
-    found = {"table": str(table), "verdict": "storage_ahead", "metastore_version": 1, "storage_version": 2}
+    ahead = {"verdict": "storage_ahead", "catalog_version": 1, "storage_version": 2}
+    found = {"table": str(table), "operation": "check", **ahead}
     with pytest.raises(AirflowFailException, match="a direct writer committed"):
         run(LanceCheckTableOperator, table=str(table))
     reported = run(LanceCheckTableOperator, table=str(table), if_inconsistent="report")
-    assert reported == {**found, "adopted": False}
+    assert reported == {**found, "outcome": "unchanged"}
     adopt = {"table": str(table), "if_inconsistent": "adopt"}
-    assert run(LanceCheckTableOperator, **adopt) == {**found, "adopted": True}
+    assert run(LanceCheckTableOperator, **adopt) == {**found, "outcome": "done"}
     assert run(LanceCheckTableOperator, **adopt)["verdict"] == "consistent"
 
 
@@ -179,7 +183,7 @@ def test_storage_managed_tables_are_compared_too(run: Run, table: Table) -> None
 
     found = run(LanceCheckTableOperator, table=str(table))
 
-    assert (found["verdict"], found["metastore_version"], found["storage_version"]) == ("consistent", 1, 1)
+    assert (found["verdict"], found["catalog_version"], found["storage_version"]) == ("consistent", 1, 1)
 
 
 def test_a_tagged_version_survives_clean_up_until_it_is_deleted(run: Run, table: Table) -> None:
@@ -187,15 +191,17 @@ def test_a_tagged_version_survives_clean_up_until_it_is_deleted(run: Run, table:
     for _ in range(3):
         table.advance()
     pinned = {"table": str(table), "version": 2, "tag": "a-run"}
-    assert run(LanceTagOperator, **{**pinned, "version": "2"}) == pinned
-    assert run(LanceTagOperator, **pinned) == pinned
+    tagged = {**pinned, "operation": "tag", "outcome": "done"}
+    assert run(LanceTagOperator, **{**pinned, "version": "2"}) == tagged
+    assert run(LanceTagOperator, **pinned) == tagged
 
     clean_up(location)
     assert lance.dataset(location, version="a-run").count_rows() == 2
 
     tag = {"table": str(table), "tag": "a-run"}
-    assert run(LanceDeleteTagOperator, **tag) == {**tag, "deleted": True}
-    assert run(LanceDeleteTagOperator, **tag, if_missing="skip") == {**tag, "deleted": False}
+    gone = {**tag, "operation": "delete_tag"}
+    assert run(LanceDeleteTagOperator, **tag) == {**gone, "outcome": "done"}
+    assert run(LanceDeleteTagOperator, **tag, if_missing="skip") == {**gone, "outcome": "unchanged"}
     clean_up(location)
     assert [one["version"] for one in lance.dataset(location).versions()] == [3]
 

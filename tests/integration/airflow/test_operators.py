@@ -35,13 +35,15 @@ from tests.integration.airflow.lifecycle import Attempt
 from tests.integration.airflow.tables import Table
 
 Run = Callable[..., Any]
+REGISTERED = {"operation": "register_table"}
 
 
 def test_a_namespace_is_created_once(run: Run, database: str, tmp_path: Path) -> None:
     properties = {"owner_team": "sales", "database.location-uri": str(tmp_path / "sales")}
     arguments = {"namespace": database, "properties": properties}
-    assert run(LanceCreateNamespaceOperator, **arguments) == {"namespace": database, "created": True}
-    assert run(LanceCreateNamespaceOperator, **arguments) == {"namespace": database, "created": False}
+    made = {"namespace": database, "operation": "create_namespace"}
+    assert run(LanceCreateNamespaceOperator, **arguments) == {**made, "outcome": "done"}
+    assert run(LanceCreateNamespaceOperator, **arguments) == {**made, "outcome": "unchanged"}
 
 
 def test_an_existing_namespace_fails_without_retry_if_configured(run: Run, database: str) -> None:
@@ -52,9 +54,10 @@ def test_an_existing_namespace_fails_without_retry_if_configured(run: Run, datab
 
 def test_a_namespace_is_dropped_once(run: Run, database: str) -> None:
     run(LanceCreateNamespaceOperator, namespace=database)
-    assert run(LanceDropNamespaceOperator, namespace=database) == {"namespace": database, "dropped": True}
+    gone = {"namespace": database, "operation": "drop_namespace"}
+    assert run(LanceDropNamespaceOperator, namespace=database) == {**gone, "outcome": "done"}
     again = run(LanceDropNamespaceOperator, namespace=database, if_missing="skip")
-    assert again == {"namespace": database, "dropped": False}
+    assert again == {**gone, "outcome": "unchanged"}
 
 
 REMOVALS: dict[type[Any], dict[str, Any]] = {
@@ -91,7 +94,7 @@ def test_a_non_empty_namespace_is_dropped_only_by_cascade_and_keeps_its_data(run
     table.advance()
     with pytest.raises(AirflowFailException, match=r"\(restrict\).*NAMESPACE_NOT_EMPTY"):
         run(LanceDropNamespaceOperator, namespace=table.database)
-    assert run(LanceDropNamespaceOperator, namespace=table.database, behavior="cascade")["dropped"]
+    assert run(LanceDropNamespaceOperator, namespace=table.database, behavior="cascade")["outcome"] == "done"
     assert lance.dataset(location).count_rows() == 1
 
 
@@ -99,16 +102,16 @@ def test_a_table_is_declared_once_at_the_given_location(run: Run, database: str,
     run(LanceCreateNamespaceOperator, namespace=database)
     location = str(tmp_path / "elsewhere")
     arguments = {"table": f"{database}$orders", "location": location, "properties": {"team": "sales"}}
-    declared = {"table": f"{database}$orders", "location": location}
-    assert run(LanceDeclareTableOperator, **arguments) == {**declared, "created": True}
-    assert run(LanceDeclareTableOperator, **arguments) == {**declared, "created": False}
+    declared = {"table": f"{database}$orders", "operation": "declare_table", "location": location}
+    assert run(LanceDeclareTableOperator, **arguments) == {**declared, "outcome": "done"}
+    assert run(LanceDeclareTableOperator, **arguments) == {**declared, "outcome": "unchanged"}
 
 
 def test_a_table_declared_at_another_location_fails_without_retry(
     run: Run, table: Table, tmp_path: Path
 ) -> None:
     location = table.declare()
-    assert run(LanceDeclareTableOperator, table=str(table), location=f"{location}/")["created"] is False
+    assert run(LanceDeclareTableOperator, table=str(table), location=f"{location}/")["outcome"] == "unchanged"
     with pytest.raises(
         AirflowFailException, match=f"exists at '{location}', not at location='{tmp_path}/new'"
     ):
@@ -119,9 +122,9 @@ def test_a_table_keeps_the_layout_that_it_was_declared_with(run: Run, database: 
     run(LanceCreateNamespaceOperator, namespace=database)
     name, stable = f"{database}$orders", {"stable_row_ids": True}
 
-    assert run(LanceDeclareTableOperator, table=name, layout=stable)["created"]
-    assert not run(LanceDeclareTableOperator, table=name, layout=stable)["created"]
-    assert not run(LanceDeclareTableOperator, table=name)["created"]
+    assert run(LanceDeclareTableOperator, table=name, layout=stable)["outcome"] == "done"
+    assert run(LanceDeclareTableOperator, table=name, layout=stable)["outcome"] == "unchanged"
+    assert run(LanceDeclareTableOperator, table=name)["outcome"] == "unchanged"
     with pytest.raises(AirflowFailException, match=r"exists with layout=\{.*true\}, not \{"):
         run(LanceDeclareTableOperator, table=name, layout={"vector_columns": {"v": 2}})
     with pytest.raises(AirflowFailException, match=r"layout: .*'rows'"):
@@ -132,8 +135,8 @@ def test_a_table_is_declared_with_its_columns(run: Run, database: str) -> None:
     run(LanceCreateNamespaceOperator, namespace=database)
     name, columns = f"{database}$orders", {"id": "bigint", "v": "float[2]"}
 
-    assert run(LanceDeclareTableOperator, table=name, schema=columns)["created"]
-    assert not run(LanceDeclareTableOperator, table=name, schema=columns)["created"]
+    assert run(LanceDeclareTableOperator, table=name, schema=columns)["outcome"] == "done"
+    assert run(LanceDeclareTableOperator, table=name, schema=columns)["outcome"] == "unchanged"
     with pytest.raises(AirflowFailException, match="its column 'id' is int64, not string as schema says"):
         run(LanceDeclareTableOperator, table=name, schema={"id": "string"})
     with pytest.raises(AirflowFailException, match="schema: expected at least one column"):
@@ -148,7 +151,7 @@ def test_a_table_keeps_the_version_authority_that_it_was_declared_with(
     other = {"storage": "catalog", "catalog": "storage"}[authority]
     given = {"table": f"{database}$orders", "schema": {"id": "bigint"}}
 
-    assert run(LanceDeclareTableOperator, **given, version_authority=authority)["created"]
+    assert run(LanceDeclareTableOperator, **given, version_authority=authority)["outcome"] == "done"
     with pytest.raises(AirflowFailException, match=f"version_authority='{authority}', not '{other}'"):
         run(LanceDeclareTableOperator, **given, version_authority=other)
 
@@ -160,7 +163,7 @@ def test_several_tables_are_declared_by_one_task(run: Run, database: str) -> Non
 
     declared = run(LanceDeclareTableOperator, table=names)
 
-    assert {name: result["created"] for name, result in declared.items()} == dict(
+    assert {name: result["outcome"] == "done" for name, result in declared.items()} == dict(
         zip(names, (False, True), strict=True)
     )
     assert run(LanceDeclareTableOperator, table=names[1])["location"] == declared[names[1]]["location"]
@@ -180,10 +183,10 @@ def test_a_table_in_a_missing_namespace_fails_without_retry(run: Run, database: 
 def test_a_table_is_deregistered_once_and_keeps_its_data(run: Run, table: Table) -> None:
     location = table.declare()
     table.advance()
-    gone = {"table": str(table), "deregistered": True, "location": location}
+    gone = {"table": str(table), "operation": "deregister_table", "outcome": "done", "location": location}
     assert run(LanceDeregisterTableOperator, table=str(table)) == gone
     again = run(LanceDeregisterTableOperator, table=str(table), if_missing="skip")
-    assert again["deregistered"] is False
+    assert again["outcome"] == "unchanged"
     assert lance.dataset(location).count_rows() == 1
 
 
@@ -192,8 +195,8 @@ def test_a_data_set_is_registered_once(run: Run, table: Table) -> None:
     table.advance()
     run(LanceDeregisterTableOperator, table=str(table))
     arguments = {"table": str(table), "location": location}
-    assert run(LanceRegisterTableOperator, **arguments) == {**arguments, "created": True}
-    assert run(LanceRegisterTableOperator, **arguments) == {**arguments, "created": False}
+    assert run(LanceRegisterTableOperator, **arguments) == {**arguments, **REGISTERED, "outcome": "done"}
+    assert run(LanceRegisterTableOperator, **arguments) == {**arguments, **REGISTERED, "outcome": "unchanged"}
 
 
 def test_a_table_registered_elsewhere_fails_without_retry_or_is_replaced_if_configured(
@@ -204,16 +207,20 @@ def test_a_table_registered_elsewhere_fails_without_retry_or_is_replaced_if_conf
     new = {"table": str(table), "location": str(tmp_path / "new.lance")}
     with pytest.raises(AirflowFailException, match=rf"exists at '{old}', not at .*if_exists='replace'"):
         run(LanceRegisterTableOperator, **new)
-    assert run(LanceRegisterTableOperator, **new, if_exists="replace") == {**new, "created": True}
+    assert run(LanceRegisterTableOperator, **new, if_exists="replace") == {
+        **new,
+        **REGISTERED,
+        "outcome": "done",
+    }
     assert lance.dataset(old).count_rows() == 1
 
 
 def test_a_table_is_dropped_once_with_its_data(run: Run, table: Table) -> None:
     location = table.declare()
     table.advance()
-    gone = {"table": str(table), "dropped": True, "location": location}
+    gone = {"table": str(table), "operation": "drop_table", "outcome": "done", "location": location}
     assert run(LanceDropTableOperator, table=str(table)) == gone
-    assert run(LanceDropTableOperator, table=str(table), if_missing="skip")["dropped"] is False
+    assert run(LanceDropTableOperator, table=str(table), if_missing="skip")["outcome"] == "unchanged"
     assert not Path(location).exists()
 
 

@@ -54,9 +54,9 @@ def test_a_release_is_made_once_and_a_cleared_task_says_that_it_is_skipped(
 
     expected = {"version": 1, "previous_version": None, "tables": {str(table): 1}}
     assert {name: first[name] for name in expected} == expected
-    assert event == {"table": first["table"], **expected}
-    assert (first["committed"], first["skipped"]) == (True, False)
-    assert again == {**first, "committed": False, "skipped": True}
+    assert event == {"table": first["table"], "operation": "release", **expected}
+    assert first["outcome"] == "done"
+    assert again == {**first, "outcome": "skipped", "seconds": again["seconds"]}
     assert same == event
 
 
@@ -68,7 +68,7 @@ def test_a_cleared_release_emits_no_event_after_a_newer_one(
 
     again, event = release("monday", 1)
 
-    assert (again["version"], again["skipped"], event) == (1, True, {})
+    assert (again["version"], again["outcome"], event) == (1, "skipped", {})
     assert "release set" in caplog.text
     assert "at version 2 now" in caplog.text
     assert "on_existing_key" not in caplog.text
@@ -80,7 +80,7 @@ def test_a_retry_emits_the_event_of_the_release_that_an_earlier_try_made(release
 
     again, same = release("monday", 1, clear=5)
 
-    assert (again["committed"], again["skipped"], same) == (False, False, event)
+    assert (again["outcome"], same) == ("found", event)
 
 
 def test_a_release_is_found_as_a_table_at_a_version_with_its_tables(

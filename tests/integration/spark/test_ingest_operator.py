@@ -75,11 +75,15 @@ def test_the_operator_returns_what_it_committed(ingest: Ingest, tables: list[str
         "table": tables[0],
         "version": 1,
         "previous_version": None,
-        "rows": 10,
+        "operation": "append",
+        "outcome": "done",
+        "inserted": 10,
+        "updated": 0,
+        "deleted": 0,
         "files": 2,
-        "committed": True,
-        "published": True,
-        "skipped": False,
+        "key": "dag/ingest/manual__1",
+        "staged_version": None,
+        "reason": "",
     }
 
 
@@ -92,14 +96,14 @@ def test_files_are_ingested_once_and_changed_files_are_reported(
     arguments = {**given, "on_existing_key": "skip"}
 
     first, again = ingest(**arguments), ingest(**arguments)
-    assert (first["version"], first["rows"], first["files"], first["committed"]) == (1, 2, 1, True)
-    assert (again["version"], again["rows"], again["committed"]) == (1, 2, False)
+    assert (first["version"], first["inserted"], first["files"], first["outcome"]) == (1, 2, 1, "done")
+    assert (again["version"], again["inserted"], again["outcome"] == "done") == (1, 2, False)
 
     file.write_text("id,delay\n1,2\n2,4\n3,6\n")
     with pytest.raises(AirflowFailException, match="different data"):
         ingest(**arguments)
     replaced = ingest(**given, on_existing_key="redo_if_changed")
-    assert (replaced["version"], replaced["rows"]) == (2, 3)
+    assert (replaced["version"], replaced["inserted"]) == (2, 3)
 
     file.unlink()
     assert ingest(**arguments)["version"] == 2
@@ -119,7 +123,7 @@ def test_files_that_changed_since_the_given_fingerprint_are_not_read(
         ingest(table=tables[0], source=source, fingerprint=fingerprint)
 
     given = {"table": tables[0], "source": source, "on_existing_key": "skip"}
-    assert ingest(**given, fingerprint="of my own")["rows"] == 2
+    assert ingest(**given, fingerprint="of my own")["inserted"] == 2
     with pytest.raises(AirflowFailException, match="different data"):
         ingest(**given, fingerprint="another of my own")
 
@@ -136,7 +140,7 @@ def test_a_retry_changes_nothing_and_does_not_call_its_source(ingest: Ingest, ta
     other_run = ingest(table=tables[0], source=counted, run_id="manual__2")
 
     assert (first["version"], again["version"], other_run["version"]) == (1, 1, 2)
-    assert (again["committed"], again["rows"]) == (False, 10)
+    assert (again["outcome"] == "done", again["inserted"]) == (False, 10)
     assert len(calls) == 2
 
 
@@ -147,7 +151,7 @@ def test_a_cleared_task_writes_in_place_of_its_earlier_rows(
     ingest(**given, op_kwargs={"count": 10}, run_id="another")
     answers = [ingest(**given, op_kwargs={"count": count}) for count in (10, 10, 3)]
 
-    assert [(one["version"], one["committed"], one["skipped"]) for one in answers] == [
+    assert [(one["version"], one["outcome"] == "done", one["outcome"] == "skipped") for one in answers] == [
         (version, True, False) for version in (2, 3, 4)
     ]
     rows = read_table(spark, LanceHook.for_connection(lake).get_conn(), tables[0]).collect()
@@ -194,7 +198,7 @@ def test_changed_arguments_in_a_task_that_skips_fail_without_retry(ingest: Inges
         ingest(**given, op_kwargs={"count": 12})
     again = ingest(**given, op_kwargs={"count": 10})
 
-    assert (first["version"], again["version"], again["committed"]) == (1, 1, False)
+    assert (first["version"], again["version"], again["outcome"] == "done") == (1, 1, False)
 
 
 def test_a_retry_finds_what_its_task_committed_although_its_arguments_contain_a_clock(
@@ -204,12 +208,7 @@ def test_a_retry_finds_what_its_task_committed_although_its_arguments_contain_a_
         ingest(clear=7, table=tables[0], source=some_flights, op_kwargs={"count": count}) for count in (2, 3)
     )
 
-    assert (retried["version"], retried["rows"], retried["committed"], retried["skipped"]) == (
-        1,
-        2,
-        False,
-        False,
-    )
+    assert (retried["version"], retried["inserted"], retried["outcome"]) == (1, 2, "found")
     assert first["version"] == 1
 
 
@@ -219,7 +218,7 @@ def test_a_task_that_was_moved_into_a_group_finds_what_it_wrote(ingest: Ingest, 
     first = ingest(**given)
     moved, moved_again = (ingest(**given, task_id=one) for one in ("group.ingest", "outer.group.ingest"))
 
-    assert (first["committed"], moved["skipped"], moved_again["skipped"]) == (True, True, True)
+    assert (first["outcome"], moved["outcome"], moved_again["outcome"]) == ("done", "skipped", "skipped")
 
 
 def test_a_skipped_write_is_a_warning_that_says_how_to_write_it_again(
@@ -238,7 +237,7 @@ def test_a_skipped_write_is_a_warning_that_says_how_to_write_it_again(
     assert "skipped, version 1 was committed before (10 rows, " in skipped
     assert "; the table is at version 2. Nothing was written, since idempotency key" in skipped
     assert json.dumps({"lance_on_existing_key": {"ingest": "redo"}}) in again
-    assert (outdated["version"], outdated["skipped"], outdated["committed"]) == (1, True, False)
+    assert (outdated["version"], outdated["outcome"], outdated["outcome"] == "done") == (1, "skipped", False)
     # What others committed since has its own event; a task that died before its event still emits it.
     assert ("events" in outdated, at_newest["events"]) == (False, 1)
 
@@ -252,7 +251,7 @@ def test_corrected_data_replaces_what_the_task_wrote_before(
     corrected = {"source": some_flights, "op_kwargs": {"count": 3}, "on_existing_key": "redo_if_changed"}
     answers = [ingest(table=tables[0], **corrected) for _ in range(2)]
 
-    assert [(answer["version"], answer["rows"], answer["committed"]) for answer in answers] == [
+    assert [(answer["version"], answer["inserted"], answer["outcome"] == "done") for answer in answers] == [
         (3, 3, True),
         (3, 3, False),
     ]
@@ -267,7 +266,7 @@ def test_an_explicit_key_compares_only_an_explicit_fingerprint(ingest: Ingest, t
 
     of_january(op_kwargs={"count": 10}, fingerprint="v1")
 
-    assert not of_january(op_kwargs={"count": 12})["committed"]
+    assert of_january(op_kwargs={"count": 12})["outcome"] != "done"
     with pytest.raises(AirflowFailException, match="different data"):
         of_january(op_kwargs={"count": 12}, fingerprint="v2")
 
@@ -281,7 +280,7 @@ def test_an_input_is_read_at_exactly_the_given_version(
 
     answer = ingest(table=delays, source=late_ones, inputs={"flights": pinned}, op_kwargs={"than": 15})
 
-    assert answer["rows"] == 2
+    assert answer["inserted"] == 2
     rows = read_table(spark, LanceHook.for_connection(lake).get_conn(), delays).collect()
     assert sorted(row["delay"] for row in rows) == [16, 18]
 

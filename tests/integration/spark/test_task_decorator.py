@@ -58,8 +58,13 @@ def test_a_function_gets_the_tables_its_arguments_and_what_it_asks_of_the_contex
     first, retried = (run(operator, conn="lake") for _ in range(2))
 
     assert operator.operator_name == "@task.lance_spark"
-    assert (first["version"], first["rows"], first["run"], first["committed"]) == (1, 3, "manual__1", True)
-    assert (retried["version"], retried["committed"]) == (1, False)
+    assert (first["version"], first["inserted"], first["run"], first["outcome"]) == (
+        1,
+        3,
+        "manual__1",
+        "done",
+    )
+    assert (retried["version"], retried["outcome"] == "done") == (1, False)
 
 
 def test_positional_arguments_and_a_catch_all_work(table: str) -> None:

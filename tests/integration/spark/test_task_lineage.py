@@ -138,7 +138,7 @@ def test_staged_rows_are_counted_once_and_published_as_what_they_are(run: Run, t
     staged, _, [stage] = run(LanceOverwriteOperator, run_id="b", **write, stage=True)
     _, _, [publish] = run(LancePublishOperator, staged=staged)
 
-    number = str(staged["version"])
+    number = staged["staged_version"].removeprefix("staged-")
     assert stage["facets"]["version"] == {"datasetVersion": number}
     assert stage["facets"]["lance_commit"] == {"committed": True, "published": False, "previousVersion": "1"}
     assert stage["facets"]["schema"] == publish["facets"]["schema"] == {"fields": FIELDS}

@@ -116,7 +116,8 @@ def test_each_write_of_a_task_is_made_once_even_to_the_same_table(own: Try, tabl
     first, retried, in_another_run = own(twice), own(twice), own(twice, "manual__2")
 
     results = [
-        [(one["version"], one["rows"], one["committed"]) for one in answers] for answers in (first, retried)
+        [(one["version"], one["inserted"], one["outcome"] == "done") for one in answers]
+        for answers in (first, retried)
     ]
     assert results == [[(1, 10, True), (2, 5, True)], [(1, 10, False), (2, 5, False)]]
     assert [one["version"] for one in in_another_run] == [3, 4]
@@ -220,14 +221,14 @@ def test_a_retry_finds_its_write_although_its_rows_contain_a_clock(own: Try, tab
 
     assert [own(now)["version"], own(now)["version"]] == [1, 1]
     cleared = own(now, clears=1)
-    assert (cleared["version"], cleared["rows"]) == (2, 1)
+    assert (cleared["version"], cleared["inserted"]) == (2, 1)
     assert own(lambda lake: lake.table(tables[0]).count_rows()) == 1
 
 
 def test_a_second_replacement_under_one_key_in_a_task_is_made(own: Try, tables: list[str]) -> None:
     def twice(lake: LanceCatalog) -> list[int]:
         key, table = WriteIdentity("k", on_existing_key="redo"), lake.table(tables[0])
-        return [table.append(lake.spark.range(rows), key=key).rows for rows in (2, 3)]
+        return [table.append(lake.spark.range(rows), key=key).written for rows in (2, 3)]
 
     assert [own(twice), own(twice)] == [[2, 3], [2, 3]]
     assert own(lambda lake: ids(lake, tables[0])) == [0, 1, 2]
@@ -264,8 +265,8 @@ def test_a_failed_write_repeated_in_the_task_is_the_same_write(own: Try, tables:
             lake.table(tables[0]).append(lake.spark.sql("SELECT make_ym_interval(1, 2) AS id"))
         return lake.table(tables[0]).append(lake.spark.range(10)).as_dict()
 
-    assert own(stubborn)["committed"]
-    assert not own(lambda lake: lake.table(tables[0]).append(lake.spark.range(10))).committed
+    assert own(stubborn)["outcome"] == "done"
+    assert not own(lambda lake: lake.table(tables[0]).append(lake.spark.range(10))).is_done
 
 
 def test_a_cleared_task_makes_its_write_again_although_its_first_attempt_fails_again(
@@ -333,8 +334,8 @@ def test_tables_read_by_the_task_are_part_of_its_fingerprint(own: Try, tables: l
     of_others = ((versions[2], versions[0]), (versions[1], versions[1]))
     others = [own(difference(*of), clears=clears) for clears, of in enumerate(of_others, 2)]
 
-    assert (written["rows"], written["version"], again["committed"], again["skipped"]) == (5, 1, False, True)
-    assert [(one["rows"], one["version"]) for one in others] == [(10, 2), (0, 3)]
+    assert (written["inserted"], written["version"], again["outcome"]) == (5, 1, "skipped")
+    assert [(one["inserted"], one["version"]) for one in others] == [(10, 2), (0, 3)]
 
 
 def test_the_asset_of_each_written_table_gets_its_version(
@@ -347,9 +348,10 @@ def test_the_asset_of_each_written_table_gets_its_version(
 
     own(both)
 
-    assert [events[outlet].extra for outlet in outlets] == [
-        {"table": tables[0], "previous_version": 1, "version": 2},
-        {"table": tables[1], "previous_version": None, "version": 1},
+    found = [events[outlet].extra for outlet in outlets]
+    assert [(one["table"], one["previous_version"], one["version"]) for one in found] == [
+        (tables[0], 1, 2),
+        (tables[1], None, 1),
     ]
 
 

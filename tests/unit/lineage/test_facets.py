@@ -31,8 +31,9 @@ Lineage = Callable[..., TaskLineage]
 
 
 def result(**fields: Any) -> WriteResult:
-    given = {"version": 5, "previous_version": 4, "rows": 10, "files": 2, "bytes": 99, "seconds": 0.1}
-    return WriteResult(str(ORDERS), **{**given, "committed": True, **fields})
+    given: dict[str, Any] = {"version": 5, "previous_version": 4, "inserted": 10, "files": 2, "bytes": 99}
+    made: dict[str, Any] = {"operation": "append", "outcome": "done", "seconds": 0.1}
+    return WriteResult(table=str(ORDERS), **{**given, **made, **fields})
 
 
 @pytest.fixture
@@ -61,9 +62,13 @@ def events(lineage: TaskLineage) -> Any:
         ({"previous_version": None, "version": 1}, {"mode": "overwrite"}, "CREATE"),
         ({}, {"mode": "overwrite"}, "OVERWRITE"),
         ({}, {"mode": "overwrite", "where": "day = 1"}, None),
-        ({"committed": False}, {"mode": "overwrite"}, None),
-        ({"committed": False, "previous_version": None, "version": 1}, {}, None),
-        ({"published": False}, {"mode": "overwrite", "stage": True}, None),
+        ({"outcome": "found"}, {"mode": "overwrite"}, None),
+        ({"outcome": "found", "previous_version": None, "version": 1}, {}, None),
+        (
+            {"outcome": "staged", "staged_version": "staged-9223372036854775809"},
+            {"mode": "overwrite", "stage": True},
+            None,
+        ),
     ],
 )
 def test_only_what_creates_or_replaces_all_data_changes_the_life_cycle(
@@ -79,7 +84,7 @@ def test_only_what_creates_or_replaces_all_data_changes_the_life_cycle(
 
 def test_rows_files_and_bytes_are_those_of_this_run(lineage: Lineage) -> None:
     _, [written] = events(lineage(TableWrite.of(result())))
-    _, [found] = events(lineage(TableWrite.of(result(committed=False))))
+    _, [found] = events(lineage(TableWrite.of(result(outcome="found"))))
 
     statistics = written["outputFacets"]["outputStatistics"]
     assert (statistics["rowCount"], statistics["fileCount"], statistics["size"]) == (10, 2, 99)
@@ -148,7 +153,7 @@ def test_a_table_without_a_name_is_left_out(lineage: Lineage) -> None:
 
 
 def test_a_declared_table_without_data_has_no_version(lineage: Lineage) -> None:
-    write = TableWrite.of(result(version=0, previous_version=None, committed=False))
+    write = TableWrite.of(result(version=0, previous_version=None, outcome="unchanged"))
     _, [output] = events(lineage(write))
 
     assert set(output["facets"]) == {"lance_commit"}

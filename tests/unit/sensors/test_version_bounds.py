@@ -132,20 +132,31 @@ def test_a_version_that_an_upstream_task_committed_ends_a_wait_that_an_earlier_r
 
 
 def test_versions_of_upstream_tasks_are_those_that_they_wrote() -> None:
-    written = {"table": "a$b", "version": 3, "rows": 1, "committed": True, "published": True}
-    mapped = [[{**written, "version": 5, "committed": False, "skipped": True}], None, "text", {"x": 1}]
-    nothing = {"table": "a$c", "version": 7, "rows": 0, "committed": False, "published": True}
-    staged = {**written, "version": 2**63, "published": False}
+    written = {"table": "a$b", "version": 3, "previous_version": 2, "outcome": "done"}
+    mapped = [[{**written, "version": 5, "outcome": "skipped"}], None, "text", {"x": 1}]
+    nothing = {"table": "a$c", "version": 7, "previous_version": 7, "outcome": "unchanged"}
+    staged = {**written, "version": None, "outcome": "staged", "staged_version": f"staged-{2**63}"}
     waited = {"table": "a$d", "version": 9, "previous_version": 8, "location": "/x"}
 
     assert versions_made([written, *mapped, nothing, staged, waited]) == {TableId.parse("a$b"): 5}
 
 
-@pytest.mark.parametrize("did", [{"restored": True}, {"compacted": True}, {"indexed": ["id_idx"]}])
-def test_versions_that_upstream_tasks_restored_or_maintained_are_theirs(did: dict[str, Any]) -> None:
-    assert versions_made([{"table": "a$b", "version": 3, **did}]) == {TableId.parse("a$b"): 3}
+@pytest.mark.parametrize(
+    ("previous", "outcome", "made"),
+    [
+        (2, "done", True),
+        (2, "found", True),
+        (3, "done", False),
+        (3, "unchanged", False),
+        (2, "planned", False),
+    ],
+)
+def test_versions_that_upstream_tasks_maintained_are_theirs(previous: int, outcome: str, made: bool) -> None:
+    xcom = {"table": "a$b", "version": 3, "previous_version": previous, "outcome": outcome}
+
+    assert versions_made([xcom]) == ({TableId.parse("a$b"): 3} if made else {})
 
 
 @pytest.mark.parametrize("table", [{}, {"table": None}, {"table": ["a$b"]}, {"table": "a$$b"}])
 def test_xcoms_of_other_operators_with_the_same_keys_are_left_out(table: dict[str, Any]) -> None:
-    assert versions_made([{**table, "committed": True, "version": 3}]) == {}
+    assert versions_made([{**table, "outcome": "done", "version": 3}]) == {}

@@ -61,7 +61,7 @@ def test_a_removal_that_names_every_version_doesnt_remove_the_newest_or_a_tagged
 
 def test_a_temporary_tag_without_a_time_is_kept(namespace: LanceNamespace, table: Path) -> None:
     write(table / "_refs/tags/lancens-temporary-x.json", json.dumps(TAG).encode())
-    assert clean_up_versions(namespace, "orders", older_than=timedelta(0)).tagged == 1
+    assert clean_up_versions(namespace, "orders", older_than=timedelta(0)).kept_by_tag == 1
     assert lance.dataset(table, version=1).count_rows() == ROWS.num_rows
 
 

@@ -57,7 +57,7 @@ def task(
     name = {**RUN, "task_id": task_id, "map_index": -1}
     fields = {"lance_conn_id": conn, "table": table}
     database.execute(insert(RenderedTaskInstanceFields).values(**name, rendered_fields=fields))
-    result = {"table": table, "version": version, "skipped": skipped}
+    result = {"table": table, "version": version, "outcome": "skipped" if skipped else "found"}
     database.execute(
         insert(XComModel).values(**name, dag_run_id=1, key="return_value", value=json.dumps(result))
     )

@@ -40,7 +40,7 @@ def test_a_column_is_added_and_computed_without_touching_other_files(
 
     after = data_files(table)
     assert {name: after[name] for name in before} == before
-    assert (result.rows, result.nulls, result.files, result.committed) == (17_143, 0, 2, True)
+    assert (result.computed, result.nulls, result.files, result.is_done) == (17_143, 0, 2, True)
     written = sum((folder(table) / "data" / name).stat().st_size for name in after.keys() - before.keys())
     assert written == result.bytes <= 1.05 * 20_000 * DIMENSION * 4
     found = table.newest.to_table(columns=["id", "v"])
@@ -59,8 +59,8 @@ def test_the_next_run_computes_only_rows_that_were_added(table: Maintained) -> N
 
     later = compute(table, batch_rows=3)
 
-    assert (first.rows, later.rows, later.files) == (40, 20, 2)
-    assert (again.committed, again.version, again.previous_version) == (False, first.version, first.version)
+    assert (first.computed, later.computed, later.files) == (40, 20, 2)
+    assert (again.is_done, again.version, again.previous_version) == (False, first.version, first.version)
     assert len(data_files(table).keys() - before.keys()) == 2
     assert values(table) == expected(range(60))
 
@@ -74,7 +74,7 @@ def test_nothing_to_compute_starts_no_spark(stored: Maintained) -> None:
 
     result = compute(Maintained(refused, stored.spec, stored.id))  # type: ignore[arg-type]
 
-    assert not result.committed
+    assert not result.is_done
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
@@ -91,7 +91,7 @@ def test_rows_that_have_a_value_keep_it(stored: Maintained, stable: TableLayout,
     result = compute(stored, structs, batch_rows=4)
 
     kept = [number for number in range(50) if number not in (0, 1, 7, 8, 9, 48, 49)]
-    assert result.rows == len([number for number in kept if number % 3 == 0])
+    assert result.computed == len([number for number in kept if number % 3 == 0])
     assert values(stored) == {
         number: [{"x": number, "y": "made" if number % 3 == 0 else "own"}] for number in kept
     }
@@ -113,7 +113,7 @@ def test_rows_that_match_a_condition_are_computed_again(stored: Maintained) -> N
     )
 
     times = {number: 3 if 5 <= number < 15 or number >= 40 else 2 for number in range(50)} | {0: 4, 1: 4}
-    assert (stale.rows, stale.files, exact.rows) == (20, 3, 2)
+    assert (stale.computed, stale.files, exact.computed) == (20, 3, 2)
     assert values(stored) == {number: number * factor for number, factor in times.items()}
 
 
@@ -125,7 +125,7 @@ def test_all_rows_are_computed_again_once_per_execution(stored: Maintained) -> N
     retry = compute(stored, lambda batch: batch["id"], where="TRUE", execution_id="monday")
     another = compute(stored, doubled, where="TRUE", execution_id="tuesday")
 
-    assert (first.rows, retry.rows, retry.committed, another.rows) == (40, 0, False, 40)
+    assert (first.computed, retry.computed, retry.is_done, another.computed) == (40, 0, False, 40)
     assert values(stored) == expected(range(40))
     (file,) = [file for file in stored.newest.get_fragments()[0].metadata.files if -2 in file.fields] or [
         None
@@ -153,7 +153,7 @@ def test_a_null_of_the_function_is_computed_again_by_the_next_run(stored: Mainta
     first = compute(stored, lambda batch: pc.if_else(pc.less(batch["id"], 5), None, batch["id"]))
     second = compute(stored)
 
-    assert (first.rows, first.nulls, second.rows, second.nulls, second.files) == (40, 5, 5, 0, 1)
+    assert (first.computed, first.nulls, second.computed, second.nulls, second.files) == (40, 5, 5, 0, 1)
     assert [values(stored)[number] for number in (0, 4, 5)] == [0, 8, 5]
 
 
@@ -198,7 +198,7 @@ def test_the_functions_error_names_column_and_fragment_and_keeps_what_is_committ
 
     done = {number for number, value in values(stored).items() if value is not None}
     assert done >= set(range(30))
-    assert compute(stored).rows == 60 - len(done)
+    assert compute(stored).computed == 60 - len(done)
     assert values(stored) == expected(range(60))
 
 

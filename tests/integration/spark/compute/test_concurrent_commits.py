@@ -23,7 +23,7 @@ def test_rows_appended_meanwhile_are_computed_by_the_next_run(
     first = compute(table)
 
     assert values(table) == expected(range(40)) | dict.fromkeys(range(40, 50))
-    assert (first.rows, compute(table).rows) == (40, 10)
+    assert (first.computed, compute(table).computed) == (40, 10)
     assert values(table) == expected(range(50))
 
 
@@ -81,7 +81,7 @@ def test_another_run_of_the_same_column_wins_and_nothing_is_mixed(
 
     result = compute(stored)
 
-    assert (result.rows, result.files) == (0, 0)
+    assert (result.computed, result.files) == (0, 0)
     assert values(stored) == {number: 3 * number for number in range(40)}
 
 
@@ -91,7 +91,7 @@ def test_a_run_of_another_column_preempts_nothing(stored: Maintained, meanwhile:
 
     result = compute(stored)
 
-    assert result.rows == 40
+    assert result.computed == 40
     assert values(stored) == expected(range(40))
     assert values(stored, "m") == {number: 3 * number for number in range(40)}
 

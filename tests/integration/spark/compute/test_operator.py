@@ -48,10 +48,12 @@ def test_a_task_computes_what_is_missing_and_its_rerun_starts_no_spark(
     again, not_moved = run()
 
     assert values(table) == expected(range(40))
-    assert (computed["rows"], computed["previous_version"], computed["committed"]) == (40, 1, True)
+    assert (computed["computed"], computed["previous_version"], computed["outcome"]) == (40, 1, "done")
     assert computed["version"] == table.described.version == 2 + computed["commits"] - 1
-    assert moved == {"table": table.id, "previous_version": 1, "version": computed["version"]}
-    assert (again["committed"], again["version"], not_moved) == (False, computed["version"], {})
+    versions = {"previous_version": 1, "version": computed["version"]}
+    assert moved == {"table": table.id, "operation": "compute_column", **versions}
+    assert (again["outcome"], again["version"]) == ("unchanged", computed["version"])
+    assert not_moved["previous_version"] == not_moved["version"]
 
 
 def test_the_retry_of_a_task_that_computes_all_rows_skips_what_is_committed(
@@ -70,7 +72,7 @@ def test_the_retry_of_a_task_that_computes_all_rows_skips_what_is_committed(
 
     retried, _ = run(function=lambda batch: batch["id"], where="TRUE")
 
-    assert (retried["rows"], retried["files"]) == (10, 1)
+    assert (retried["computed"], retried["files"]) == (10, 1)
     assert values(table) == {number: number for number in range(60)}
 
 

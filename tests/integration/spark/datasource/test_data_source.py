@@ -55,7 +55,7 @@ def test_rows_are_saved_once_and_read_at_their_version(
 
     found = find_write(spec, table, "january")
     assert found is not None
-    assert (found.version, found.rows, found.files) == (1, 9, 2)
+    assert (found.version, found.written, found.files) == (1, 9, 2)
     assert ids(load(version=1)) == list(range(9))
     assert ids(newest) == list(range(9))  # unchanged since it was requested
     assert ids(load(columns="id", filter="id > 7")) == [8, 9, 10, 11]

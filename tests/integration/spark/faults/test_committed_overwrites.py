@@ -24,5 +24,5 @@ def test_a_committed_overwrite_is_found_although_the_previous_version_was_remove
 
     monkeypatch.setattr(ResolvedTable, "open", cleaned_up)
 
-    assert orders.write("january", range(5), mode="overwrite").committed
+    assert orders.write("january", range(5), mode="overwrite").is_done
     assert orders.ids == list(range(5))

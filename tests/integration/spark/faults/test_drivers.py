@@ -71,7 +71,7 @@ def test_two_drivers_with_the_same_key_make_one_commit(
 ) -> None:
     answers = race(drivers, spec, table, keys=("january", "january"), execution_id="1")
 
-    assert sorted(answer["committed"] for answer in answers) == [False, True]
+    assert sorted(answer["outcome"] == "done" for answer in answers) == [False, True]
     assert {answer["version"] for answer in answers} == {1 + len(before)}
     assert ids() in (sorted([*before, *range(10)]), sorted([*before, *range(100, 110)]))
 
@@ -191,7 +191,7 @@ def test_rows_are_exact_after_a_metastore_outage_at_the_commit(
         # A storage-managed table needs no metastore to commit.
         assert answers[0]["version"] == 2
         assert answers[1]["code"] == int(ErrorCode.SERVICE_UNAVAILABLE)
-        assert [(retry.version, retry.committed) for retry in retries] == [(2, False), (2, True)]
+        assert [(retry.version, retry.is_done) for retry in retries] == [(2, False), (2, True)]
         for table in tables:
             rows = read_table(spark, spec, table).collect()
             assert sorted(row["id"] for row in rows) == [7, *range(100, 110)]

@@ -53,7 +53,7 @@ def test_a_failed_and_retried_task_duplicates_nothing(
 
     result = write_table(df, spec, table)
 
-    assert (result.version, result.rows, result.files) == (1, 1000, 2)
+    assert (result.version, result.written, result.files) == (1, 1000, 2)
     assert ids() == list(range(1000))
 
 

@@ -61,11 +61,11 @@ def test_a_resumed_driver_finds_the_commit_of_its_retry(orders: Orders, step: st
         following = orders.write("february", range(8, 9))
         clean_up(orders.spec, orders.table)
 
-        assert (retry.version, retry.committed, following.version) == (2, not point.committed, 3)
+        assert (retry.version, retry.is_done, following.version) == (2, not point.committed, 3)
         assert orders.ids == list(range(9))
         assert files_of(folder) == files_needed(folder)
     late = driver.result(SECONDS)
-    assert (late.version, late.rows, late.committed) == (2, retry.rows, point.committed)
+    assert (late.version, late.written, late.is_done) == (2, retry.written, point.committed)
     assert orders.ids == list(range(9))
 
 
@@ -111,5 +111,5 @@ def test_nothing_is_removed_if_a_dead_writes_lease_cannot_be_revoked(orders: Ord
             clean_up(orders.spec, orders.table)
 
         assert {file for file in files_of(folder) if file.suffix == ".lance"} == before
-    assert driver.result(SECONDS).committed  # as the comparison reports
+    assert driver.result(SECONDS).is_done  # as the comparison reports
     assert orders.ids == list(range(8))

@@ -68,7 +68,7 @@ def test_an_ingestion_on_a_full_disk_commits_nothing_and_its_retry_commits_all(
 
     subprocess.run(["mount", "-o", "remount,size=64m", str(disk.path)], check=True)
     result = write_table(wide_rows(spark, 4_000), spec, table, mode="overwrite", key="second")
-    assert (result.version, result.committed) == (2, True)
+    assert (result.version, result.is_done) == (2, True)
     check_rows(spark, spec, table, 4_000)
 
 
@@ -83,7 +83,7 @@ def test_an_ingestion_of_files_on_a_full_disk_commits_nothing_and_its_retry_comm
         write_files(spark, source, spec, table, key="files")
 
     subprocess.run(["mount", "-o", "remount,size=64m", str(disk.path)], check=True)
-    assert write_files(spark, source, spec, table, key="files").rows == 4_000
+    assert write_files(spark, source, spec, table, key="files").written == 4_000
     check_rows(spark, spec, table, 4_000)
 
 

@@ -56,7 +56,7 @@ def test_the_retry_of_a_killed_driver_leaves_exact_rows_and_a_clean_up_removes_i
     following = write_table(spark.range(8, 9), spec, table)
     clean_up(spec, table)
 
-    assert (retry.version, retry.rows, following.version) == (2, 5, 3)
+    assert (retry.version, retry.written, following.version) == (2, 5, 3)
     assert ids() == list(range(9))
     folder = folder_of(spec, table)
     assert files_of(folder) == files_needed(folder)

@@ -54,7 +54,7 @@ def test_the_run_after_a_killed_maintenance_completes_it(
     assert "ScalarIndexQuery" in table.scanner(filter="id = 1").explain_plan()
     assert table.stats.index_stats("on_id")["num_unindexed_rows"] == 0
     assert [kept["version"] for kept in table.version_refs()] == [table.version]
-    assert not orders.write("december 0", range(1)).committed
+    assert not orders.write("december 0", range(1)).is_done
     clean_up(spec, orders.table)
     assert _referenced(table) == {
         path.name for part in ("data", "_indices") for path in (folder / part).iterdir()

@@ -103,7 +103,7 @@ def test_the_retry_of_a_killed_writer_leaves_exact_rows(orders: Orders, step: st
 
     later = [] if event in ("nothing", "compact") else [100]
     assert orders.ids == [*range(8), *later]
-    assert retry.committed == (not committed or event == "restore")
+    assert retry.is_done == (not committed or event == "restore")
     again = find_write(orders.spec, orders.table, KEY)
     assert again is not None
-    assert (again.version, again.rows) == (retry.version, 5)
+    assert (again.version, again.written) == (retry.version, 5)

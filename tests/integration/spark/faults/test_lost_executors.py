@@ -62,7 +62,7 @@ def run(spec: NamespaceSpec, tables: dict[str, str], tmp_path: Path) -> Run:
 
 
 def summary(answer: dict[str, Any] | None) -> tuple[Any, ...]:
-    return (answer["version"], answer["rows"], answer["committed"]) if answer else ()
+    return (answer["version"], answer["inserted"], answer["outcome"] == "done") if answer else ()
 
 
 def check_rows_and_files(spec: NamespaceSpec, table: str) -> None:

@@ -60,14 +60,14 @@ def test_the_retry_after_a_metastore_outage_leaves_exact_rows(
     done = kind == HIVE_STORAGE or STEPS[step].committed
     with gone_from(step, network):
         if done:
-            assert orders.bring().committed
+            assert orders.bring().is_done
         else:
             with pytest.raises(ServiceUnavailableError, match=network.uri.removeprefix("thrift://")):
                 orders.bring()
     assert orders.ids == list(range(8 if done else 3))
 
     retry = orders.bring()
-    assert (retry.version, retry.rows, retry.committed) == (2, 7, not done)
+    assert (retry.version, retry.written, retry.is_done) == (2, 7, not done)
     assert orders.write("february", range(8, 9)).version == 3
     clean_up(orders.spec, orders.table)
     assert orders.ids == list(range(9))

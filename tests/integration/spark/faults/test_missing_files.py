@@ -48,12 +48,12 @@ def test_a_table_with_missing_files_is_restored_and_its_writes_are_repeated(orde
 
     assert (found.version, found.checked, found.complete_version) == (5, 5, 3)
     assert found.missing == {5: (lost,), 4: (lost,)}
-    assert (repaired.version, repaired.restored_version, repaired.restored) == (6, 3, True)
-    undone = [(one.version, one.operation, one.key, one.rows) for one in repaired.undone]
-    assert undone == [(4, "Append", "january", 5), (5, "Append", "february", 1)]
+    assert (repaired.version, repaired.restored_version, repaired.is_done) == (6, 3, True)
+    undone = [(one.version, one.operation, one.key, one.inserted) for one in repaired.undone]
+    assert undone == [(4, "append", "january", 5), (5, "append", "february", 1)]
     assert orders.ids == [0, 1, 2]
-    assert orders.write("january", range(3, 8)).committed
-    assert orders.write("february", range(8, 9)).committed
+    assert orders.write("january", range(3, 8)).is_done
+    assert orders.write("february", range(8, 9)).is_done
     assert orders.ids == list(range(9))
 
 
@@ -77,7 +77,7 @@ def test_a_complete_table_is_not_changed(orders: Orders) -> None:
     left = restore_version(orders.spec, orders.table)
 
     assert (found.missing, found.complete_version) == ({}, 3)
-    assert (left.version, left.restored, left.undone) == (3, False, ())
+    assert (left.version, left.is_done, left.undone) == (3, False, ())
 
 
 @pytest.mark.parametrize("kind", [DIR])

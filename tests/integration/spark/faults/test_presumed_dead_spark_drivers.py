@@ -55,6 +55,6 @@ def test_a_frozen_driver_commits_nothing_that_refers_to_removed_files(
     assert ("version" in answer) == committed
     assert committed or "presumed this write dead" in answer["message"]
     retry = WAYS[way](spark, spec, table, (3, 8), gate=None, key="january")
-    assert retry.rows == 5
+    assert retry.written == 5
     CLEAN_UPS[clean_up](spec, table)
     assert ids() == list(range(8))

@@ -98,7 +98,7 @@ def test_a_key_is_found_after_its_version_was_cleaned_up(
     found = find_write(namespace, table, "january")
 
     assert found is not None
-    assert (found.version, found.rows, found.files, found.bytes) == (1, 2, 1, 100)
+    assert (found.version, found.written, found.files, found.bytes) == (1, 2, 1, 100)
     assert not Committer(target, KeyedWrite("january"), Counts()).commit(prepare(target, "append")).made_here
     assert target.latest_version() == 3
     assert find_write(namespace, table, "april") is None

@@ -6,11 +6,8 @@ import lance
 import pyarrow as pa
 import pytest
 
-from airflow_provider_lancens.spark.maintenance import (
-    MaintenancePlan,
-    MaintenanceResult,
-    maintain_table,
-)
+from airflow_provider_lancens.spark import MaintenanceResult
+from airflow_provider_lancens.spark.maintenance import MaintenancePlan, maintain_table
 from tests.support.maintained_tables import Maintained
 
 VECTOR = pa.list_(pa.float32(), 2)

@@ -16,14 +16,14 @@ from lance_namespace.errors import (
 )
 
 from airflow_provider_lancens.namespace.managed.publication import Publication
-from airflow_provider_lancens.spark import find_bookmark, move_bookmark
-from airflow_provider_lancens.spark.maintenance import CleanUpResult, clean_up_versions
+from airflow_provider_lancens.spark import ExpireResult, find_bookmark, move_bookmark
+from airflow_provider_lancens.spark.maintenance import clean_up_versions
 from tests.support.maintained_tables import Maintained, on, rows
 
 NOW = timedelta(0)
 
 
-def clean_up(table: Maintained, **arguments: Any) -> CleanUpResult:
+def clean_up(table: Maintained, **arguments: Any) -> ExpireResult:
     return clean_up_versions(table.spec, table.id, **{"older_than": NOW, **arguments})
 
 
@@ -43,7 +43,7 @@ def test_old_versions_and_their_unreferenced_files_are_removed(table: Maintained
 
     result = clean_up(table)
 
-    assert (result.version, result.versions, result.files, result.tagged) == (4, 3, 3, 0)
+    assert (result.version, result.versions, result.files, result.kept_by_tag) == (4, 3, 3, 0)
     assert result.bytes > 0
     assert versions(table) == [4]
     assert table.ids() == list(range(3, 13))
@@ -90,7 +90,7 @@ def test_a_tagged_version_stays_readable(hive: Maintained) -> None:
 
     result = clean_up(hive)
 
-    assert (result.versions, result.tagged) == (2, 1)
+    assert (result.versions, result.kept_by_tag) == (2, 1)
     assert versions(hive) == [2, 4]
     assert hive.ids(2) == list(range(1, 11))
 
@@ -108,7 +108,7 @@ def test_a_bookmark_that_expired_keeps_no_version(table: Maintained) -> None:
     there, result = versions(table), clean_up(table)
 
     assert there == [1, 2, 3, 4]
-    assert (result.versions, result.tagged, result.expired_bookmarks) == (3, 0, ["reader"])
+    assert (result.versions, result.kept_by_tag, result.expired_bookmarks) == (3, 0, ("reader",))
     assert (said.versions, said.files, said.bytes) == (result.versions, result.files, result.bytes)
     assert versions(table) == [4]
     found = find_bookmark(table.spec, table.id, "reader")
@@ -129,7 +129,7 @@ def test_a_dry_run_reports_the_same_and_removes_nothing(stored: Maintained) -> N
         == (done.versions, done.files, done.bytes)
         == (3, 3, said.bytes)
     )
-    assert (said.dry_run, done.dry_run) == (True, False)
+    assert (said.outcome, done.outcome) == ("planned", "done")
 
 
 @pytest.mark.parametrize(

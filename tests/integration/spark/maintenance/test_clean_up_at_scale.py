@@ -13,8 +13,8 @@ import lance
 import pytest
 
 from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
-from airflow_provider_lancens.spark import NamespaceSpec
-from airflow_provider_lancens.spark.maintenance import CleanUpResult, clean_up_versions
+from airflow_provider_lancens.spark import ExpireResult, NamespaceSpec
+from airflow_provider_lancens.spark.maintenance import clean_up_versions
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from tests.old_table import commit, s3_table
 from tests.servers.s3_double import S3Double
@@ -48,7 +48,7 @@ def table(s3: S3Double) -> ResolvedTable:
     return s3_table(s3, "orders.lance", VERSIONS)
 
 
-def clean_up(properties: dict[str, str]) -> CleanUpResult:
+def clean_up(properties: dict[str, str]) -> ExpireResult:
     return clean_up_versions(NamespaceSpec("dir", properties), "orders", older_than=timedelta(0))
 
 

@@ -73,8 +73,14 @@ def test_the_maintenance_of_a_source_keeps_the_files_of_its_clones(
     age(hive)
     orphans, _ = run(LanceRemoveOrphansOperator, older_than=timedelta(days=1))
 
-    assert (compacted["compacted"], compacted["cleaned_up"], did["cleaned_up"]) == (True, True, True)
-    assert compacted["clean_up"]["clones"] == did["clean_up"]["clones"] == orphans["clones"] == [clone.id]
+    assert [compacted["steps"][name]["outcome"] for name in ("compact", "expire")] == ["done", "done"]
+    assert did["steps"]["expire"]["outcome"] == "done"
+    assert (
+        compacted["steps"]["expire"]["clones"]
+        == did["steps"]["expire"]["clones"]
+        == orphans["clones"]
+        == [clone.id]
+    )
     assert len(list(hive.by_path.version_refs())) == 1
     assert hive.ids() == list(range(10))
     check_readable(clone)

@@ -19,7 +19,7 @@ def test_small_fragments_are_merged_and_rows_unchanged(table: Maintained) -> Non
 
     result = compact_table(table.spark, table.spec, table.id)
 
-    assert (result.previous_version, result.committed, result.tasks) == (1, True, 1)
+    assert (result.previous_version, result.is_done, result.tasks) == (1, True, 1)
     assert (result.fragments_removed, result.fragments_added) == (6, 1)
     assert len(table.newest.get_fragments()) == 1
     assert table.newest.version == table.by_path.version == result.version
@@ -32,7 +32,7 @@ def test_an_unneeded_compaction_commits_nothing(hive: Maintained) -> None:
 
     again = compact_table(hive.spark, hive.spec, hive.id)
 
-    assert (again.version, again.previous_version, again.committed) == (first.version, first.version, False)
+    assert (again.version, again.previous_version, again.is_done) == (first.version, first.version, False)
     assert (again.tasks, again.fragments_removed, again.files_added) == (0, 0, 0)
     assert hive.newest.version == first.version
 
@@ -91,7 +91,7 @@ def test_one_of_two_concurrent_compactions_is_refused(hive: Maintained, meanwhil
         compact_table(hive.spark, hive.spec, hive.id)
 
     assert hive.ids() == list(range(60))
-    assert compact_table(hive.spark, hive.spec, hive.id).committed is False
+    assert compact_table(hive.spark, hive.spec, hive.id).is_done is False
 
 
 def test_a_failed_commit_says_why_and_the_next_run_commits(
@@ -139,7 +139,7 @@ def test_deleted_rows_are_removed_from_the_files(stored: Maintained) -> None:
 
     result = compact_table(stored.spark, stored.spec, stored.id)
 
-    assert result.committed
+    assert result.is_done
     assert stored.newest.get_fragments()[0].physical_rows == 5
     assert stored.ids() == list(range(5, 10))
 

@@ -11,8 +11,8 @@ from lance_namespace.errors import (
 )
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_provider_lancens.spark import TableLayout
-from airflow_provider_lancens.spark.maintenance import IndexResult, build_index, index, measure_recall
+from airflow_provider_lancens.spark import IndexResult, TableLayout
+from airflow_provider_lancens.spark.maintenance import build_index, index, measure_recall
 from airflow_provider_lancens.spark.maintenance.maintenance_options import SCALAR_TYPES, VECTOR_TYPES
 from tests.support.maintained_tables import (
     Maintained,
@@ -65,7 +65,7 @@ def test_an_index_is_built_over_all_rows_and_committed_once(table: Maintained) -
 
     result = build(table, "id", "btree", segments=2)
 
-    assert (result.version, result.previous_version, result.created) == (2, 1, True)
+    assert (result.version, result.previous_version, result.is_done) == (2, 1, True)
     assert (result.index, result.index_type, result.rows, result.segments) == ("id_idx", "BTREE", 60, 2)
     assert table.newest.version == table.by_path.version == 2
     assert "ScalarIndexQuery" in table.newest.scanner(filter="id = 42").explain_plan()
@@ -78,14 +78,14 @@ def test_every_type_can_be_built_in_segments(vectors: Maintained, index_type: st
 
     result = build(vectors, column, index_type)
 
-    assert (result.rows, result.segments, result.created) == (600, 3, True)
-    assert build(vectors, column, index_type).created is False
+    assert (result.rows, result.segments, result.is_done) == (600, 3, True)
+    assert build(vectors, column, index_type).is_done is False
 
 
 @pytest.mark.parametrize("index_type", mostly_long("IVF_PQ", of=VECTOR_TYPES))
 def test_the_nearest_neighbors_are_found_through_the_index(vectors: Maintained, index_type: str) -> None:
     built = build(vectors, "v", index_type, options={"num_partitions": 4})
-    assert (built.rows, built.segments, build(vectors, "v", index_type).created) == (600, 3, False)
+    assert (built.rows, built.segments, build(vectors, "v", index_type).is_done) == (600, 3, False)
     asked = vectors.newest.to_table(filter="id = 300")["v"][0].as_py()
 
     scanner = vectors.newest.scanner(
@@ -132,7 +132,7 @@ def test_one_of_two_concurrent_builds_of_an_index_is_refused(
     with pytest.raises(ConcurrentModificationError):
         build(stored, "id", "BTREE")
 
-    assert build(stored, "id", "BTREE").created is False
+    assert build(stored, "id", "BTREE").is_done is False
 
 
 def test_an_existing_index_is_kept_replaced_or_refused_by_mode(stored: Maintained) -> None:
@@ -145,8 +145,8 @@ def test_an_existing_index_is_kept_replaced_or_refused_by_mode(stored: Maintaine
         build(stored, "id", "BTREE", if_exists="fail")
     replaced = build(stored, "id", "BITMAP", if_exists="replace")
 
-    assert (skipped.created, skipped.version, skipped.rows) == (False, 3, 30)
-    assert (replaced.created, replaced.version, replaced.rows) == (True, 4, 40)
+    assert (skipped.is_done, skipped.version, skipped.rows) == (False, 3, 30)
+    assert (replaced.is_done, replaced.version, replaced.rows) == (True, 4, 40)
     assert [found.index_type for found in stored.newest.describe_indices()] == ["Bitmap"]
 
 
@@ -216,9 +216,9 @@ def test_an_extension_builds_segments_over_the_new_rows_alone(vectors: Maintaine
 
     result = build(vectors, column, index_type, options=options, if_exists="extend")
 
-    assert (result.rows, result.created) == (1200, True)
+    assert (result.rows, result.is_done) == (1200, True)
     assert before < segments_of(vectors)
-    assert build(vectors, column, index_type, options=options, if_exists="extend").created is False
+    assert build(vectors, column, index_type, options=options, if_exists="extend").is_done is False
 
 
 def segments_of(table: Maintained) -> set[str]:

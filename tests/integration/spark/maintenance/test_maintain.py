@@ -30,6 +30,11 @@ NOW = timedelta(0)
 NEVER = timedelta(days=9999)
 
 
+def done_steps(did: dict[str, Any]) -> list[str]:
+    """Return the steps of an XCom that changed the table."""
+    return [name for name, step in did["steps"].items() if step["outcome"] == "done"]
+
+
 @pytest.fixture
 def sessions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A task's id for each time that it opened Spark."""
@@ -54,14 +59,19 @@ def test_a_task_does_what_is_due_in_one_session_and_nothing_when_run_again(
     again, no_event = run(LanceMaintainOperator, indices=indices)
 
     newest = hive.newest
-    assert (did["compacted"], did["indexed"], did["cleaned_up"]) == (True, ["id_idx", "word_idx"], False)
-    assert did["compaction"]["reason"].startswith("10 of 10 fragments are small and can be merged (min_small")
-    assert did["clean_up"]["reason"] == "no version can be removed"
-    assert [index["rows"] for index in did["indices"]] == [100, 100]
-    assert event == {"table": hive.id, "previous_version": 1, "version": did["version"]}
-    assert (again["compacted"], again["indexed"], again["cleaned_up"]) == (False, [], False)
-    assert [index["reason"][:25] for index in again["indices"]] == ["0.0% of 100 rows are not "] * 2
-    assert (again["version"], again["previous_version"], no_event) == (did["version"], did["version"], {})
+    assert done_steps(did) == ["compact", "index.id_idx", "index.word_idx"]
+    assert did["steps"]["compact"]["reason"].startswith(
+        "10 of 10 fragments are small and can be merged (min_small"
+    )
+    assert did["steps"]["expire"]["reason"] == "no version can be removed"
+    assert [did["steps"][f"index.{name}"]["rows"] for name in ("id_idx", "word_idx")] == [100, 100]
+    versions = {"previous_version": 1, "version": did["version"]}
+    assert event == {"table": hive.id, "operation": "maintain", **versions}
+    assert done_steps(again) == []
+    indexed = [again["steps"][f"index.{name}"]["reason"] for name in ("id_idx", "word_idx")]
+    assert [reason[:25] for reason in indexed] == ["0.0% of 100 rows are not "] * 2
+    assert (again["version"], again["previous_version"]) == (did["version"], did["version"])
+    assert no_event["version"] == no_event["previous_version"]
     assert len(newest.get_fragments()) == 1
     assert newest.version == hive.by_path.version == did["version"]
     assert sessions == ["maintain"]
@@ -79,11 +89,14 @@ def test_a_vector_index_is_built_anew_by_the_run_whose_compaction_left_deleted_r
     did, _ = run(LanceMaintainOperator, indices=indices, min_small_fragments=9)
     again, _ = run(LanceMaintainOperator, indices=indices, min_small_fragments=9)
 
-    assert (did["compacted"], did["indexed"]) == (True, ["v_idx"])
-    assert did["indices"][0]["reason"] == "33.3% of the rows in the index are deleted (max_deleted_share=0.1)"
+    assert done_steps(did) == ["compact", "index.v_idx"]
+    assert (
+        did["steps"]["index.v_idx"]["reason"]
+        == "33.3% of the rows in the index are deleted (max_deleted_share=0.1)"
+    )
     query = {"column": "v", "q": [0.0, 0.0], "k": 50}
     assert hive.newest.to_table(["id", "_distance"], nearest=query).num_rows == 50
-    assert (again["compacted"], again["indexed"]) == (False, [])
+    assert done_steps(again) == []
 
 
 def test_below_the_thresholds_no_spark_is_started_and_nothing_is_committed(
@@ -96,8 +109,9 @@ def test_below_the_thresholds_no_spark_is_started_and_nothing_is_committed(
 
     did, event = run(LanceMaintainOperator, indices=[BY_ID], min_small_fragments=6)
 
-    assert (did["compacted"], did["indexed"], did["cleaned_up"], event) == (False, [], False, {})
-    assert did["compaction"]["reason"] == (
+    assert done_steps(did) == []
+    assert event["version"] == event["previous_version"]
+    assert did["steps"]["compact"]["reason"] == (
         "5 of 6 fragments are small and can be merged (min_small_fragments=6), "
         "0.0% of the rows are deleted (max_deleted_share=0.1)"
     )
@@ -114,7 +128,8 @@ from airflow_provider_lancens.operators import LanceMaintainOperator
 task = LanceMaintainOperator(task_id="maintain", table=sys.argv[1], lance_conn_id="lake")
 did = task.execute({})
 children = Path("/proc/self/task").glob("*/children")
-print(did["compacted"], "pyspark" in sys.modules, "py4j" in sys.modules, *(c.read_text() for c in children))
+found = did["steps"]["compact"]["outcome"]
+print(found, "pyspark" in sys.modules, "py4j" in sys.modules, *(c.read_text() for c in children))
 """
 
 
@@ -127,7 +142,7 @@ def test_a_process_that_has_nothing_to_do_loads_no_spark_and_starts_no_java(
 
     said = subprocess.run([sys.executable, "-c", IDLE, hive.id], check=True, capture_output=True, text=True)
 
-    assert said.stdout.splitlines()[-1].split() == ["False", "False", "False"]
+    assert said.stdout.splitlines()[-1].split() == ["unchanged", "False", "False"]
 
 
 @pytest.fixture
@@ -174,13 +189,13 @@ class Killed(BaseException):
 @pytest.mark.parametrize(
     ("step", "left"),
     [
-        pytest.param("compact_table", (True, ["id_idx"], True), marks=pytest.mark.long),
-        ("build_index", (False, ["id_idx"], True)),
-        pytest.param("clean_up_versions", (False, [], True), marks=pytest.mark.long),
+        pytest.param("compact_table", ["compact", "index.id_idx", "expire"], marks=pytest.mark.long),
+        ("build_index", ["index.id_idx", "expire"]),
+        pytest.param("clean_up_versions", ["expire"], marks=pytest.mark.long),
     ],
 )
 def test_a_task_that_was_killed_before_a_step_does_what_is_left(
-    hive: Maintained, monkeypatch: pytest.MonkeyPatch, step: str, left: tuple[bool, list[str], bool]
+    hive: Maintained, monkeypatch: pytest.MonkeyPatch, step: str, left: list[str]
 ) -> None:
     plan = MaintenancePlan(indices=(IndexSpec("id", "BTREE"),), older_than=NOW, thresholds=Thresholds())
     write(hive, 0, 50, 5)
@@ -196,8 +211,8 @@ def test_a_task_that_was_killed_before_a_step_does_what_is_left(
     retried = maintain_table(hive.spark, hive.spec, hive.id, plan)
     again = maintain_table(no_spark, hive.spec, hive.id, plan)
 
-    assert (retried.compacted, retried.indexed, retried.cleaned_up) == left
-    assert (again.compacted, again.indexed) == (False, [])
+    assert retried.done_steps == left
+    assert not {"compact", "index.id_idx"} & {*again.done_steps}
     assert hive.newest.version == hive.by_path.version
     assert hive.ids() == sorted([*range(50), *range(50)])
 
@@ -219,7 +234,7 @@ def test_an_error_names_its_step_and_the_other_steps_are_made(hive: Maintained, 
         )
 
     assert (hive.newest.version, len(hive.newest.get_fragments())) == (4, 1)
-    assert run(LanceMaintainOperator)[0]["compacted"] is False
+    assert done_steps(run(LanceMaintainOperator)[0]) == []
 
 
 def test_orphans_are_removed_also_if_the_clean_up_fails(

@@ -8,6 +8,7 @@ import lance
 import pytest
 from lance_namespace.errors import TableIndexAlreadyExistsError
 
+from airflow_provider_lancens.spark import MaintenanceResult
 from airflow_provider_lancens.spark.maintenance import (
     CompactionOptions,
     IndexSpec,
@@ -21,6 +22,11 @@ from tests.support.maintained_tables import Maintained, on
 from tests.unit.spark.maintenance.ages import age
 
 NOW = timedelta(0)
+
+
+def indices_of(did: MaintenanceResult) -> list[Any]:
+    """Return the results of the indices."""
+    return [step for name, step in did.steps.items() if name.startswith("index.")]
 
 
 @on("stored")
@@ -37,10 +43,10 @@ def test_an_index_is_extended_by_what_it_lacks_and_rebuilt_when_it_has_many_segm
     found = []
     for first in (100, 200, 300):
         write(table, first, first + 100)
-        [index] = maintained(table, **plan).indices
-        found.append((index.created, index.rows, index.segments))
+        [index] = indices_of(maintained(table, **plan))
+        found.append((index.is_done, index.rows, index.segments))
 
-    assert (built.indices[0].segments, built.indices[0].reason) == (1, "the index does not exist")
+    assert (indices_of(built)[0].segments, indices_of(built)[0].reason) == (1, "the index does not exist")
     assert found == [(True, 200, 2), (True, 300, 1), (True, 400, 2)]
     assert "ScalarIndexQuery" in table.newest.scanner(filter="id = 342").explain_plan()
     assert table.newest.to_table(filter="id = 342")["word"].to_pylist() == ["word 342"]
@@ -54,8 +60,8 @@ def test_an_index_that_loses_rows_in_a_compaction_covers_them_again(stored: Main
 
     did = maintained(stored, **plan)
 
-    assert (did.compacted, did.indexed) == (True, ["id_idx"])
-    assert (did.indices[0].rows, did.indices[0].segments) == (1100, 2)
+    assert did.done_steps == ["compact", "index.id_idx"]
+    assert (indices_of(did)[0].rows, indices_of(did)[0].segments) == (1100, 2)
     assert stored.newest.to_table(filter="id = 42").num_rows == 2
 
 
@@ -63,13 +69,13 @@ def test_an_index_that_loses_rows_in_a_compaction_covers_them_again(stored: Main
 def test_a_vector_index_is_extended_only_above_the_threshold(stored: Maintained) -> None:
     plan: Any = {"indices": (IndexSpec("v", "IVF_FLAT", options={"num_partitions": 2}),)}
     write(stored, 0, 100)
-    first = maintained(stored, **plan).indices[0]
+    first = indices_of(maintained(stored, **plan))[0]
     write(stored, 100, 105)
-    few = maintained(stored, **plan).indices[0]
+    few = indices_of(maintained(stored, **plan))[0]
     write(stored, 105, 120)
-    many = maintained(stored, **plan).indices[0]
+    many = indices_of(maintained(stored, **plan))[0]
 
-    assert [(one.created, one.rows) for one in (first, few, many)] == [(True, 100), (False, 100), (True, 120)]
+    assert [(one.is_done, one.rows) for one in (first, few, many)] == [(True, 100), (False, 100), (True, 120)]
 
 
 def test_an_index_of_another_type_is_rebuilt_as_asked(stored: Maintained) -> None:
@@ -78,7 +84,8 @@ def test_an_index_of_another_type_is_rebuilt_as_asked(stored: Maintained) -> Non
 
     did = maintained(stored, indices=(IndexSpec("id", "BITMAP"),))
 
-    assert (did.indexed, did.indices[0].reason) == (["id_idx"], "the index is BTree, not BITMAP")
+    assert did.done_steps == ["index.id_idx"]
+    assert did.steps["index.id_idx"].reason == "the index is BTree, not BITMAP"
     assert [found.index_type for found in stored.newest.describe_indices()] == ["Bitmap"]
 
 
@@ -102,7 +109,8 @@ def test_fragments_of_one_segment_can_still_be_merged(stored: Maintained) -> Non
 
     did = maintained(stored, thresholds=unlimited)
 
-    assert (did.compaction.fragments_removed, did.compaction.fragments_added) == (6, 2)
+    compacted: Any = did.steps["compact"]
+    assert (compacted.fragments_removed, compacted.fragments_added) == (6, 2)
 
 
 def test_deleted_rows_alone_make_a_compaction_pay(stored: Maintained) -> None:
@@ -111,9 +119,9 @@ def test_deleted_rows_alone_make_a_compaction_pay(stored: Maintained) -> None:
     few = compact_table(no_spark, stored.spec, stored.id, thresholds=Thresholds(max_deleted_share=0.1))
     stored.newest.delete("id < 11")
 
-    many = maintained(stored).compaction
+    many = maintained(stored).steps["compact"]
 
-    assert (few.committed, many.committed) == (False, True)
+    assert (few.is_done, many.is_done) == (False, True)
     assert few.reason.endswith("10.0% of the rows are deleted (max_deleted_share=0.1)")
     assert stored.newest.get_fragments()[0].physical_rows == 89
 
@@ -124,15 +132,15 @@ def test_old_versions_are_removed_once_they_are_many(table: Maintained) -> None:
     overwrite(table, 4)
     table.newest.tags.create("pinned", 2)
 
-    few = maintain_table(no_spark, table.spec, table.id, MaintenancePlan(**plan)).clean_up
+    few = maintain_table(no_spark, table.spec, table.id, MaintenancePlan(**plan)).steps["expire"]
     write(table, 4, 14, mode="overwrite")
-    many = maintain_table(no_spark, table.spec, table.id, MaintenancePlan(**plan)).clean_up
-    again = maintain_table(no_spark, table.spec, table.id, MaintenancePlan(**plan)).clean_up
+    many = maintain_table(no_spark, table.spec, table.id, MaintenancePlan(**plan)).steps["expire"]
+    again = maintain_table(no_spark, table.spec, table.id, MaintenancePlan(**plan)).steps["expire"]
 
-    assert (few.cleaned_up, few.versions) == (False, 0)
+    assert (few.outcome, few.versions) == ("unchanged", 0)
     assert few.reason.startswith("2 versions can be removed (min_removable_versions=3), the oldest for 0:00")
-    assert (many.cleaned_up, many.versions, many.tagged) == (True, 3, 1)
-    assert (again.cleaned_up, again.reason) == (False, "no version can be removed")
+    assert (many.outcome, many.versions, many.kept_by_tag) == ("done", 3, 1)
+    assert (again.outcome, again.reason) == ("unchanged", "no version can be removed")
     assert sorted(one["version"] for one in table.by_path.version_refs()) == [2, 5]
 
 
@@ -141,13 +149,13 @@ def test_one_version_that_is_overdue_is_removed(stored: Maintained) -> None:
         older_than=NOW, thresholds=Thresholds(min_removable_versions=9, max_removal_delay=timedelta(days=7))
     )
     overwrite(stored, 3)
-    before = maintain_table(no_spark, stored.spec, stored.id, plan).clean_up
+    before = maintain_table(no_spark, stored.spec, stored.id, plan).steps["expire"]
     [oldest] = Path(stored.by_path.uri, "_versions").glob(f"{2**64 - 2}.manifest")
     age(oldest, by=timedelta(days=8))
 
-    after = maintain_table(no_spark, stored.spec, stored.id, plan).clean_up
+    after = maintain_table(no_spark, stored.spec, stored.id, plan).steps["expire"]
 
-    assert (before.cleaned_up, after.cleaned_up, after.versions) == (False, True, 2)
+    assert (before.outcome, after.outcome, after.versions) == ("unchanged", "done", 2)
     assert "the oldest for 8 days, 0:00:" in after.reason
 
 
@@ -158,11 +166,12 @@ def test_orphans_are_removed_where_asked_for_and_a_clean_up_is_due(stored: Maint
     age(orphan, by=timedelta(hours=1))
     cleaning: Any = {"older_than": NOW, "thresholds": Thresholds()}
 
-    unasked = maintained(stored, **cleaning).orphans
+    unasked = maintained(stored, **cleaning).steps.get("orphans")
     write(stored, 9, 10, mode="overwrite")
-    asked = maintained(stored, **cleaning, orphans_older_than=timedelta(minutes=30)).orphans
+    did: Any = maintained(stored, **cleaning, orphans_older_than=timedelta(minutes=30))
+    asked = did.steps["orphans"]
 
-    assert (unasked, asked, orphan.exists()) == (None, {"files": 1, "bytes": 10}, False)
+    assert (unasked, asked.files, asked.bytes, orphan.exists()) == (None, 1, 10, False)
 
 
 def test_a_branch_keeps_the_version_that_it_begins_at(stored: Maintained) -> None:
@@ -170,10 +179,10 @@ def test_a_branch_keeps_the_version_that_it_begins_at(stored: Maintained) -> Non
     lance.dataset(stored.by_path.uri, version=1).create_branch("mine")
     plan = MaintenancePlan(older_than=NOW, thresholds=Thresholds())
 
-    first_run = maintain_table(no_spark, stored.spec, stored.id, plan).clean_up
-    again = maintain_table(no_spark, stored.spec, stored.id, plan).clean_up
+    first_run = maintain_table(no_spark, stored.spec, stored.id, plan).steps["expire"]
+    again = maintain_table(no_spark, stored.spec, stored.id, plan).steps["expire"]
 
-    assert (first_run.versions, again.cleaned_up) == (1, False)
+    assert (first_run.versions, again.outcome) == (1, "unchanged")
 
 
 def test_a_target_of_fewer_rows_counts_fewer_fragments_as_small(stored: Maintained) -> None:
@@ -186,4 +195,4 @@ def test_a_target_of_fewer_rows_counts_fewer_fragments_as_small(stored: Maintain
         MaintenancePlan(compaction=CompactionOptions(target_rows_per_fragment=10), thresholds=Thresholds(1)),
     )
 
-    assert did.compaction.reason.startswith("0 of 6 fragments are small")
+    assert did.steps["compact"].reason.startswith("0 of 6 fragments are small")

@@ -32,12 +32,15 @@ def test_a_table_is_compacted_indexed_and_cleaned_up_once(hive: Maintained, run:
 
     newest = indexed["version"]
     assert hive.described.version == newest == compacted["version"] + 1
-    assert (compacted["fragments_removed"], compacted["committed"]) == (6, True)
-    assert (compacted_again["version"], compacted_again["committed"]) == (compacted["version"], False)
-    assert moved == {"table": hive.id, "previous_version": 1, "version": compacted["version"]}
-    assert moved_on == {"table": hive.id, "previous_version": compacted["version"], "version": newest}
-    assert (not_moved, no_move) == ({}, {})
-    assert (indexed["created"], indexed_again["created"], indexed["rows"]) == (True, False, 60)
+    assert (compacted["fragments_removed"], compacted["outcome"]) == (6, "done")
+    assert (compacted_again["version"], compacted_again["outcome"] == "done") == (compacted["version"], False)
+    versions = {"table": hive.id, "previous_version": 1, "version": compacted["version"]}
+    assert moved == {**versions, "operation": "compact"}
+    versions = {"table": hive.id, "previous_version": compacted["version"], "version": newest}
+    assert moved_on == {**versions, "operation": "create_index"}
+    assert not_moved["previous_version"] == not_moved["version"] == compacted["version"]
+    assert no_move == {}
+    assert (indexed["outcome"], indexed_again["outcome"] == "done", indexed["rows"]) == ("done", False, 60)
     assert said["versions"] == cleaned["versions"] == newest - 1
     assert hive.ids() == list(range(60))
 
@@ -53,7 +56,7 @@ def test_no_spark_is_started_if_there_is_nothing_to_do(
     compacted, _ = run(LanceCompactTableOperator)
     indexed, _ = run(LanceCreateIndexOperator, **index)
 
-    assert (compacted["committed"], indexed["created"]) == (False, False)
+    assert (compacted["outcome"] == "done", indexed["outcome"] == "done") == (False, False)
 
 
 def test_a_transient_failure_is_retried(hive: Maintained, run: Run, meanwhile: Meanwhile) -> None:

@@ -62,9 +62,9 @@ def test_a_version_is_restored_once_under_a_key(orders: Orders) -> None:
     orders.write("later", range(7, 8))
     again = restore(execution_id="1")
 
-    assert (first.version, first.restored_version, first.restored) == (4, 1, True)
+    assert (first.version, first.restored_version, first.is_done) == (4, 1, True)
     assert [one.key for one in first.undone] == ["order 1", "order 2"]
-    assert (again.version, again.restored_version, again.restored, again.undone) == (4, 1, False, ())
+    assert (again.version, again.restored_version, again.is_done, again.undone) == (4, 1, False, ())
     assert orders.ids == [0, 7]
     assert restore(on_existing_key="write_again").version == 6
     assert orders.ids == [0]
@@ -73,8 +73,8 @@ def test_a_version_is_restored_once_under_a_key(orders: Orders) -> None:
 def test_undone_writes_are_made_again_and_others_are_not(orders: Orders) -> None:
     restore_version(orders.spec, orders.table, 2, key="undo")
 
-    assert orders.write("order 2", range(2, 3)).committed
-    assert not orders.write("order 1", range(1, 2)).committed
+    assert orders.write("order 2", range(2, 3)).is_done
+    assert not orders.write("order 1", range(1, 2)).is_done
     assert orders.ids == [0, 1, 2]
 
 
@@ -85,7 +85,7 @@ def test_restoring_the_newest_version_under_a_key_does_not_undo_later_commits(or
     skipped = restore_version(orders.spec, orders.table, 3, key="undo", on_existing_key="skip")
     with pytest.raises(InvalidInputError, match="others have changed rows since, which another one would"):
         restore_version(orders.spec, orders.table, 3, key="undo")
-    assert not skipped.restored
+    assert not skipped.is_done
     assert (restored.version, restored.undone) == (4, ())
     assert orders.ids == [0, 1, 2, 7]
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from airflow_provider_lancens.spark import WriteResult, publish_version, read_table, write_table
 from tests.support.maintained_tables import Maintained, rows
+from tests.support.results import number_of
 
 
 def stage(table: Maintained, first: int, end: int, **how: Any) -> WriteResult:
@@ -11,7 +12,7 @@ def stage(table: Maintained, first: int, end: int, **how: Any) -> WriteResult:
 
 
 def publish(table: Maintained, staged: WriteResult) -> WriteResult:
-    return publish_version(table.spec, table.id, staged.version)
+    return publish_version(table.spec, table.id, number_of(staged))
 
 
 def words(table: Maintained, version: int | None = None) -> dict[int, str]:

@@ -15,6 +15,7 @@ from airflow_provider_lancens.spark.maintenance.restore import restore_version
 from tests.integration.spark.publish.staging import publish, stage, words
 from tests.integration.spark.row_ids import BOTH_KINDS
 from tests.support.maintained_tables import Maintained, by_path_alone, on, rows
+from tests.support.results import number_of
 
 
 @on("hive")
@@ -42,7 +43,7 @@ def test_an_upsert_is_published_onto_later_rows(table: Maintained, stable: bool)
 
     assert staged.changes == published.changes == {"inserted": 1, "updated": 1, "deleted": 0}
     assert words(table) == {0: "word 0", 1: "word 1", 2: "changed", 3: "changed", 8: "word 8"}
-    assert words(table, staged.version) == {0: "word 0", 1: "word 1", 2: "changed", 3: "changed"}
+    assert words(table, number_of(staged)) == {0: "word 0", 1: "word 1", 2: "changed", 3: "changed"}
 
 
 def stage_changed(table: Maintained, ids: range, how: dict[str, Any]) -> WriteResult:
@@ -117,7 +118,7 @@ def test_new_rows_are_published_after_an_overwrite_and_again_after_a_restore(tab
 
     again = publish(table, staged)
 
-    assert (again.version, again.committed) == (5, True)
+    assert (again.version, again.is_done) == (5, True)
     assert table.ids() == [0, 1, 2, 3, 4]
 
 

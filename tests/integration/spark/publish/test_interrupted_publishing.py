@@ -23,6 +23,7 @@ from airflow_provider_lancens.spark.commit.single_version_commit import SingleVe
 from airflow_provider_lancens.spark.keys import KeyAttempts
 from airflow_provider_lancens.spark.maintenance.restore import restore_version
 from tests.support.maintained_tables import Maintained, on, rows
+from tests.support.results import number_of
 
 Steps = dict[str, tuple[Any, str, bool]]
 """By name: a class, a method of it, and whether to die after the call rather than before."""
@@ -77,10 +78,10 @@ def test_a_write_that_died_while_it_staged_is_staged_again(table: Maintained, dy
 
     dying(STAGING[step], lambda: stage(table, 3, 5, "day"))
     assert table.ids() == [0, 1, 2]
-    published = publish_version(table.spec, table.id, stage(table, 3, 5, "day").version)
+    published = publish_version(table.spec, table.id, number_of(stage(table, 3, 5, "day")))
 
     assert table.ids() == [0, 1, 2, 3, 4]
-    assert published.rows == 2
+    assert published.written == 2
 
 
 @on("hive")
@@ -89,9 +90,9 @@ def test_a_task_that_died_while_it_published_publishes_once(table: Maintained, d
     table.write(rows(table.spark, 0, 3))
     staged = stage(table, 3, 5, "day")
 
-    dying(PUBLISHING[step], lambda: publish_version(table.spec, table.id, staged.version))
+    dying(PUBLISHING[step], lambda: publish_version(table.spec, table.id, number_of(staged)))
     table.write(rows(table.spark, 5, 6))
-    publish_version(table.spec, table.id, staged.version)
+    publish_version(table.spec, table.id, number_of(staged))
 
     assert table.ids() == [0, 1, 2, 3, 4, 5]
     assert not table.newest.tags.list()
@@ -101,11 +102,11 @@ def test_a_task_that_died_while_it_published_publishes_once(table: Maintained, d
 def test_the_files_of_a_publication_that_was_undone_stay_when_it_is_discarded(table: Maintained) -> None:
     table.write(rows(table.spark, 0, 3))
     staged = stage(table, 3, 5, "day")
-    published = publish_version(table.spec, table.id, staged.version)
+    published = publish_version(table.spec, table.id, number_of(staged))
     restore_version(table.spec, table.id, version=1)
     assert table.ids() == [0, 1, 2]
 
-    assert discard_version(table.spec, table.id, staged.version)
+    assert discard_version(table.spec, table.id, number_of(staged))
 
     assert table.ids(published.version) == [0, 1, 2, 3, 4]
 
@@ -116,7 +117,7 @@ def test_readers_see_all_rows_of_a_publication_or_none(table: Maintained) -> Non
     staged = [stage(table, 10 * number, 10 * number + 10, f"part {number}") for number in range(1, 9)]
     seen: list[int] = []
     with reading(table, seen), ThreadPoolExecutor(4) as writers:
-        list(writers.map(lambda one: publish_version(table.spec, table.id, one.version), staged * 2))
+        list(writers.map(lambda one: publish_version(table.spec, table.id, number_of(one)), staged * 2))
 
     assert table.ids() == list(range(90))
     assert all(count % 10 == 0 for count in seen), seen

@@ -48,7 +48,7 @@ def staged(run: Run, hive: Maintained) -> dict[str, Any]:
     result, event = run(LanceAppendOperator, **given)
     again, _ = run(LanceAppendOperator, **given)
     assert event == {}
-    assert (again["version"], again["committed"]) == (result["version"], False)
+    assert (again["staged_version"], again["outcome"]) == (result["staged_version"], "found")
     return result
 
 
@@ -58,9 +58,10 @@ def test_an_event_is_made_when_a_version_is_published(
     published, event = run(LancePublishOperator, staged=staged)
     again, _ = run(LancePublishOperator, staged=staged)
 
-    assert event == {"table": hive.id, "version": 2, "previous_version": 1}
-    assert (published["version"], published["committed"], published["published"]) == (2, True, True)
-    assert (again["version"], again["committed"]) == (2, False)
+    rows_of_event = {"operation": "publish", "inserted": 2, "updated": 0, "deleted": 0}
+    assert event == {"table": hive.id, "version": 2, "previous_version": 1, **rows_of_event}
+    assert (published["version"], published["outcome"], published["staged_version"]) == (2, "done", None)
+    assert (again["version"], again["outcome"] == "done") == (2, False)
     assert hive.ids() == [0, 1, 2, 3, 4]
 
 
@@ -74,10 +75,10 @@ def test_a_version_that_was_published_before_emits_no_event_after_newer_ones(
     cleared, none = run(LancePublishOperator, staged=staged)
     retried, after_a_retry = run(LancePublishOperator, staged=staged, try_number=2)
 
-    assert (again["skipped"], same) == (True, event)
-    assert (cleared["version"], cleared["skipped"], none) == (2, True, {})
+    assert (again["outcome"], same) == ("skipped", event)
+    assert (cleared["version"], cleared["outcome"], none) == (2, "skipped", {})
     # The try before may have published it, without an event.
-    assert (retried["skipped"], after_a_retry) == (False, event)
+    assert (retried["outcome"] == "skipped", after_a_retry) == (False, event)
 
 
 def test_the_event_has_the_partitions_that_were_published(run: Run, staged: dict[str, Any]) -> None:
@@ -113,7 +114,7 @@ def test_a_discarded_version_is_not_published(run: Run, hive: Maintained, staged
     again, _ = run(LanceDiscardOperator, staged=staged, if_missing="skip")
     retried, _ = run(LanceDiscardOperator, staged=staged, try_number=2)
 
-    assert (discarded["discarded"], again["discarded"], event) == (True, False, {})
+    assert (discarded["outcome"], again["outcome"] == "done", event) == ("done", False, {})
     assert retried == again
     with pytest.raises(AirflowFailException, match="it was discarded, or it has expired"):
         run(LancePublishOperator, staged=staged)

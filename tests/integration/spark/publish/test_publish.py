@@ -31,6 +31,7 @@ from airflow_provider_lancens.spark.publish import staged_versions
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from tests.integration.spark.publish.staging import publish, stage
 from tests.support.maintained_tables import Maintained, on, rows
+from tests.support.results import number_of
 
 EVERYWHERE = on("hive", "on_glue")
 
@@ -41,28 +42,29 @@ def test_a_staged_version_is_seen_by_those_alone_who_have_its_number(table: Main
 
     staged = stage(table, 3, 5)
 
-    assert (staged.published, staged.committed, staged.rows, staged.previous_version) == (
-        False,
-        True,
+    number = number_of(staged)
+    assert (staged.version, staged.outcome, staged.written, staged.previous_version) == (
+        None,
+        "staged",
         2,
         base,
     )
-    assert is_detached(staged.version)
+    assert is_detached(number)
     assert table.ids() == [0, 1, 2]
     assert table.newest.version == base
-    assert table.ids(staged.version) == [0, 1, 2, 3, 4]
+    assert table.ids(number) == [0, 1, 2, 3, 4]
 
 
 @EVERYWHERE
 def test_it_becomes_the_next_version_without_copying_its_files(table: Maintained) -> None:
     base = table.write(rows(table.spark, 0, 3))
     staged = stage(table, 3, 5)
-    files = {file.path for fragment in lance_fragments(table, staged.version) for file in fragment.files}
+    files = {file.path for fragment in lance_fragments(table, number_of(staged)) for file in fragment.files}
 
     published = publish(table, staged)
 
     assert (published.version, published.previous_version) == (base + 1, base)
-    assert (published.committed, published.published, published.rows) == (True, True, 2)
+    assert (published.outcome, published.staged_version, published.written) == ("done", None, 2)
     assert table.ids() == [0, 1, 2, 3, 4]
     assert {f.path for fragment in table.newest.get_fragments() for f in fragment.metadata.files} == files
 
@@ -82,7 +84,7 @@ def test_it_is_published_once(table: Maintained) -> None:
 
     again = publish(table, staged)
 
-    assert (again.version, again.committed, again.rows) == (first.version, False, 2)
+    assert (again.version, again.is_done, again.written) == (first.version, False, 2)
     assert table.ids() == [0, 1, 2, 3, 4, 5]
 
 
@@ -96,12 +98,8 @@ def test_a_rerun_of_the_write_finds_what_was_staged_and_what_was_published(table
     published = publish(table, again)
     afterwards = stage(table, 3, 5, **how)
 
-    assert (again.version, again.committed, again.published) == (staged.version, False, False)
-    assert (afterwards.version, afterwards.committed, afterwards.published) == (
-        published.version,
-        False,
-        True,
-    )
+    assert (again.staged_version, again.outcome) == (staged.staged_version, "found")
+    assert (afterwards.version, afterwards.outcome) == (published.version, "found")
     assert publish(table, afterwards).version == published.version
     assert table.ids() == [0, 1, 2, 3, 4]
 
@@ -129,7 +127,7 @@ def test_what_was_published_is_staged_and_published_again(table: Maintained, how
     assert table.ids() == [0, 1, 2, 3, 4]
     second, again = publish(table, staged), publish(table, staged)
 
-    assert (second.version, second.committed, again.version, again.committed) == (
+    assert (second.version, second.is_done, again.version, again.is_done) == (
         first.version + 1,
         True,
         second.version,
@@ -147,7 +145,7 @@ def test_an_append_that_was_published_is_not_staged_again(table: Maintained) -> 
         stage(table, 3, 6, key="day", execution_id="2")
     added = publish(table, stage(table, 5, 6, key="day", execution_id="3", on_existing_key="write_again"))
 
-    assert added.committed
+    assert added.is_done
     assert table.ids() == [0, 1, 2, 3, 4, 5]
 
 
@@ -183,8 +181,8 @@ def test_a_discarded_version_is_gone_with_its_files(table: Maintained) -> None:
     before = files_of(table)
     staged = stage(table, 3, 5)
 
-    assert discard_version(table.spec, table.id, staged.version)
-    assert not discard_version(table.spec, table.id, staged.version)
+    assert discard_version(table.spec, table.id, number_of(staged))
+    assert not discard_version(table.spec, table.id, number_of(staged))
 
     assert {file for file in files_of(table) if file.startswith("data/")} <= before
     with pytest.raises(TableVersionNotFoundError, match="it was discarded, or it has expired"):
@@ -203,7 +201,7 @@ def test_the_rows_of_a_published_version_stay_when_it_is_discarded(table: Mainta
     staged = stage(table, 3, 5)
     publish(table, staged)
 
-    discard_version(table.spec, table.id, staged.version)
+    discard_version(table.spec, table.id, number_of(staged))
 
     assert table.ids() == [0, 1, 2, 3, 4]
 
@@ -218,7 +216,7 @@ def test_maintenance_keeps_what_is_staged(table: Maintained) -> None:
     clean_up_versions(table.spec, table.id, older_than=timedelta(0))
     remove_orphans(table.spec, table.id, older_than=timedelta(minutes=10))
 
-    assert table.ids(staged.version) == [0, 1, 2, 3, 4]
+    assert table.ids(number_of(staged)) == [0, 1, 2, 3, 4]
     publish(table, staged)
     assert table.ids() == [0, 1, 2, 3, 4, 5]
     assert not table.newest.tags.list()
@@ -232,8 +230,8 @@ def test_the_files_of_an_expired_version_are_removed(
     staged = stage(table, 3, 5)
     kept = stage(table, 5, 7)
     location = Path(table.described.location)
-    written = {f"data/{file.path}" for one in lance_fragments(table, staged.version) for file in one.files}
-    manifest = location / "_versions" / f"d{staged.version}.manifest"
+    written = {f"data/{file.path}" for one in lance_fragments(table, number_of(staged)) for file in one.files}
+    manifest = location / "_versions" / f"d{number_of(staged)}.manifest"
     eight_days_ago = time.time() - 8 * 86400
     tags = (location / "_refs" / "tags").iterdir()
     for file in [manifest, *tags, *(location / path for path in written)]:
@@ -241,7 +239,7 @@ def test_the_files_of_an_expired_version_are_removed(
 
     removed = remove_orphans(table.spec, table.id, older_than=timedelta(minutes=10))
 
-    assert f"_versions/d{staged.version}.manifest" in removed.paths
+    assert f"_versions/d{number_of(staged)}.manifest" in removed.paths
     assert {path for path in removed.paths if path.startswith("data/")} < written
     assert len(table.newest.tags.list()) == 1
     assert table.ids() == [0, 1, 2]
@@ -266,7 +264,7 @@ def test_a_version_that_was_staged_too_long_ago_is_not_published(
 def test_a_version_of_a_long_write_expires_by_its_oldest_file(table: Maintained) -> None:
     table.write(rows(table.spark, 0, 3))
     staged = stage(table, 3, 5)
-    [file] = [file for one in lance_fragments(table, staged.version)[1:] for file in one.files]
+    [file] = [file for one in lance_fragments(table, number_of(staged))[1:] for file in one.files]
     eight_days_ago = time.time() - 8 * 86400
     os.utime(Path(table.described.location) / "data" / file.path, (eight_days_ago, eight_days_ago))
 
@@ -282,7 +280,7 @@ def test_orphans_are_removed_while_a_staged_version_is_discarded(
     staged, kept = stage(table, 3, 5), stage(table, 5, 7)
 
     def discard_then_list(target: Any) -> Any:
-        discard_version(table.spec, table.id, staged.version)
+        discard_version(table.spec, table.id, number_of(staged))
         return list(staged_versions(target))
 
     monkeypatch.setattr(orphans, "staged_versions", discard_then_list)
@@ -315,7 +313,7 @@ def test_a_staged_version_is_not_restored(table: Maintained) -> None:
     table.write(rows(table.spark, 0, 3))
     staged = stage(table, 3, 5)
     with pytest.raises(InvalidInputError, match="is staged, so it was never a version of the table; publish"):
-        restore_version(table.spec, table.id, staged.version)
+        restore_version(table.spec, table.id, number_of(staged))
 
 
 def test_only_staged_versions_are_discarded(stored: Maintained) -> None:

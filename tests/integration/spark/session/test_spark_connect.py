@@ -55,7 +55,10 @@ def test_data_frames_and_files_are_ingested_through_spark_connect(
         ("ingest_files", {"table": tables["table"], "files": files, "spark_conn_id": on_connect}),
     )
 
-    results = [[(one["version"], one["rows"], one["committed"]) for one in of_task] for of_task in answers]
+    results = [
+        [(one["version"], one["inserted"], one["outcome"] == "done") for one in of_task]
+        for of_task in answers
+    ]
     assert results == [[(1, 2, True), (1, 2, False)], [(2, 3, True), (2, 3, False)]]
 
 
@@ -68,7 +71,10 @@ def test_maintenance_through_spark_connect(tables: dict[str, Any], on_connect: s
     )
 
     assert [answer["fragments_removed"] for answer in compacted] == [2, 0]
-    assert [(answer["rows"], answer["created"]) for answer in indexed] == [(5, True), (5, False)]
+    assert [(answer["inserted"], answer["outcome"] == "done") for answer in indexed] == [
+        (5, True),
+        (5, False),
+    ]
 
 
 @pytest.mark.long

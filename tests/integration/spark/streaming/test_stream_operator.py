@@ -83,12 +83,17 @@ def test_each_run_writes_what_is_there_and_returns_its_versions(task: Task, spar
     task.add((1, 1.0))
     task.add((2, 2.0), (3, 3.0))
     first = task.run()
-    assert (first["version"], first["previous_version"], first["epochs"], first["rows"]) == (2, None, 2, 3)
-    assert first["committed"]
+    assert (first["version"], first["previous_version"], first["epochs"], first["inserted"]) == (
+        2,
+        None,
+        2,
+        3,
+    )
+    assert first["outcome"] == "done"
 
     nothing = task.run()
-    assert (nothing["version"], nothing["previous_version"], nothing["rows"]) == (2, 2, 0)
-    assert not nothing["committed"]
+    assert (nothing["version"], nothing["previous_version"], nothing["inserted"]) == (2, 2, 0)
+    assert nothing["outcome"] != "done"
 
     task.add((4, 4.0))
     assert task.run()["version"] == 3

@@ -108,7 +108,7 @@ def test_a_retry_waits_for_the_driver_of_a_lost_worker(
     (tmp_path / "released").touch()
     result = second.result()
 
-    assert (result["version"], result["rows"], result["committed"]) == (1, 10, True)
+    assert (result["version"], result["inserted"], result["outcome"]) == (1, 10, "done")
     assert f"Driver {application} has succeeded" in second.log
     assert applications_of(yarn, tmp_path) == [application]
     data = lance.dataset(namespace_client=orders.namespace, table_id=orders.id)
@@ -145,7 +145,7 @@ def test_a_retry_submits_another_driver_if_that_of_the_lost_worker_fails(
     result = second.result()
 
     assert f"Driver {application} failed or was killed" in second.log
-    assert (result["version"], result["rows"], result["committed"]) == (1, 10, True)
+    assert (result["version"], result["inserted"], result["outcome"]) == (1, 10, "done")
     assert len(applications_of(yarn, tmp_path)) == 2
 
 

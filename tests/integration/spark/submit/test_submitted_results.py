@@ -44,5 +44,5 @@ def test_a_staged_version_is_the_result_of_its_job(
     result = run_job(second, hook, ended, logging.getLogger(__name__))
 
     assert (result.version, result.previous_version) == (staged.version, 1)
-    assert (result.rows, result.committed, result.published) == (3, True, False)
+    assert (result.written, result.outcome) == (3, "staged")
     assert committed_by(second, hook, 0.0) is not None

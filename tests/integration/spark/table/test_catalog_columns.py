@@ -65,7 +65,7 @@ def test_columns_that_cannot_be_described_are_written_and_logged(
     finally:
         spark.conf.unset("spark.sql.caseSensitive")
 
-    assert (result.committed, result.rows) == (True, 1)
+    assert (result.is_done, result.written) == (True, 1)
     assert "catalog table could not be updated with its columns" in caplog.text
     assert "differ only in case" in caplog.text
     assert described(table, metastore) == {}

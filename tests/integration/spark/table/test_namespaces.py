@@ -104,7 +104,7 @@ def test_rows_are_written_once_and_read_at_each_version(
         for rows, key in ((january, "january"), (february, "february"), (january, "january"))
     ]
 
-    assert [(r.table, r.version, r.rows, r.committed) for r in results] == [
+    assert [(r.table, r.version, r.written, r.is_done) for r in results] == [
         (table, 1, 10, True),
         (table, 2, 5, True),
         (table, 1, 10, False),
@@ -127,8 +127,8 @@ def test_rows_are_upserted_and_deleted_once(
     results = [upsert("jan", 0, 4), upsert("feb", 2, 6), upsert("jan", 0, 4)]
     deleted = [delete_rows(spec, table, "id = 5", key="mistake", execution_id="1") for _ in range(2)]
 
-    assert [(result.version, result.committed) for result in results] == [(1, True), (2, True), (1, False)]
-    assert [(one.version, one.rows, one.committed) for one in deleted] == [(3, 1, True), (3, 1, False)]
+    assert [(result.version, result.is_done) for result in results] == [(1, True), (2, True), (1, False)]
+    assert [(one.version, one.deleted, one.is_done) for one in deleted] == [(3, 1, True), (3, 1, False)]
     rows = read_table(spark, spec, table).orderBy("id").collect()
     assert [tuple(row) for row in rows] == [(0, "jan"), (1, "jan"), (2, "feb"), (3, "feb"), (4, "feb")]
 

@@ -45,7 +45,7 @@ def test_rows_are_appended_overwritten_upserted_and_read_at_each_version(
     orders.overwrite(frame(lake, (3, "b")), where="day = 'b'")
     merged = orders.upsert(frame(lake, (3, "c"), (4, "d")), ["id"])
 
-    assert (first.version, first.committed, again.version, again.committed) == (1, True, 1, False)
+    assert (first.version, first.is_done, again.version, again.is_done) == (1, True, 1, False)
     assert merged.changes == {"inserted": 1, "updated": 1, "deleted": 0}
     assert [ids(orders.at(version)) for version in (1, 2, 3)] == [[1, 2], [1, 3], [1, 3, 4]]
     assert ids(lake.table(again)) == [1, 2]
@@ -109,9 +109,9 @@ def test_changes_since_a_bookmark_are_read_on_spark(lake: LanceCatalog, orders: 
 def test_a_table_is_indexed_computed_and_compacted_on_spark(lake: LanceCatalog, orders: Table) -> None:
     orders.append(frame(lake, (1, "a")))
     orders.append(frame(lake, (2, "b")))
-    assert orders.compact().committed
+    assert orders.compact().is_done
     assert orders.stats().fragments == 1
     orders.compute_column("same", lambda batch: batch["id"], ["id"], dtype="bigint")
     assert orders.count_rows(filter="same = id") == 2
-    assert orders.create_index("id", "BTREE").created
+    assert orders.create_index("id", "BTREE").is_done
     assert [one.name for one in orders.indices()] == ["id_idx"]

@@ -64,7 +64,7 @@ def test_columns_of_any_name_are_written_and_read(
     finally:
         spark.conf.unset(sensitive)
 
-    assert delete_rows(spec, table, f"`{KEY}` = 1").rows == 1
+    assert delete_rows(spec, table, f"`{KEY}` = 1").deleted == 1
     location = spec.connect().describe_table(DescribeTableRequest(id=[table])).location
     lance.dataset(location).create_scalar_index(KEY, "BTREE")
     assert lance.dataset(location).to_table(filter=f"`{KEY}` = 2").num_rows == 1

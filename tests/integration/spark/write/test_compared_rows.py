@@ -61,14 +61,14 @@ def test_rows_that_exist_are_kept_and_others_are_added(
     result = upsert(rows(spark, (1, 99, "new"), (4, 99, "d")), when_matched="keep")
 
     assert prices() == {1: (10, "a"), 2: (20, "b"), 3: (None, "c"), 4: (99, "d")}
-    assert (result.rows, result.version) == (1, 2)
+    assert (result.written, result.version) == (1, 2)
 
 
 @pytest.mark.thorough
 def test_nothing_is_committed_if_all_rows_exist(spark: SparkSession, upsert: Any, prices: Prices) -> None:
     result = upsert(rows(spark, (1, 99, "new")), when_matched="keep")
 
-    assert (result.committed, result.version) == (False, 1)
+    assert (result.is_done, result.version) == (False, 1)
 
 
 @pytest.mark.thorough
@@ -77,7 +77,7 @@ def test_only_later_rows_replace_those_of_the_table(spark: SparkSession, upsert:
     result = upsert(rows(spark, *newer), sequence_by="at")
 
     assert prices() == {1: (11, "later"), 2: (20, "b"), 3: (1, "had no time"), 4: (None, "added")}
-    assert result.rows == 3
+    assert result.written == 3
 
 
 @pytest.mark.thorough
@@ -104,7 +104,7 @@ def test_the_first_write_needs_no_table_to_compare_with(
     frame = rows(spark, (1, 1, "x"), (1, 2, "y"))
     result = write_table(frame, spec, table, mode="upsert", on=["id"], sequence_by="at", when_matched="keep")
 
-    assert (result.version, result.rows) == (1, 1)
+    assert (result.version, result.written) == (1, 1)
 
 
 def changes(spark: SparkSession, *values: tuple[int, int | None, str | None, str]) -> DataFrame:
@@ -121,7 +121,7 @@ def test_the_source_says_which_rows_are_deleted(
     )
 
     assert prices() == {2: (99, "new"), 3: (None, "c"), 4: (99, "d")}
-    assert (result.rows, result.version) == (2, 2)
+    assert (result.written, result.version) == (2, 2)
     assert result.changes == {"inserted": 1, "updated": 1, "deleted": 1}
     assert "ERROR" not in capfd.readouterr().err  # PySpark logs failed queries, and one is expected to fail
 
@@ -132,7 +132,7 @@ def test_an_upsert_may_only_delete(spark: SparkSession, upsert: Any, prices: Pri
     result, again = (upsert(changes(spark, (1, 99, None, "D")), **how) for _ in range(2))
 
     assert prices() == {2: (20, "b"), 3: (None, "c")}
-    assert (result.rows, result.version, again.committed, again.version) == (0, 2, False, 2)
+    assert (result.written, result.version, again.is_done, again.version) == (0, 2, False, 2)
     assert result.changes == {"inserted": 0, "updated": 0, "deleted": 1}
     assert ", 0 inserted, 0 updated, 1 deleted" in str(result)
 
@@ -328,7 +328,7 @@ def test_one_evaluation_decides_whether_a_row_is_written_or_deleted(
 
     assert 1 not in prices()
     assert calls.read_text() == "x"
-    assert result.rows == 0
+    assert result.written == 0
 
 
 @pytest.mark.thorough
@@ -450,7 +450,7 @@ def test_a_key_with_nanoseconds_is_that_of_no_row_of_spark(
     new = spark.sql("SELECT cast(timestamp_micros(id) AS timestamp_ntz) k, 'new' v FROM range(1, 3)")
     result = write_table(new, spec, table, mode="upsert", on=["k"], when_matched="keep")
 
-    assert result.rows == 1
+    assert result.written == 1
     assert sorted(lance.dataset(location).to_table()["v"].to_pylist()) == ["micros", "nanos", "new"]
 
 

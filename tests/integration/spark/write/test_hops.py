@@ -70,7 +70,7 @@ def test_an_append_describes_its_table_once(
     with calls_of(namespace) as calls:
         written = write_table(frame, namespace, table, key="february")
 
-    assert (written.version, written.committed) == (3, True)
+    assert (written.version, written.is_done) == (3, True)
     assert calls == {"describe": 1, "look up": 1}  # again only if the table has newer versions
 
 
@@ -104,5 +104,5 @@ def test_a_task_describes_its_table_once_and_looks_its_key_up_twice(
         with calls_of(namespace) as calls:
             first, again = task.execute(context), task.execute(context)
 
-    assert (first["version"], first["committed"], again["committed"]) == (1, True, False)
+    assert (first["version"], first["outcome"], again["outcome"] == "done") == (1, "done", False)
     assert calls == {"describe": 2, "look up": 1}  # there is nothing to look up before the first commit

@@ -59,7 +59,7 @@ def test_only_the_rows_that_match_are_replaced(
     result = write_table(flights(spark, (1, 12)), spec, table, mode="overwrite", where=FIRST)
 
     assert days() == [(1, 12), (2, 20)]
-    assert (result.rows, result.version, result.previous_version) == (1, 3, 2)
+    assert (result.written, result.version, result.previous_version) == (1, 3, 2)
     dataset = lance.dataset(location)
     assert [index.name for index in dataset.describe_indices()] == ["id_idx"]
     assert dataset.to_table(filter="id = 12").num_rows == 1
@@ -81,7 +81,7 @@ def test_the_rows_of_the_days_that_occur_are_replaced(
         source = FileSource("parquet", str(tmp_path / "days.parquet"))
         result = write_files(spark, source, spec, table, **how)
 
-    assert (result.rows, result.version) == (3, 3)
+    assert (result.written, result.version) == (3, 3)
     assert days() == [(1, 10), (1, 11), (2, 21), (2, 22), (3, 30)]
     by_index = lance.dataset(location).to_table(filter="day = date '2026-11-02'")
     assert sorted(by_index["id"].to_pylist()) == [21, 22]
@@ -120,7 +120,7 @@ def test_no_rows_delete_those_that_match(
     result = write_table(flights(spark), spec, table, mode="overwrite", where=FIRST)
 
     assert days() == [(2, 20)]
-    assert result.committed
+    assert result.is_done
 
 
 @pytest.mark.thorough
@@ -129,7 +129,7 @@ def test_the_first_write_needs_only_matching_rows(
 ) -> None:
     result = write_table(flights(spark, (1, 1)), spec, table, mode="overwrite", where=FIRST)
 
-    assert (result.version, result.rows) == (1, 1)
+    assert (result.version, result.written) == (1, 1)
 
 
 @pytest.mark.thorough
@@ -213,7 +213,7 @@ def test_a_rerun_replaces_once_and_corrected_rows_replace_again(
     def write(number: int, **changed: Any) -> bool:
         rows = flights(spark, (1, number))
         arguments = {"key": "first", "fingerprint": str(number), **changed}
-        return write_table(rows, spec, table, mode="overwrite", where=FIRST, **arguments).committed
+        return write_table(rows, spec, table, mode="overwrite", where=FIRST, **arguments).is_done
 
     assert write(12)
     write_table(flights(spark, (1, 13), (2, 23)), spec, table)

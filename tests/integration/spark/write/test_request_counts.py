@@ -38,7 +38,7 @@ def write(spark: SparkSession, tmp_path: Path) -> Write:
 
     def write(spec: NamespaceSpec, table: str) -> None:
         source = FileSource("parquet", str(file))
-        assert write_files(spark, source, spec, table, key=uuid.uuid4().hex).committed
+        assert write_files(spark, source, spec, table, key=uuid.uuid4().hex).is_done
 
     return write
 

@@ -115,8 +115,8 @@ def test_columns_are_added_widened_and_filled(
 
     nothing = {"price": None, "s": None, "l": None, "n": None}
     assert content(spec, table) == [*expected, {"id": 3, **nothing}]
-    assert (merged.version, merged.previous_version, merged.committed) == (version, version - 1, True)
-    assert (again.version, again.committed) == (version, False)
+    assert (merged.version, merged.previous_version, merged.is_done) == (version, version - 1, True)
+    assert (again.version, again.is_done) == (version, False)
     assert narrower.version == version + 1  # the table has all of its columns
     assert "n (struct<x: string>)" in caplog.text
     if how["mode"] != "overwrite":
@@ -162,7 +162,7 @@ def test_a_key_that_was_committed_changes_no_columns(spec: NamespaceSpec, table:
 
     found = write(f"SELECT *, 1 AS n FROM ({BEFORE})", schema_mode="merge", **january)
 
-    assert (found.version, found.committed) == (1, False)
+    assert (found.version, found.is_done) == (1, False)
     assert "n" not in opened(spec, table).schema.names
 
 

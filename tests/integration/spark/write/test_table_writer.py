@@ -27,7 +27,7 @@ def test_partitions_are_written_as_one_version(
     result = write_table(spark.range(0, 100, 1, 4), spec, table)
 
     assert (result.table, result.version, result.previous_version) == (table, 1, None)
-    assert (result.rows, result.files, result.committed) == (100, 4, True)
+    assert (result.written, result.files, result.is_done) == (100, 4, True)
     assert result.bytes > 0
     assert ids() == list(range(100))
 
@@ -57,8 +57,8 @@ def test_the_same_key_needs_no_spark_work_the_second_time(
     first, again = (write_table(df, spec, table, key="january", execution_id="1") for _ in range(2))
 
     assert computed.value == 10
-    assert (first.committed, again.committed) == (True, False)
-    assert (again.version, again.rows, again.files, again.bytes) == (1, 10, first.files, first.bytes)
+    assert (first.is_done, again.is_done) == (True, False)
+    assert (again.version, again.written, again.files, again.bytes) == (1, 10, first.files, first.bytes)
     assert ids() == list(range(10))
 
 
@@ -66,7 +66,7 @@ def test_an_append_of_no_rows_commits_nothing(spark: SparkSession, spec: Namespa
     write_table(spark.range(3), spec, table)
     result = write_table(spark.range(0), spec, table)
 
-    assert (result.version, result.rows, result.committed) == (1, 0, False)
+    assert (result.version, result.written, result.is_done) == (1, 0, False)
     assert dataset(spec, table).latest_version == 1
 
 
@@ -75,7 +75,7 @@ def test_a_first_write_of_no_rows_makes_an_empty_table(
 ) -> None:
     result = write_table(spark.range(0), spec, table)
 
-    assert (result.version, result.rows, result.committed) == (1, 0, True)
+    assert (result.version, result.written, result.is_done) == (1, 0, True)
     assert ids() == []
     assert write_table(spark.range(2), spec, table).version == 2
 
@@ -92,7 +92,7 @@ def test_an_overwrite_with_no_rows_empties_the_table(
 def test_empty_partitions_write_no_file(spark: SparkSession, spec: NamespaceSpec, table: str) -> None:
     result = write_table(spark.range(0, 100, 1, 4).where("id < 10"), spec, table)
 
-    assert (result.rows, result.files) == (10, 1)
+    assert (result.written, result.files) == (10, 1)
 
 
 def test_options_set_the_layout_of_the_data_set(spark: SparkSession, spec: NamespaceSpec, table: str) -> None:

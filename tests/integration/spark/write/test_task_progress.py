@@ -67,7 +67,7 @@ def test_rows_of_a_task_that_runs_are_logged(
         s3.gate = gate
         written = write_files(spark, FileSource("parquet", "s3://lake/in/", tasks=1), vending(s3), "t")
 
-        assert (written.rows, written.version) == (2000, 1)
+        assert (written.written, written.version) == (2000, 1)
         assert not [key for key in s3.bucket.objects if f"/{LEASES}/" in key]
 
 
@@ -87,6 +87,6 @@ def test_rows_of_a_task_are_logged_on_local_files(
         files = FileSource("parquet", "s3://lake/in/", tasks=1, storage_options=s3.storage)
         written = write_files(spark, files, spec, table)
 
-    assert (written.rows, written.version) == (2000, 1)
+    assert (written.written, written.version) == (2000, 1)
     assert not (tmp_path / "orders.lance" / LEASES).exists()
     assert lance.dataset(str(tmp_path / "orders.lance")).count_rows() == 2000

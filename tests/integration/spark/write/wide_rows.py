@@ -39,7 +39,7 @@ def write_and_read(
     """Write five rows of this many columns, and return the rows read back."""
     frame = wide_rows(spark, 5, columns)
     result = write_table(frame, spec, table, **how)
-    assert (result.rows, result.committed) == (5, True)
+    assert (result.written, result.is_done) == (5, True)
     back = read_table(spark, spec, table, version=result.version)
     assert back.columns == frame.columns
     return back

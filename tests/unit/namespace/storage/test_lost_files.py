@@ -72,7 +72,7 @@ def test_an_index_that_the_source_of_a_clone_has_lost_is_told_with_its_location(
         lake.table("clone").delete("id = 1")
 
     lake.table("clone").create_index("id", "BTREE", name="id_idx", if_exists="replace")
-    assert lake.table("clone").delete("id = 1").rows == 1
+    assert lake.table("clone").delete("id = 1").deleted == 1
 
 
 def test_a_file_to_which_no_version_refers_any_more_is_retried(tmp_path: Path) -> None:

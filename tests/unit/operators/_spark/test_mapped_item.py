@@ -85,8 +85,8 @@ def test_values_that_are_the_same_in_every_process_identify_an_item(value: Any) 
 
 
 def test_a_table_that_was_read_before_is_the_same_item_at_any_version() -> None:
-    written = {"table": "db$t", "version": 3, "rows": 5, "seconds": 0.1, "committed": True}
-    found = {"table": "db$t", "version": 4, "rows": 5, "seconds": 9.9, "committed": False, "skipped": True}
+    written = {"table": "db$t", "version": 3, "inserted": 5, "seconds": 0.1, "outcome": "done"}
+    found = {"table": "db$t", "version": 4, "inserted": 5, "seconds": 9.9, "outcome": "skipped"}
 
     assert item(0, {"inputs": [written]}) == item(0, {"inputs": [found]})
     assert item(0, {"inputs": [written]}) != item(0, {"inputs": [{**written, "table": "db$other"}]})

@@ -20,7 +20,7 @@ def test_a_bookmark_that_is_not_moved_in_time_expires(orders: Orders) -> None:
 
     result = orders.clean_up()
 
-    assert (result.versions, result.tagged, result.expired_bookmarks) == (3, 0, [NAME])
+    assert (result.versions, result.kept_by_tag, result.expired_bookmarks) == (3, 0, [NAME])
     assert orders.versions == [4]
     assert orders.dataset.tags.list() == {}
     found = orders.bookmark
@@ -37,7 +37,7 @@ def test_a_bookmark_without_expiry_or_before_it_keeps_its_version(orders: Orders
 
     result = orders.clean_up()
 
-    assert (result.versions, result.tagged, result.expired_bookmarks) == (1, 2, [])
+    assert (result.versions, result.kept_by_tag, result.expired_bookmarks) == (1, 2, [])
     assert orders.versions == [1, 2, 4]
 
 
@@ -66,7 +66,7 @@ def test_a_bookmark_at_the_newest_version_never_expires(orders: Orders) -> None:
     orders.move(4, expires_after=DAY)
     orders.set_back(30 * DAY)
 
-    assert orders.clean_up().expired_bookmarks == []
+    assert orders.clean_up().expired_bookmarks == ()
     assert (orders.bookmark is not None, orders.bookmark and orders.bookmark.expires_at) == (True, None)
 
 
@@ -74,17 +74,17 @@ def test_a_consumer_that_had_nothing_to_read_is_late_only_from_the_next_version_
     orders.move(4, expires_after=10 * DAY)
     orders.set_back(30 * DAY)
     orders.commit()
-    assert orders.clean_up().expired_bookmarks == []
+    assert orders.clean_up().expired_bookmarks == ()
 
     orders.set_back_commit(5, 11 * DAY)
 
-    assert orders.clean_up().expired_bookmarks == [NAME]
+    assert orders.clean_up().expired_bookmarks == (NAME,)
 
 
 def test_moving_a_bookmark_to_the_same_version_renews_it(overdue: Orders) -> None:
     overdue.move(2, expires_after=2 * DAY)
 
-    assert overdue.clean_up().expired_bookmarks == []
+    assert overdue.clean_up().expired_bookmarks == ()
     assert overdue.versions == [2, 4]
 
 
@@ -99,7 +99,7 @@ def test_moving_an_expired_bookmark_makes_it_live_again(overdue: Orders) -> None
     assert overdue.listed == [NAME]
     overdue.commit()
     overdue.set_back(3 * DAY)
-    assert overdue.clean_up().expired_bookmarks == [NAME]
+    assert overdue.clean_up().expired_bookmarks == (NAME,)
     found = overdue.bookmark
     assert found is not None
     assert (found.version, found.is_expired) == (4, True)
@@ -122,12 +122,12 @@ def test_a_dry_run_counts_what_the_tag_keeps_and_changes_nothing(overdue: Orders
 
     done = overdue.clean_up()
 
-    assert (said.versions, said.files, said.tagged, said.expired_bookmarks) == (2, 2, 1, [NAME])
-    assert (said.versions, said.files, said.bytes, said.tagged, said.expired_bookmarks) == (
+    assert (said.versions, said.files, said.kept_by_tag, said.expired_bookmarks) == (2, 2, 1, [NAME])
+    assert (said.versions, said.files, said.bytes, said.kept_by_tag, said.expired_bookmarks) == (
         done.versions,
         done.files,
         done.bytes,
-        done.tagged,
+        done.kept_by_tag,
         done.expired_bookmarks,
     )
 

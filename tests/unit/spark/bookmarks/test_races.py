@@ -45,7 +45,7 @@ def test_a_move_before_the_tag_is_deleted_wins(overdue: Orders, around: Around) 
 
     result = overdue.clean_up()
 
-    assert (result.expired_bookmarks, result.tagged, overdue.versions) == ([], 1, [3, 4])
+    assert (result.expired_bookmarks, result.kept_by_tag, overdue.versions) == ([], 1, [3, 4])
     assert overdue.bookmark is not None
     assert (overdue.bookmark.version, overdue.bookmark.is_expired) == (3, False)
     assert overdue.listed == [NAME]
@@ -101,7 +101,7 @@ def test_a_clean_up_that_is_killed_before_the_deletion_leaves_the_bookmark_live(
     assert overdue.bookmark is not None
     assert (overdue.bookmark.version, overdue.bookmark.is_expired) == (2, False)
 
-    assert overdue.clean_up().expired_bookmarks == [NAME]
+    assert overdue.clean_up().expired_bookmarks == (NAME,)
 
 
 def test_a_bookmark_that_is_always_late_is_never_ahead_of_what_its_consumer_has_read(orders: Orders) -> None:

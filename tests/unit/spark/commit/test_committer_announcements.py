@@ -103,4 +103,4 @@ def test_a_key_is_looked_up_while_the_version_is_opened(s3: S3Double, spec: Name
 
     s3.gate = gate
 
-    assert not delete_rows(spec, "t", "n = 1", key="january", on_existing_key="skip").committed
+    assert not delete_rows(spec, "t", "n = 1", key="january", on_existing_key="skip").is_done

@@ -41,7 +41,7 @@ def test_matching_rows_are_deleted_in_one_commit(namespace: LanceNamespace, appe
 
     result = delete_rows(namespace, "orders", "n >= 2 AND n < 5")
 
-    assert (result.version, result.rows, result.files, result.committed) == (4, 3, 2, True)
+    assert (result.version, result.deleted, result.files, result.is_done) == (4, 3, 2, True)
     assert numbers(namespace) == [1, 5, 6]
 
 
@@ -52,7 +52,7 @@ def test_the_same_key_deletes_no_later_rows(namespace: LanceNamespace, append: A
 
     again = delete_rows(namespace, "orders", "n = 1", key="january", on_existing_key="skip")
 
-    assert (again.version, again.rows, again.committed) == (first.version, 1, False)
+    assert (again.version, again.deleted, again.is_done) == (first.version, 1, False)
     assert numbers(namespace) == [1, 2]
 
 
@@ -63,7 +63,7 @@ def test_the_key_is_committed_even_if_no_row_matches(namespace: LanceNamespace, 
 
     delete_rows(namespace, "orders", "n = 1", key="january", execution_id="1")
 
-    assert (first.version, first.rows) == (2, 0)
+    assert (first.version, first.deleted) == (2, 0)
     assert numbers(namespace) == [1, 2]
 
 
@@ -77,7 +77,7 @@ def test_another_execution_deletes_what_matches_now(
 
     again = delete_rows(namespace, "orders", where, key="january", execution_id="2")
 
-    assert (again.rows, again.committed, again.skipped) == (1, True, False)
+    assert (again.deleted, again.outcome) == (1, "done")
     assert numbers(namespace) == ([2] if where == "n = 1" else [1])
 
 
@@ -91,7 +91,7 @@ def test_a_deletion_is_repeated_if_its_condition_changed(
 
     again = delete_rows(namespace, "orders", where, key="january", on_existing_key="redo_if_changed")
 
-    assert again.skipped == (where == "n = 1")
+    assert again.outcome == ("skipped" if where == "n = 1" else "done")
     assert numbers(namespace) == left
 
 
@@ -111,7 +111,7 @@ def test_rows_appended_meanwhile_are_deleted_too(namespace: LanceNamespace, appe
         append(1, 3)
         outcome = Committer(target, KeyedWrite("january"), Counts()).commit(change)
 
-    assert outcome.commit.counts.rows == 2
+    assert outcome.commit.counts.deleted == 2
     assert numbers(namespace) == [2, 3]
 
 

@@ -22,7 +22,7 @@ def begin(
 def finish(lookup: KeyLookup, number: int) -> CommitOutcome:
     """Write a row, and commit it."""
     if lookup.earlier is not None:
-        return CommitOutcome(lookup.earlier, made_here=False)
+        return CommitOutcome(lookup.earlier, "found")
     target, rows = lookup.target, pa.table({"n": pa.array([number], pa.int64())})
     change = prepare(target, "append", rows)
     if lookup.replaced:

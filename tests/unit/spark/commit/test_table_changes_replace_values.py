@@ -51,7 +51,7 @@ def ids(table: Table) -> list[int]:
 def test_the_rows_of_the_days_that_occur_are_replaced(orders: Table) -> None:
     made = orders.overwrite(of((5, "mon", 1), (6, "mon", 9), (7, "wed", 1)), on=["day"])
 
-    assert (made.rows, made.version, made.committed, made.changes) == (3, 4, True, {})
+    assert (made.inserted, made.updated, made.deleted, made.version, made.is_done) == (3, 0, 2, 4, True)
     assert ids(orders) == [2, 4, 5, 6, 7]
 
 
@@ -71,7 +71,7 @@ def test_numbers_that_are_equal_replace_each_other(lake: LanceCatalog) -> None:
 
 
 def test_no_rows_replace_nothing(orders: Table) -> None:
-    assert not orders.overwrite(of(), on=["day"]).committed
+    assert not orders.overwrite(of(), on=["day"]).is_done
     assert ids(orders) == [1, 2, 3, 4]
 
 
@@ -106,7 +106,7 @@ def test_rows_without_a_value_are_refused(orders: Table) -> None:
 def test_a_repetition_replaces_the_rows_of_its_days_and_a_retry_finds_them(orders: Table) -> None:
     first = [WriteIdentity("load", execution_id=text) for text in ("1", "1", "2")]
     made = [orders.overwrite(of((5, "mon", 1), (6, "tue", 1)), on=["day"], key=one) for one in first]
-    assert [(one.version, one.committed) for one in made] == [(4, True), (4, False), (5, True)]
+    assert [(one.version, one.is_done) for one in made] == [(4, True), (4, False), (5, True)]
 
     # Late rows of another day: of a day that doesn't occur any more the rows stay.
     orders.overwrite(of((7, "mon", 1), (8, "wed", 1)), on=["day"], key="load")

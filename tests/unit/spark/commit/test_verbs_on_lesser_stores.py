@@ -80,7 +80,7 @@ def test_every_verb_works(s3: S3Double, spec: NamespaceSpec, lessen: Callable[[S
     move_bookmark(spec, "t", "reader", 2)
     assert find_bookmark(spec, "t", "reader").version == 2  # type: ignore[union-attr]
     assert delete_bookmark(spec, "t", "reader")
-    assert (deleted.version, again.version, again.committed, restored.version) == (2, 2, False, 3)
+    assert (deleted.version, again.version, again.is_done, restored.version) == (2, 2, False, 3)
     assert [key for key in s3.bucket.keys if "/writes/" in key] == [], "no lease is left"
     clean_up_versions(spec, "t", older_than=timedelta(0))
     remove_orphans(spec, "t")

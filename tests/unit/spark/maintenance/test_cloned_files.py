@@ -133,7 +133,7 @@ def test_nothing_is_removed_while_the_metastore_does_not_answer(
     keys = [key for key in lake.s3.bucket.objects if REMOVALS in key]
     assert (keys, len(dataset(lake).version_refs())) == ([], 3)
     removed = clean_up(lake)
-    assert (removed.versions, removed.files, removed.clones) == (2, 0, ["web$copy"])
+    assert (removed.versions, removed.files, removed.clones) == (2, 0, ("web$copy",))
 
 
 @pytest.mark.parametrize("dry_run", [False, True])
@@ -147,7 +147,7 @@ def test_a_table_with_branches_and_clones_is_not_cleaned_up(lake: Lake, dry_run:
 
     assert len(dataset(lake).version_refs()) == 3
     lake.namespace.drop_table({"id": ["web", "copy"]})
-    assert clean_up(lake, dry_run=dry_run).clones == []
+    assert clean_up(lake, dry_run=dry_run).clones == ()
     assert not [key for key in lake.s3.bucket.objects if Path(target).name in key]
 
 
@@ -161,6 +161,6 @@ def test_a_dry_run_counts_what_the_clean_up_then_removes(lake: Lake) -> None:
     counts = [(one.versions, one.files, one.bytes, one.clones) for one in (planned, removed)]
     assert counts[0] == counts[1]
     assert counts[0][:2] == (3, 1)
-    assert counts[0][3] == ["web$copy"]
+    assert counts[0][3] == ("web$copy",)
     copy = lance.dataset("s3://lake/copy.lance", storage_options=lake.s3.storage, session=lance.Session())
     assert copy.to_table()["row"].to_pylist() == [1, 2, 3] * 2

@@ -4,7 +4,6 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import lance
 import pytest
@@ -47,13 +46,13 @@ def extend(lake: NamespaceSpec, spec: IndexSpec) -> None:
     built = build_index(
         SPARK, lake, "t", column, index_type, name=name, if_exists="extend", options=spec.options
     )
-    assert built.created
+    assert built.is_done
 
 
 def maintain(lake: NamespaceSpec, spec: IndexSpec) -> None:
     plan = MaintenancePlan(indices=(spec,), thresholds=Thresholds(max_unindexed_share=1))
-    assert maintain_table(SPARK, lake, "t", plan).indexed == [spec.name]
-    assert maintain_table(SPARK, lake, "t", plan).indexed == []
+    assert maintain_table(SPARK, lake, "t", plan).done_steps == [f"index.{spec.name}"]
+    assert maintain_table(SPARK, lake, "t", plan).done_steps == []
 
 
 def lake_of(folder: Path, index_type: str, *, stable_row_ids: bool = False) -> tuple[NamespaceSpec, str]:
@@ -118,10 +117,10 @@ def test_a_compaction_that_has_to_read_an_index_comes_after_it_was_built_anew(tm
 
     due = Thresholds(min_small_fragments=2)
     plan = MaintenancePlan(indices=(spec_of("BTREE"),), thresholds=due, segments=1)
-    result: Any = maintain_table(SPARK, lake, "t", plan)
+    result = maintain_table(SPARK, lake, "t", plan)
 
-    assert (result.compacted, result.indexed) == (True, ["s_idx"])
-    assert [(one.created, one.reason) for one in result.indices] == [(True, "files of the index are lost")]
+    assert result.done_steps == ["compact", "index.s_idx"]
+    assert result.steps["index.s_idx"].reason == "files of the index are lost"
     assert found(lance.dataset(location), "BTREE", "alpha", 0) == list(range(OLD))
 
 
@@ -167,7 +166,7 @@ def test_a_lost_index_in_an_object_store_is_built_anew() -> None:
         built = build_index(SPARK, lake.namespace, NAME, "n", "BTREE", name="n_btree", if_exists="extend")
 
         assert missing in lost
-        assert built.created
+        assert built.is_done
         assert StoredVersions(lake.location, lake.storage).missing_files(built.version) == ()
 
 
@@ -181,5 +180,5 @@ def test_an_index_of_which_the_source_of_a_clone_lost_a_part_is_built_anew(tmp_p
     built = build_index(SPARK, lake, "clone", "s", "BITMAP", name="s_idx", if_exists="extend")
 
     assert missing.startswith(f"{source}/_indices/")
-    assert built.created
+    assert built.is_done
     assert built.version not in check_files(lake, "clone").missing

@@ -26,7 +26,7 @@ def test_only_unreferenced_files_are_removed(
 
     answer = remove_orphans(namespace, "orders", older_than=DAY)
 
-    assert (answer.table, set(answer.paths), answer.removed) == ("orders", orphans, True)
+    assert (answer.table, set(answer.paths), answer.outcome) == ("orders", orphans, "done")
     assert answer.bytes > 0
     assert files(folder) == before
     counts = [table.checkout_version(version).count_rows() for version in range(1, 5)]
@@ -43,7 +43,7 @@ def test_a_dry_run_removes_nothing(
 
     answer = remove_orphans(namespace, "orders", older_than=DAY, dry_run=True)
 
-    assert (answer.paths, answer.removed) == ((orphan,), False)
+    assert (answer.paths, answer.outcome) == ((orphan,), "planned")
     assert files(folder) == before
 
 

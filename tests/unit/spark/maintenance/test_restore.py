@@ -31,4 +31,4 @@ def test_a_version_whose_files_a_clean_up_is_removing_is_told_from_a_damaged_one
 
     with pytest.raises(InvalidTableStateError, match="version 1 refers to files that were removed"):
         restore_version(spec, "t", 1)
-    assert restore_version(spec, "t", 2).restored
+    assert restore_version(spec, "t", 2).is_done

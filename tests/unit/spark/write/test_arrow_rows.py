@@ -70,7 +70,7 @@ def test_the_example_of_the_page_runs(tmp_path: Any) -> None:
 def test_rows_of_any_kind_are_written_as_the_same_columns(orders: Table, rows: Any) -> None:
     result = orders.append(rows)
 
-    assert (result.version, result.rows) == (1, 2)
+    assert (result.version, result.written) == (1, 2)
     assert orders.schema == pa.schema([("id", pa.int64()), ("day", pa.string())])
     assert rows_of(orders) == ROWS.to_pylist()
 
@@ -79,7 +79,7 @@ def test_a_key_is_written_once(orders: Table) -> None:
     first = orders.append(ROWS, key="one")
     again = orders.append(ROWS, key=WriteIdentity("one", on_existing_key="skip"))
 
-    assert (first.committed, again.committed, again.version) == (True, False, 1)
+    assert (first.is_done, again.is_done, again.version) == (True, False, 1)
     assert orders.count_rows() == 2
 
 
@@ -111,7 +111,10 @@ def test_a_staged_version_has_the_rows_and_is_published(orders: Table, lake: Lan
     staged = orders.append(pa.table({"id": [3], "day": ["2026-11-03"]}), stage=True)
 
     assert orders.count_rows() == 2
-    orders.publish(staged.version)
+    assert (staged.version, staged.outcome) == (None, "staged")
+    assert lake.table(staged).count_rows() == 3  # type: ignore[arg-type]
+    assert orders.at(staged.staged_version).count_rows() == 3
+    orders.publish(staged)
     assert orders.count_rows() == 3
 
 

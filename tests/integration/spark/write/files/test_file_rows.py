@@ -98,7 +98,7 @@ def test_every_format_is_ingested_as_pyarrow_reads_it(
 
     result = write_files(spark, FileSource(kind, str(tmp_path / "in"), schema=schema), spec, table)
 
-    assert (result.version, result.rows, result.files) == (1, 100, 2)
+    assert (result.version, result.written, result.files) == (1, 100, 2)
     assert stored(spec, table).to_table().equals(wanted)
 
 
@@ -151,7 +151,7 @@ def test_a_later_try_reads_no_file(
 
     again = write_files(spark, source, spec, table, key="january", execution_id="1")
 
-    assert (again.version, again.rows, again.committed) == (1, 100, False)
+    assert (again.version, again.written, again.is_done) == (1, 100, False)
 
 
 def test_files_that_do_not_fit_the_table_are_refused_before_anything_is_written(
@@ -175,7 +175,7 @@ def test_files_without_rows_make_an_empty_table_and_then_commit_nothing(
 
     first, second = (write_files(spark, source, spec, table) for _ in range(2))
 
-    assert (first.version, first.rows, second.version, second.committed) == (1, 0, 1, False)
+    assert (first.version, first.written, second.version, second.is_done) == (1, 0, 1, False)
     assert stored(spec, table).schema == ROWS.schema
 
 
@@ -187,7 +187,7 @@ def test_a_failed_and_retried_task_duplicates_nothing(
 
     result = write_files(spark, FileSource("parquet", str(tmp_path / "a")), spec, table)
 
-    assert (result.version, result.rows, result.files) == (1, 100, 2)
+    assert (result.version, result.written, result.files) == (1, 100, 2)
     assert ids() == list(range(100))
 
 
@@ -241,7 +241,7 @@ def test_files_on_s3_are_read_with_the_storage_options(
     store.upload_file(str(tmp_path / "a"), bucket, "in/a file")
     source = FileSource(kind, f"s3a://{bucket}/in/*", storage_options=glue.storage)
 
-    assert write_files(spark, source, spec, table).rows == 100
+    assert write_files(spark, source, spec, table).written == 100
     assert ids() == list(range(100))
 
 

@@ -104,6 +104,6 @@ def test_a_write_outlives_the_credentials_that_it_began_with(
     s3.outgoing.bytes_per_second = None
     storage = {**s3.endpoint, **s3.credentials.issue()}
     stored = lance.dataset("s3://lake/t.lance", storage_options=storage)
-    assert (result.version, result.rows, result.seconds > seconds) == (1, ROWS, True)
+    assert (result.version, result.written, result.seconds > seconds) == (1, ROWS, True)
     assert sorted(stored.to_table(["id"])["id"].to_pylist()) == list(range(ROWS))
     assert s3.credentials.expired == 0
