@@ -87,11 +87,12 @@ def test_namespaces_and_tables_are_made_and_removed_once(lake: str, run: Run, ro
     again = run(LanceDropTableOperator, table="sales$orders", if_missing="skip")
     gone = run(LanceDropNamespaceOperator, namespace="sales")
 
-    assert [one["created"] for one in created] == [one["created"] for one in declared] == [True, False]
+    assert [one["outcome"] for one in (*created, *declared)] == ["done", "unchanged"] * 2
     assert Path(declared[0]["location"]).is_relative_to(root)
     assert declared[1]["location"] == dropped["location"] == declared[0]["location"]
     assert not Path(dropped["location"]).exists()
-    assert (dropped["dropped"], again["dropped"], gone["dropped"]) == (True, False, True)
+    outcomes = [one["outcome"] for one in (dropped, again, gone)]
+    assert outcomes == ["done", "unchanged", "done"]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -210,7 +211,7 @@ def test_data_below_a_folder_is_registered(connect: Connect, run: Run, root: Pat
         run(LanceRegisterTableOperator, table="sales.other", location=str(tmp_path / "other.lance"))
     removed = run(LanceDeregisterTableOperator, table="sales.made")
 
-    assert [one["created"] for one in made] == [True, False]
+    assert [one["outcome"] for one in made] == ["done", "unchanged"]
     assert made[0]["location"] == removed["location"] == location
     assert Path(location).exists()
 

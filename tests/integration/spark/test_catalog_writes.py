@@ -76,7 +76,7 @@ def test_rows_are_written_once_and_read_at_their_version(lake: str, table: str, 
 
     written = [append(op_kwargs={"count": 10}, key="january") for _ in range(2)]
 
-    assert [(one["version"], one["committed"]) for one in written] == [(1, True), (1, False)]
+    assert [(one["version"], one["outcome"] == "done") for one in written] == [(1, True), (1, False)]
     pinned = LanceHook(lake).table(written[0])
     append(op_kwargs={"count": 1}, key="february")
     assert pinned.count_rows() == 10

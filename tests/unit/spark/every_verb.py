@@ -115,6 +115,7 @@ class Lake:
             storage_options=lambda: dict(self.storage),
             conn_type="memory",
             lance_conn_id="lake",
+            asset_authority="lake",
         )
 
     @property

@@ -20,7 +20,7 @@ def test_a_bookmark_that_is_not_moved_in_time_expires(orders: Orders) -> None:
 
     result = orders.clean_up()
 
-    assert (result.versions, result.kept_by_tag, result.expired_bookmarks) == (3, 0, [NAME])
+    assert (result.versions, result.kept_by_tag, result.expired_bookmarks) == (3, 0, (NAME,))
     assert orders.versions == [4]
     assert orders.dataset.tags.list() == {}
     found = orders.bookmark
@@ -37,7 +37,7 @@ def test_a_bookmark_without_expiry_or_before_it_keeps_its_version(orders: Orders
 
     result = orders.clean_up()
 
-    assert (result.versions, result.kept_by_tag, result.expired_bookmarks) == (1, 2, [])
+    assert (result.versions, result.kept_by_tag, result.expired_bookmarks) == (1, 2, ())
     assert orders.versions == [1, 2, 4]
 
 
@@ -122,7 +122,7 @@ def test_a_dry_run_counts_what_the_tag_keeps_and_changes_nothing(overdue: Orders
 
     done = overdue.clean_up()
 
-    assert (said.versions, said.files, said.kept_by_tag, said.expired_bookmarks) == (2, 2, 1, [NAME])
+    assert (said.versions, said.files, said.kept_by_tag, said.expired_bookmarks) == (2, 2, 1, (NAME,))
     assert (said.versions, said.files, said.bytes, said.kept_by_tag, said.expired_bookmarks) == (
         done.versions,
         done.files,
@@ -156,7 +156,7 @@ def test_a_version_that_only_an_overdue_bookmark_keeps_makes_a_clean_up_due(over
         assert state.old_versions(3 * DAY, 1).removable == 1
     result = overdue.clean_up(thresholds=Thresholds(min_removable_versions=1))
 
-    assert (result.versions, result.expired_bookmarks, overdue.versions) == (1, [NAME], [1, 3, 4])
+    assert (result.versions, result.expired_bookmarks, overdue.versions) == (1, (NAME,), [1, 3, 4])
 
 
 def test_a_record_whose_content_was_lost_still_says_that_the_bookmark_expired(overdue: Orders) -> None:

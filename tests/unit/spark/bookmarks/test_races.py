@@ -45,7 +45,7 @@ def test_a_move_before_the_tag_is_deleted_wins(overdue: Orders, around: Around) 
 
     result = overdue.clean_up()
 
-    assert (result.expired_bookmarks, result.kept_by_tag, overdue.versions) == ([], 1, [3, 4])
+    assert (result.expired_bookmarks, result.kept_by_tag, overdue.versions) == ((), 1, [3, 4])
     assert overdue.bookmark is not None
     assert (overdue.bookmark.version, overdue.bookmark.is_expired) == (3, False)
     assert overdue.listed == [NAME]
@@ -54,7 +54,7 @@ def test_a_move_before_the_tag_is_deleted_wins(overdue: Orders, around: Around) 
 def test_a_move_to_the_same_version_wins_too(overdue: Orders, around: Around) -> None:
     around(expire_bookmarks, "write_expiry", after=lambda: overdue.move(2, expires_after=DAY))
 
-    assert (overdue.clean_up().expired_bookmarks, overdue.versions) == ([], [2, 4])
+    assert (overdue.clean_up().expired_bookmarks, overdue.versions) == ((), [2, 4])
 
 
 def test_a_consumer_that_finds_its_moved_tag_deleted_sets_it_again(overdue: Orders, around: Around) -> None:
