@@ -28,6 +28,16 @@ _ALTERNATIVES = {
 _STATUS = re.compile(
     r"Failed to parse error response: status=(\d+)([^,]*), body=(.*?)(?:, error=Error\(.*)?$", re.DOTALL
 )
+_CODES_BY_TEXT = {
+    r"Table\b.* already exists": "TABLE_ALREADY_EXISTS",
+    r"Table\b.* (?:does not exist|not found)": "TABLE_NOT_FOUND",
+    r"(?:Namespace|Database|Schema|Catalog)\b.* already exists": "NAMESPACE_ALREADY_EXISTS",
+    r"(?:Namespace|Database|Schema|Catalog)\b.* (?:does not exist|not found)": "NAMESPACE_NOT_FOUND",
+    r"(?:Namespace|Database|Schema|Catalog)\b.* (?:is )?not empty": "NAMESPACE_NOT_EMPTY",
+}
+"""How classes that raise a ValueError for everything, as lance-namespace-impls does, say what is wrong."""
+_NO_CONNECTION = re.compile(r"Connect|Timeout|Transport|Unavailable|MaxRetry")
+"""Names of the errors of clients whose server doesn't answer, such as Thrift's TTransportException."""
 _REQUEST_ERROR = re.compile(r"reqwest::Error \{.*", re.DOTALL)
 _QUOTED = re.compile(r'"([^"]+)"')
 _NOT_SUPPORTED = re.compile(r"Internal error: Not supported: ")
@@ -88,10 +98,21 @@ def catalog_error(
         if _NO_ANSWER_OF_A_CATALOG in str(error):
             said = f"{said}; is this the address of a REST catalog?"
         return spec_errors.from_error_code(int(error.code), said)
+    if (code := _code_of_a_class(error)) is not None:
+        return spec_errors.from_error_code(int(spec_errors.ErrorCode[code]), said)
     specified = specified_error(error, address or impl, secrets)
     if specified is not None:
         return spec_errors.from_error_code(int(specified.code), _shown(str(specified), secrets))
     return spec_errors.InternalError(f"{operation} of catalog {impl}: {type(error).__name__}: {said}")
+
+
+def _code_of_a_class(error: BaseException) -> str | None:
+    if _NO_CONNECTION.search(type(error).__name__):
+        return "SERVICE_UNAVAILABLE"
+    if not isinstance(error, ValueError | LookupError):
+        return None
+    found = (code for text, code in _CODES_BY_TEXT.items() if re.match(text, str(error), re.DOTALL))
+    return next(found, None)
 
 
 def cause_of(error: BaseException, secrets: Collection[str]) -> BaseException | None:

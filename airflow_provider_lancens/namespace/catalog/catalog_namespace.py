@@ -11,6 +11,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Self, TypeVar
 
 from lance_namespace import LanceNamespace
@@ -32,6 +33,7 @@ from airflow_provider_lancens.namespace.config import StorageConfig
 from airflow_provider_lancens.namespace.interface import redacted_responses
 from airflow_provider_lancens.namespace.locations import (
     Location,
+    is_local,
     normalize,
     shown_location,
 )
@@ -132,7 +134,13 @@ class CatalogNamespace(LanceNamespace):
         """
         with contextlib.suppress(spec_errors.UnsupportedOperationError):
             self.list_namespaces(models.ListNamespacesRequest(id=[], limit=1))
-        return ServerInfo(f"catalog {self._settings.impl}", compare_and_set=False)
+        return ServerInfo(f"catalog {self.impl}{self._absent_root()}", compare_and_set=False)
+
+    def _absent_root(self) -> str:
+        root = normalize(self._config.root)
+        if self.impl != DIR or not is_local(root) or Path(root).is_dir():
+            return ""
+        return ", whose root doesn't exist on this machine: the first table will create it"
 
     # What the interface has, where more is done than to pass it on.
 
@@ -207,6 +215,19 @@ class CatalogNamespace(LanceNamespace):
         return _redacted(
             redacted_responses.RegisterTableResponse, registered, location=normalize(asked.location)
         )
+
+    def table_exists(self, request: AnyRequest) -> models.TableExistsResponse:
+        """Check that a table exists; it is described, if the catalog has no other way.
+
+        Raises:
+            TableNotFoundError: (4) there is no such table.
+        """
+        asked = as_model(models.TableExistsRequest, request)
+        try:
+            return self._called("table_exists", models.TableExistsRequest, asked)
+        except spec_errors.UnsupportedOperationError:
+            self.describe_table(models.DescribeTableRequest(id=asked.id, vend_credentials=False))
+            return models.TableExistsResponse()
 
     def deregister_table(self, request: AnyRequest) -> models.DeregisterTableResponse:
         """Remove a table's entry; its data stays."""

@@ -11,7 +11,9 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.execution_time.context import OutletEventAccessors, set_current_context
 from pyspark.sql import DataFrame, SparkSession
 
+from airflow_provider_lancens.assets import lance_table
 from airflow_provider_lancens.hooks import LanceHook
+from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.operators import LanceAppendOperator, lance_spark
 from tests.servers.s3_credentials import TemporaryCredentials
 from tests.servers.s3_double import S3Double
@@ -81,6 +83,29 @@ def test_rows_are_written_once_and_read_at_their_version(lake: str, table: str, 
     append(op_kwargs={"count": 1}, key="february")
     assert pinned.count_rows() == 10
     assert LanceHook(lake).table(table).count_rows() == 11
+
+
+def test_a_table_outside_of_a_database_has_an_asset(lake: str, spark: SparkSession) -> None:
+    LanceHook(lake).catalog().declare_table("loose")
+    asset = lance_table(TableId(("loose",)), lake)
+    operator = LanceAppendOperator(
+        task_id="append",
+        table="loose",
+        lance_conn_id=lake,
+        source=numbers,
+        op_kwargs={"count": 3},
+        outlets=[asset],
+    )
+    events = OutletEventAccessors()
+    context: Any = {
+        "ti": SimpleNamespace(dag_id="dag", task_id="append", map_index=-1, max_tries=0, try_number=1),
+        "task": SimpleNamespace(task_id="append", dag=SimpleNamespace(has_task=lambda _one: True)),
+        "run_id": "manual__1",
+        "outlet_events": events,
+    }
+
+    assert operator.execute(context)["version"] == 1
+    assert events[asset].extra["version"] == 1
 
 
 def test_a_task_of_its_own_writes_through_the_executors(lake: str, table: str, spark: SparkSession) -> None:

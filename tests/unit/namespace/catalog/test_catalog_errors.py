@@ -96,6 +96,22 @@ def test_an_operation_that_a_catalog_has_not_says_what_to_do() -> None:
     assert "declare a table of the new name" in str(error)
 
 
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ValueError("Table ['db', 't'] does not exist"), ErrorCode.TABLE_NOT_FOUND),
+        (ValueError("Table ['db', 't'] already exists"), ErrorCode.TABLE_ALREADY_EXISTS),
+        (ValueError("Namespace ['db'] does not exist"), ErrorCode.NAMESPACE_NOT_FOUND),
+        (ValueError("Namespace ['db'] already exists"), ErrorCode.NAMESPACE_ALREADY_EXISTS),
+        (ValueError("Namespace ['db'] is not empty"), ErrorCode.NAMESPACE_NOT_EMPTY),
+        (ConnectionRefusedError("no"), ErrorCode.SERVICE_UNAVAILABLE),
+        (type("TTransportException", (Exception,), {})("no"), ErrorCode.SERVICE_UNAVAILABLE),
+    ],
+)
+def test_an_error_of_a_class_has_the_code_of_what_it_says(error: Exception, code: ErrorCode) -> None:
+    assert catalog_error(error, "describe_table", "made.up.Catalog").code == code
+
+
 def test_any_other_error_is_internal() -> None:
     error = catalog_error(RuntimeError(f"failed with {SECRET}"), "list_tables", "made.up.Catalog", [SECRET])
     assert (error.code, str(error)) == (

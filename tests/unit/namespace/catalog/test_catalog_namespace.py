@@ -134,6 +134,20 @@ def test_an_operation_that_the_class_has_not_is_unsupported() -> None:
         opened().rename_table({"id": ["t"], "new_table_name": "u"})
 
 
+def test_a_table_is_described_where_the_class_cannot_tell_whether_it_exists() -> None:
+    opened().table_exists({"id": ["t"]})
+    Scripted.answers = failing(ValueError("Table ['t'] does not exist"))
+    with pytest.raises(TableNotFoundError):
+        opened().table_exists({"id": ["t"]})
+
+
+def test_the_test_of_a_connection_says_that_a_root_does_not_exist(tmp_path: Path) -> None:
+    missing = CatalogNamespace(root=str(tmp_path / "missing"))
+
+    assert "whose root doesn't exist on this machine" in missing.server_info().summary
+    assert "whose root" not in CatalogNamespace(root=str(tmp_path)).server_info().summary
+
+
 def test_a_table_whose_versions_the_catalog_decides_is_refused() -> None:
     Scripted.answers = lambda _id: DescribeTableResponse(location="/t", managed_versioning=True)
     with pytest.raises(UnsupportedOperationError, match="a table whose versions the catalog decides"):
