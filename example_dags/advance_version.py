@@ -56,7 +56,7 @@ with DAG(
         task_id="advance",
         table=TABLE,
         expected_version="{{ ti.xcom_pull('write_by_path')['previous_version'] }}",
-        new_version="{{ ti.xcom_pull('write_by_path')['version'] }}",
+        version="{{ ti.xcom_pull('write_by_path')['version'] }}",
         outlets=[lance_table(TABLE, CONNECTION)],  # DAGs that are scheduled on the table run now
     )
     # [END howto_advance]

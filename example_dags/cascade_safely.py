@@ -46,8 +46,8 @@ with DAG(
     doc_md=__doc__,
 ) as dag:
     # [START howto_cascade]
-    plan = LanceDropNamespaceOperator(task_id="plan", namespace=NAMESPACE, behavior="cascade", dry_run=True)
+    plan = LanceDropNamespaceOperator(task_id="plan", namespace=NAMESPACE, cascade=True, dry_run=True)
     LanceDropNamespaceOperator(
-        task_id="drop", namespace=NAMESPACE, behavior="cascade", foreign_tables=approve(plan.output)
+        task_id="drop", namespace=NAMESPACE, cascade=True, foreign_tables=approve(plan.output)
     )
     # [END howto_cascade]

@@ -51,7 +51,7 @@ with DAG(
         source=sales,
         op_kwargs={"days": "{{ params.days }}"},
         on=["day", "number"],
-        partition_by="day",
+        event_partitions="day",
         outlets=[written],
         spark_conf=SPARK,
         **given,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.identifiers import TableId
     from airflow_provider_lancens.spark import Bookmark
 
-IfExpired = Literal["fail", "read_all"]
+IfUnavailable = Literal["fail", "read_all"]
 FAIL_OR_READ_ALL = ("fail", "read_all")
 
 
@@ -34,20 +34,22 @@ class LanceFindChangesOperator(LanceOperator):
     Args:
         table: table identifier, ``database$table``. Templated.
         bookmark: the name of the tag, one for each consumer. Templated.
-        if_expired: if the bookmark has expired, ``fail`` fails the task without retries; with ``read_all``,
-            ``previous_version`` is None, so the consumer reads the whole table, and must replace its earlier
-            results.
+        if_unavailable: if the bookmark has expired, ``fail`` fails the task without retries; with
+            ``read_all``, ``previous_version`` is None, so the consumer reads the whole table, and must
+            replace its earlier results.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
     template_fields: Sequence[str] = ("table", "bookmark", *LanceOperator.template_fields)
     operator_extra_links = (LancePageLink(), LanceGlueTableLink())
 
-    def __init__(self, *, table: str, bookmark: str, if_expired: IfExpired = "fail", **kwargs: Any) -> None:
+    def __init__(
+        self, *, table: str, bookmark: str, if_unavailable: IfUnavailable = "fail", **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.table = table
         self.bookmark = bookmark
-        self.if_expired = check_choice("if_expired", if_expired, FAIL_OR_READ_ALL)
+        self.if_unavailable = check_choice("if_unavailable", if_unavailable, FAIL_OR_READ_ALL)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Find the versions.
@@ -55,7 +57,7 @@ class LanceFindChangesOperator(LanceOperator):
         Raises:
             AirflowSkipException: nothing was committed since.
             AirflowFailException: there is no such table, the tag's name is invalid, or the bookmark has
-                expired and ``if_expired`` is ``fail``.
+                expired and ``if_unavailable`` is ``fail``.
             LanceRetryableError: the metastore or the storage is unavailable.
         """
         from airflow_provider_lancens.hooks.table_checks import check_tag
@@ -85,10 +87,10 @@ class LanceFindChangesOperator(LanceOperator):
             f"{bookmark.version}, last moved at {bookmark.moved_at}, and a clean-up at {bookmark.expired_at} "
             "stopped protecting that version, so changes after it may be lost"
         )
-        if self.if_expired == "fail":
+        if self.if_unavailable == "fail":
             raise AirflowFailException(
-                f"{found}; read the whole table, such as with if_expired='read_all', replace the earlier "
+                f"{found}; read the whole table, such as with if_unavailable='read_all', replace the earlier "
                 "results, and move the bookmark with LanceTagOperator to the version that was read"
             )
-        self.log.warning("%s; if_expired='read_all': reading the whole table", found)
+        self.log.warning("%s; if_unavailable='read_all': reading the whole table", found)
         return None

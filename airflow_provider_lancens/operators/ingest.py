@@ -84,9 +84,9 @@ class LanceWriteOperator(LanceSparkOperator):
             another one, ``skip`` writes nothing (and fails on another fingerprint), ``write_again`` writes in
             addition, as described for `airflow_provider_lancens.spark.write_table`.
             ``lance_on_existing_key`` in the run's configuration overrides it, for all tasks or by task id.
-        partition_by: a column, such as a day, whose values in the rows that were written, replaced or deleted
-            are the partitions of the asset event: as its partition keys on Airflow 3.3 or newer, one event
-            for each, and in its extra. At most 1,000 values. With ``stage=True``, pass it to
+        event_partitions: a column, such as a day, whose values in the rows that were written, replaced or
+            deleted are the partitions of the asset event: as its partition keys on Airflow 3.3 or newer, one
+            event for each, and in its extra. At most 1,000 values. With ``stage=True``, pass it to
             `LancePublishOperator` instead. Templated.
         options: fields of `airflow_provider_lancens.spark.TableLayout`, such as ``max_rows_per_file``.
         spark_conn_id: where Spark runs: a connection of type ``spark`` or ``spark_connect``; None runs it in
@@ -103,7 +103,7 @@ class LanceWriteOperator(LanceSparkOperator):
         "op_kwargs",
         "key",
         "fingerprint",
-        "partition_by",
+        "event_partitions",
         *LanceSparkOperator.template_fields,
     )
     operator_extra_links = (LancePageLink(), LanceGlueTableLink())
@@ -127,7 +127,7 @@ class LanceWriteOperator(LanceSparkOperator):
         key: str | None = None,
         fingerprint: str | None = None,
         on_existing_key: OnExistingKey = "redo",
-        partition_by: str | None = None,
+        event_partitions: str | None = None,
         options: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
@@ -143,7 +143,7 @@ class LanceWriteOperator(LanceSparkOperator):
         self.op_kwargs = op_kwargs or {}
         self.key = key
         self.fingerprint = fingerprint
-        self.partition_by = partition_by
+        self.event_partitions = event_partitions
         self._on_existing_key = on_existing_key
         self._layout = check_mapping("options", options)
 
@@ -158,8 +158,8 @@ class LanceWriteOperator(LanceSparkOperator):
             ValueError: an argument is invalid, or contradicts another one; the message names it.
         """
         self._request = write_request(self._layout, mode, self._on_existing_key, **arguments)
-        if self.partition_by and self._request.change.stage:
-            raise ValueError("partition_by: not allowed with stage=True; pass it to LancePublishOperator")
+        if self.event_partitions and self._request.change.stage:
+            raise ValueError("event_partitions: not allowed with stage=True; pass it to LancePublishOperator")
 
     def rendered_change(self) -> Change:
         """Return what the write does, with the templates rendered."""
@@ -199,7 +199,7 @@ class LanceWriteOperator(LanceSparkOperator):
             else:
                 result = staged
             is_own = result.outcome != "unchanged"  # if not, the version is one of others
-            partitions = changed_partitions(namespace, result, self.partition_by, is_own_version=is_own)
+            partitions = changed_partitions(namespace, result, self.event_partitions, is_own_version=is_own)
             self.note_lineage(namespace, TableWrite.of_request(result, request, derived), source.reads())
         self.emit_asset_event(context, result, partitions=partitions)
         again = written_again(self.task_id)

@@ -61,13 +61,13 @@ class LanceMaintainOperator(LanceSparkOperator):
         compaction: fields of `airflow_provider_lancens.spark.maintenance.CompactionOptions`, such as
             ``target_rows_per_fragment``.
         indices: the indices that the table must have, each a mapping of ``column`` and ``index_type``, and
-            optionally ``index_name`` and ``options``, as of `LanceCreateIndexOperator`. They are built if
+            optionally ``name`` and ``options``, as of `LanceCreateIndexOperator`. They are built if
             they are missing, and extended by rows that they don't cover; others are left alone.
         segments: maximum number of segments that an index is built with.
         older_than: minimum age of versions to remove; a reader without a tag has this much time.
         keep_versions: number of newest versions to keep regardless of age.
-        keep_keys: age at which an idempotency key expires, so that a write under it is refused; by default
-            keys are kept as long as the table.
+        keys_older_than: age at which an idempotency key expires, so that a write under it is refused; by
+            default keys are kept as long as the table.
         orphans_older_than: also remove files of failed writes of this age, at least ten minutes, in the runs
             that clean up; by default they are left to the clean-up, which removes them after a week.
         min_small_fragments: compact if at least as many small fragments can be merged. Templated.
@@ -96,7 +96,7 @@ class LanceMaintainOperator(LanceSparkOperator):
         segments: int = DEFAULT_SEGMENTS,
         older_than: timedelta = DEFAULT_AGE,
         keep_versions: int = 1,
-        keep_keys: timedelta | None = None,
+        keys_older_than: timedelta | None = None,
         orphans_older_than: timedelta | None = None,
         min_small_fragments: int | str | None = DEFAULT_MIN_SMALL_FRAGMENTS,
         max_deleted_share: float | str | None = DEFAULT_MAX_DELETED_SHARE,
@@ -117,11 +117,13 @@ class LanceMaintainOperator(LanceSparkOperator):
         self.indices = index_specs("indices", indices)
         check_index_names(self.indices)
         check_positive("segments", segments)
-        check_retention(older_than, keep_versions, keep_keys=keep_keys, orphans_older_than=orphans_older_than)
+        check_retention(
+            older_than, keep_versions, keys_older_than=keys_older_than, orphans_older_than=orphans_older_than
+        )
         self.segments = segments
         self.older_than = older_than
         self.keep_versions = keep_versions
-        self.keep_keys = keep_keys
+        self.keys_older_than = keys_older_than
         self.orphans_older_than = orphans_older_than
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -152,7 +154,7 @@ class LanceMaintainOperator(LanceSparkOperator):
             segments=self.segments,
             older_than=self.older_than,
             keep_versions=self.keep_versions,
-            keep_keys=self.keep_keys,
+            keys_older_than=self.keys_older_than,
             orphans_older_than=self.orphans_older_than,
             thresholds=parse_thresholds(self, *_THRESHOLDS),
         )

@@ -114,7 +114,7 @@ class LanceCreateIndexOperator(LanceSparkOperator):
         table: table identifier, ``database$table``. Templated.
         column: the column to index. Templated.
         index_type: such as ``BTREE``, ``BITMAP``, ``INVERTED``, ``IVF_PQ``; see docs/maintenance.md.
-        index_name: by default ``<column>_idx``. Templated.
+        name: by default ``<column>_idx``. Templated.
         if_exists: whether an existing index of that name, column and type is left unchanged (``skip``),
             extended by the rows that it doesn't cover (``extend``), rebuilt over all rows (``replace``), or
             fails the task without retries (``fail``).
@@ -133,7 +133,7 @@ class LanceCreateIndexOperator(LanceSparkOperator):
     template_fields: Sequence[str] = (
         "table",
         "column",
-        "index_name",
+        "name",
         "max_unindexed_share",
         *LanceSparkOperator.template_fields,
     )
@@ -146,7 +146,7 @@ class LanceCreateIndexOperator(LanceSparkOperator):
         table: str,
         column: str,
         index_type: str,
-        index_name: str | None = None,
+        name: str | None = None,
         if_exists: IfIndexExists = "skip",
         segments: int = DEFAULT_SEGMENTS,
         options: Mapping[str, Any] | None = None,
@@ -165,7 +165,7 @@ class LanceCreateIndexOperator(LanceSparkOperator):
         self.table = table
         self.column = column
         self.index_type = index_type
-        self.index_name = index_name
+        self.name = name
         self.if_exists: IfIndexExists = check_choice("if_exists", if_exists, IF_INDEX_EXISTS)  # type: ignore[assignment]
         self.segments = segments
         self.max_unindexed_share = max_unindexed_share
@@ -191,7 +191,7 @@ class LanceCreateIndexOperator(LanceSparkOperator):
                 table,
                 self.column,
                 self.index_type,
-                name=self.index_name,
+                name=self.name,
                 if_exists=self.if_exists,
                 segments=self.segments,
                 options=self.options,

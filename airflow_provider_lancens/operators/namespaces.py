@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.hooks.template_args import (
     check_choice,
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.namespace.operations.cascade import CascadePlan
     from airflow_provider_lancens.spark.results import Outcome
 
-_CASCADE = "cascade"
-_BEHAVIORS = ("restrict", _CASCADE)
 _NAMES_IN_AN_XCOM = 1000
 
 
@@ -103,8 +101,8 @@ class LanceDropNamespaceOperator(LanceOperator):
 
     Args:
         namespace: namespace identifier, ``database``. Templated.
-        behavior: ``restrict`` refuses to drop a namespace that isn't empty; ``cascade`` first drops its Lance
-            tables from the metastore. It drops exactly what its plan contains, and refuses if there are
+        cascade: first drop the Lance tables of the namespace from the metastore; by default a namespace that
+            isn't empty is refused. It drops exactly what its plan contains, and refuses if there are
             non-Lance tables that `foreign_tables` doesn't list, or if another client has created or replaced
             tables since the plan was made; clear the task for a new plan.
         foreign_tables: identifiers of non-Lance tables that a cascade may also drop from the metastore;
@@ -121,7 +119,7 @@ class LanceDropNamespaceOperator(LanceOperator):
         self,
         *,
         namespace: str,
-        behavior: Literal["restrict", "cascade"] = "restrict",
+        cascade: bool = False,
         foreign_tables: Sequence[str] = (),
         dry_run: bool = False,
         if_missing: IfMissing = "fail",
@@ -129,7 +127,7 @@ class LanceDropNamespaceOperator(LanceOperator):
     ) -> None:
         super().__init__(**kwargs)
         self.namespace = namespace
-        self.behavior = check_choice("behavior", behavior, _BEHAVIORS)
+        self.cascade = cascade
         self.foreign_tables = foreign_tables
         self.is_dry_run = dry_run  # `dry_run` is a method of every operator
         self.if_missing = check_choice("if_missing", if_missing, SKIP_OR_FAIL)
@@ -147,14 +145,15 @@ class LanceDropNamespaceOperator(LanceOperator):
         namespace = parse_namespace(self.namespace)
         foreign = parse_list("foreign_tables", self.foreign_tables, "a list of identifiers, or ['*']")
         result = _result(namespace, "drop_namespace", "planned" if self.is_dry_run else "unchanged")
-        with self.connected(f"dropping namespace {str(namespace)!r} ({self.behavior})") as metastore:
+        extent = " and its tables" if self.cascade else ""
+        with self.connected(f"dropping namespace {str(namespace)!r}{extent}") as metastore:
             try:
-                if self.behavior == _CASCADE or self.is_dry_run:
+                if self.cascade or self.is_dry_run:
                     plan = metastore.plan_drop_namespace({"id": list(namespace.parts)})
                     result["plan"] = self._publish(plan, context)
                 if self.is_dry_run:
                     return result
-                if self.behavior == _CASCADE:
+                if self.cascade:
                     metastore.drop_planned_namespace(plan, foreign)
                 else:
                     metastore.drop_namespace({"id": list(namespace.parts)})

@@ -39,18 +39,18 @@ class LancePublishOperator(LanceOperator):
     Args:
         staged: the staged version: the output of an ingestion with ``stage=True``, or a mapping with its
             ``table`` and ``staged_version``. Templated.
-        partition_by: a column, such as a day, whose values in the rows that were written, replaced or deleted
-            are the partitions of the asset event, see `LanceAppendOperator`. Templated.
+        event_partitions: a column, such as a day, whose values in the rows that were written, replaced or
+            deleted are the partitions of the asset event, see `LanceAppendOperator`. Templated.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
-    template_fields: Sequence[str] = ("staged", "partition_by", *LanceOperator.template_fields)
+    template_fields: Sequence[str] = ("staged", "event_partitions", *LanceOperator.template_fields)
     operator_extra_links = (LancePageLink(), LanceGlueTableLink())
 
-    def __init__(self, *, staged: Any, partition_by: str | None = None, **kwargs: Any) -> None:
+    def __init__(self, *, staged: Any, event_partitions: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.staged = staged
-        self.partition_by = partition_by
+        self.event_partitions = event_partitions
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Publish the version, or return the commit by which an earlier run did.
@@ -73,14 +73,14 @@ class LancePublishOperator(LanceOperator):
 
         staged = PinnedTable.parse("staged", self.staged)
         with self.connected(f"publishing a version of table {str(staged.table)!r}") as namespace:
-            check_partition_column(namespace, staged.table, staged.version, self.partition_by)
+            check_partition_column(namespace, staged.table, staged.version, self.event_partitions)
             result = publish_version(namespace, staged.table, staged.version)
             if result.outcome == "found" and is_first_try(context):
                 result = replace(result, outcome="skipped")
             # Its rows were written, and counted, when they were staged.
             self.note_lineage(namespace, TableWrite.of(result, counts=None, source_version=staged.version))
             partitions = changed_partitions(
-                namespace, result, self.partition_by, is_own_version=not _staged_nothing(self.staged)
+                namespace, result, self.event_partitions, is_own_version=not _staged_nothing(self.staged)
             )
         self.emit_asset_event(context, result, partitions=partitions)
         log_result(self.lance_conn_id, result)

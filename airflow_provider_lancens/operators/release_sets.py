@@ -38,7 +38,7 @@ class LanceReleaseOperator(LanceOperator):
         expected_version: the version that the release set must have; 0 if it must be new. Templated.
         allow_older: whether a table may go back to an older version than that of the last release. Without
             it, a run that is late doesn't undo a newer one.
-        keep: how many releases keep their versions from clean-ups.
+        keep_releases: how many releases keep their versions from clean-ups.
         key: identifies this release. By default the DAG, the task and the data interval, or the
             run if there is no interval. Templated.
         lance_conn_id: a connection of any of this provider's types. Templated.
@@ -60,7 +60,7 @@ class LanceReleaseOperator(LanceOperator):
         tables: Sequence[Any] | Mapping[str, Any],
         expected_version: int | str | None = None,
         allow_older: bool = False,
-        keep: int = DEFAULT_KEEP,
+        keep_releases: int = DEFAULT_KEEP,
         key: str | None = None,
         **kwargs: Any,
     ) -> None:
@@ -69,7 +69,7 @@ class LanceReleaseOperator(LanceOperator):
         self.tables = tables
         self.expected_version = expected_version
         self.allow_older = allow_older
-        self.keep = keep
+        self.keep_releases = keep_releases
         self.key = key
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class LanceReleaseOperator(LanceOperator):
                 tables,
                 expected_version=parse_version("expected_version", self.expected_version),
                 allow_older=self.allow_older,
-                keep=self.keep,
+                keep=self.keep_releases,
                 key=write_key_in(namespace, release_set, self.key, context),
                 execution_id=execution_id_of(context),
             )

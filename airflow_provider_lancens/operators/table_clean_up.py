@@ -34,8 +34,8 @@ class LanceCleanUpVersionsOperator(LanceOperator):
         table: table identifier, ``database$table``. Templated.
         older_than: minimum age of versions to remove; a reader without a tag has this much time.
         keep_versions: number of newest versions to keep regardless of age.
-        keep_keys: age at which an idempotency key expires, so that a write under it is refused; by default
-            keys are kept as long as the table.
+        keys_older_than: age at which an idempotency key expires, so that a write under it is refused; by
+            default keys are kept as long as the table.
         dry_run: only report what would be removed.
         min_removable_versions: clean up only if at least as many versions can be removed; by default always.
             One listing of the versions decides. Templated.
@@ -59,7 +59,7 @@ class LanceCleanUpVersionsOperator(LanceOperator):
         table: str,
         older_than: timedelta = DEFAULT_AGE,
         keep_versions: int = 1,
-        keep_keys: timedelta | None = None,
+        keys_older_than: timedelta | None = None,
         dry_run: bool = False,
         min_removable_versions: int | str | None = None,
         max_removal_delay: timedelta | str | None = None,
@@ -67,11 +67,11 @@ class LanceCleanUpVersionsOperator(LanceOperator):
     ) -> None:
         super().__init__(**kwargs)
         check_thresholds(min_removable_versions=min_removable_versions, max_removal_delay=max_removal_delay)
-        check_retention(older_than, keep_versions, keep_keys=keep_keys)
+        check_retention(older_than, keep_versions, keys_older_than=keys_older_than)
         self.table = table
         self.older_than = older_than
         self.keep_versions = keep_versions
-        self.keep_keys = keep_keys
+        self.keys_older_than = keys_older_than
         self.is_dry_run = dry_run  # `dry_run` is a method of every operator
         self.min_removable_versions = min_removable_versions
         self.max_removal_delay = max_removal_delay
@@ -94,7 +94,7 @@ class LanceCleanUpVersionsOperator(LanceOperator):
                 table,
                 older_than=self.older_than,
                 keep_versions=self.keep_versions,
-                keep_keys=self.keep_keys,
+                keys_older_than=self.keys_older_than,
                 dry_run=self.is_dry_run,
                 thresholds=thresholds,
             )

@@ -34,20 +34,18 @@ class LanceAdvanceVersionOperator(LanceOperator):
     Args:
         table: table identifier, ``database$table``; its version must be managed by the metastore. Templated.
         expected_version: the version that the metastore must currently have. Templated.
-        new_version: the version to advance to; its manifest must exist on the storage. Templated.
+        version: the version to advance to; its manifest must exist on the storage. Templated.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
-    template_fields: Sequence[str] = ("table", "expected_version", "new_version", "lance_conn_id")
+    template_fields: Sequence[str] = ("table", "expected_version", "version", "lance_conn_id")
     operator_extra_links = (LancePageLink(), LanceGlueTableLink())
 
-    def __init__(
-        self, *, table: str, expected_version: int | str, new_version: int | str, **kwargs: Any
-    ) -> None:
+    def __init__(self, *, table: str, expected_version: int | str, version: int | str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.table = table
         self.expected_version = expected_version
-        self.new_version = new_version
+        self.version = version
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Advance the version.
@@ -58,7 +56,7 @@ class LanceAdvanceVersionOperator(LanceOperator):
         """
         table = parse_table(self.table)
         expected = needed_version("expected_version", self.expected_version)
-        new, started = needed_version("new_version", self.new_version), time.monotonic()
+        new, started = needed_version("version", self.version), time.monotonic()
         with self.connected(f"advancing table {str(table)!r} from version {expected} to {new}") as metastore:
             advanced = metastore.advance_table_version(table.parts, expected=expected, new=new)
         self.log.info("Table %s is at version %d (changed by this task: %s)", table, new, advanced)

@@ -941,7 +941,7 @@ class Table:
                 indices=tuple(one if isinstance(one, IndexSpec) else IndexSpec(**one) for one in indices),
                 older_than=older_than,
                 keep_versions=keep_versions,
-                keep_keys=keys_older_than,
+                keys_older_than=keys_older_than,
                 orphans_older_than=orphans_older_than,
                 thresholds=_options(Thresholds, thresholds) or DEFAULT_THRESHOLDS,
             )
@@ -1079,7 +1079,7 @@ class Table:
             self._table,
             older_than=older_than,
             keep_versions=keep_versions,
-            keep_keys=keys_older_than,
+            keys_older_than=keys_older_than,
             dry_run=dry_run,
             thresholds=when,
         )

@@ -373,7 +373,7 @@ class CatalogNamespace(LanceNamespace):
         raise unsupported(
             f"the plan of a cascade (behavior='cascade', dry_run=True) for namespace {'$'.join(parts)!r}",
             self.impl,
-            "drop or deregister its tables, then the namespace with behavior='restrict'",
+            "drop or deregister its tables, then the namespace without cascade",
         )
 
     def drop_planned_namespace(self, *_arguments: object) -> NoReturn:

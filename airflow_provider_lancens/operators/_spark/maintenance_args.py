@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.operators.lance_operator import LanceOperator
     from airflow_provider_lancens.spark.maintenance.maintenance_options import Thresholds
 
-_INDEX_FIELDS = {"column": "column", "index_type": "index_type", "index_name": "name", "options": "options"}
+_INDEX_FIELDS = {"column": "column", "index_type": "index_type", "name": "name", "options": "options"}
 """The arguments of `LanceCreateIndexOperator`, and the fields of `IndexSpec`."""
 
 

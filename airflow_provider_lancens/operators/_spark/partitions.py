@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 def check_partition_column(
-    namespace: LanceNamespace, table: TableId, version: int, partition_by: str | None
+    namespace: LanceNamespace, table: TableId, version: int, event_partitions: str | None
 ) -> None:
     """Check that a version has the column, before it is published.
 
@@ -28,7 +28,7 @@ def check_partition_column(
     from airflow_provider_lancens.spark.table.opened_version import open_version, projected_columns
     from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 
-    if column := parse_text(partition_by):
+    if column := parse_text(event_partitions):
         with resolved_table(namespace, table) as target:
             projected_columns(target, open_version(target, version).schema, [column])
 
@@ -36,7 +36,7 @@ def check_partition_column(
 def changed_partitions(
     namespace: LanceNamespace,
     result: WriteResult,
-    partition_by: str | None,
+    event_partitions: str | None,
     *,
     is_own_version: bool = True,
 ) -> list[str] | None:
@@ -45,7 +45,7 @@ def changed_partitions(
     Args:
         namespace: the opened namespace.
         result: the commit; it may have been made by an earlier run.
-        partition_by: the column, or an empty value: None, ``"None"`` or ``""``.
+        event_partitions: the column, or an empty value: None, ``"None"`` or ``""``.
         is_own_version: whether the version is that of a commit of the task, now or earlier: a write without
             rows commits nothing.
 
@@ -60,7 +60,7 @@ def changed_partitions(
 
     from airflow_provider_lancens.spark.changes.changed_values import changed_values
 
-    column = parse_text(partition_by)
+    column = parse_text(event_partitions)
     if column is None or result.version is None:
         return None
     if not is_own_version:

@@ -354,8 +354,8 @@ class RecordSearch:
         if self.index.has_expired and ExpiredKeys(self.files).contain(digest(self.key)):
             raise spec_errors.InvalidInputError(
                 f"table {self.target.id}: idempotency key {self.key!r} was committed, and has expired "
-                "since by keep_keys of a clean-up; nothing was written. on_existing_key='write_again' writes "
-                "regardless of that"
+                "since by keys_older_than of a clean-up; nothing was written. on_existing_key='write_again' "
+                "writes regardless of that"
             )
         if self.index.has_lost and not self.attempts:
             raise spec_errors.InvalidTableStateError(

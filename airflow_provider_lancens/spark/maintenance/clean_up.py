@@ -320,7 +320,7 @@ def clean_up_versions(
     *,
     older_than: timedelta = DEFAULT_AGE,
     keep_versions: int = 1,
-    keep_keys: timedelta | None = None,
+    keys_older_than: timedelta | None = None,
     dry_run: bool = False,
     thresholds: Thresholds | None = None,
 ) -> ExpireResult:
@@ -338,15 +338,15 @@ def clean_up_versions(
     clones: of a table in Hive or Glue, in all databases that may be listed, and as long as there are no more
     than 1,000 Lance tables.
 
-    Idempotency keys outlive their versions. If `keep_keys` is given, older ones expire: a write under one is
-    refused from then on.
+    Idempotency keys outlive their versions. If `keys_older_than` is given, older ones expire: a write under
+    one is refused from then on.
 
     Args:
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
         table: its identifier, such as ``db$table``.
         older_than: the age from which a version is removed; a reader without a tag has this much time.
         keep_versions: how many of the newest versions to keep, regardless of their age.
-        keep_keys: the age from which an idempotency key expires; None keeps all.
+        keys_older_than: the age from which an idempotency key expires; None keeps all.
         dry_run: only report what would be removed.
         thresholds: when a clean-up is due, decided by the table's metadata alone; None is always.
 
@@ -362,7 +362,7 @@ def clean_up_versions(
         InvalidTableStateError: (19) metastore and storage disagree on which version is the newest.
     """
     started = time.monotonic()
-    _check(older_than, keep_versions, keep_keys)
+    _check(older_than, keep_versions, keys_older_than)
     reason = ""
     if thresholds is not None and thresholds.limit_clean_up:
         with table_state(namespace, table) as state:
@@ -379,7 +379,7 @@ def clean_up_versions(
                 keep_versions += 1  # keep the previously newest version for its readers
             # Settles which keys were committed by the versions that may be removed.
             expired_keys = maintain_keys(
-                opened.target, opened.dataset, None if keep_keys is None else now - keep_keys
+                opened.target, opened.dataset, None if keys_older_than is None else now - keys_older_than
             )
         bookmarks = _expire_bookmarks(opened, now, dry_run)
         tagged = _tagged(opened, bookmarks)
@@ -490,8 +490,8 @@ def _sentence(result: ExpireResult) -> str:
     )
 
 
-def _check(older_than: timedelta, keep_versions: int, keep_keys: timedelta | None) -> None:
+def _check(older_than: timedelta, keep_versions: int, keys_older_than: timedelta | None) -> None:
     try:
-        check_retention(older_than, keep_versions, keep_keys=keep_keys)
+        check_retention(older_than, keep_versions, keys_older_than=keys_older_than)
     except ValueError as error:
         raise spec_errors.InvalidInputError(str(error)) from error

@@ -179,7 +179,7 @@ class _Maintenance:
                 self.table,
                 older_than=self.plan.older_than,
                 keep_versions=self.plan.keep_versions,
-                keep_keys=self.plan.keep_keys,
+                keys_older_than=self.plan.keys_older_than,
             ),
         )
         if result is None:

@@ -213,7 +213,7 @@ def check_index_names(indices: Iterable[IndexSpec]) -> None:
     names = [index.name for index in indices]
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"indices: {name!r} is the name of more than one; set their index_name")
+            raise ValueError(f"indices: {name!r} is the name of more than one; set their name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +277,7 @@ class MaintenancePlan:
     """Minimum age of versions to remove."""
     keep_versions: int = 1
     """Number of newest versions to keep regardless of age."""
-    keep_keys: timedelta | None = None
+    keys_older_than: timedelta | None = None
     """Age at which an idempotency key expires, see `clean_up_versions`; None keeps all."""
     orphans_older_than: timedelta | None = None
     """Minimum age of files of failed writes to remove, see `remove_orphans`; None leaves them. Done where
@@ -290,7 +290,7 @@ class MaintenancePlan:
         check_retention(
             self.older_than,
             self.keep_versions,
-            keep_keys=self.keep_keys,
+            keys_older_than=self.keys_older_than,
             orphans_older_than=self.orphans_older_than,
         )
         check_index_names(self.indices)

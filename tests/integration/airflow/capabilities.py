@@ -126,7 +126,7 @@ def _advances(lake: Lake) -> None:
         LanceAdvanceVersionOperator,
         table="shop.orders",
         expected_version=version,
-        new_version=version + 1,
+        version=version + 1,
     )
 
 
@@ -172,7 +172,7 @@ STEPS: Mapping[str, Callable[[Lake], object]] = {
     "plan a cascade (`dry_run=True`)": lambda lake: lake.run(
         LanceDropNamespaceOperator, namespace="shop", dry_run=True
     ),
-    "drop a database with its tables (`behavior='cascade'`)": lambda lake: lake.run(
-        LanceDropNamespaceOperator, namespace="shop", behavior="cascade"
+    "drop a database with its tables (`cascade=True`)": lambda lake: lake.run(
+        LanceDropNamespaceOperator, namespace="shop", cascade=True
     ),
 }

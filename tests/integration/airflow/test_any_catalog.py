@@ -170,12 +170,12 @@ REFUSED: list[tuple[type[Any], dict[str, Any], str]] = [
     ),
     (
         LanceAdvanceVersionOperator,
-        {"table": "sales$orders", "expected_version": 1, "new_version": 2},
+        {"table": "sales$orders", "expected_version": 1, "version": 2},
         "a commit to the storage is the new version",
     ),
     (
         LanceDropNamespaceOperator,
-        {"namespace": "sales", "behavior": "cascade"},
+        {"namespace": "sales", "cascade": True},
         "drop or deregister its tables, then the namespace",
     ),
     (LanceDropNamespaceOperator, {"namespace": "sales", "dry_run": True}, "the plan of a cascade"),

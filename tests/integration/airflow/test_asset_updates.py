@@ -27,7 +27,7 @@ def test_an_advanced_version_updates_the_tables_asset(lake: str, table: Table, t
         table=str(table),
         lance_conn_id=lake,
         expected_version=1,
-        new_version=2,
+        version=2,
         outlets=[asset],
     ).execute({"outlet_events": events})  # type: ignore[typeddict-item]
 

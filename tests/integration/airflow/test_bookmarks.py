@@ -50,11 +50,11 @@ def test_the_consumer_of_an_expired_bookmark_fails_once_with_advice(run: Run, or
     assert (cleaned["versions"], cleaned["kept_by_tag"], cleaned["expired_bookmarks"]) == (2, 0, ["revenue"])
     message = (
         rf"bookmark='revenue' of table '{orders.database}\$orders' has expired: it was at version 1, last "
-        r"moved at 20.*, and a clean-up at 20.* if_expired='read_all'.* LanceTagOperator"
+        r"moved at 20.*, and a clean-up at 20.* if_unavailable='read_all'.* LanceTagOperator"
     )
     with pytest.raises(AirflowFailException, match=message):
         run(LanceFindChangesOperator, **find)
-    found = run(LanceFindChangesOperator, **find, if_expired="read_all")
+    found = run(LanceFindChangesOperator, **find, if_unavailable="read_all")
     assert found == {"table": str(orders), "previous_version": None, "version": 3}
 
     run(LanceTagOperator, table=str(orders), version=3, tag="revenue")

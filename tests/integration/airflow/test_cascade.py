@@ -40,7 +40,7 @@ def plan(table: Table, *foreign: str) -> dict[str, Any]:
 
 
 def test_a_dry_run_only_plans(run: Run, table: Table, foreign: str, attempt: Attempt) -> None:
-    found = run(LanceDropNamespaceOperator, namespace=table.database, behavior="cascade", dry_run=True)
+    found = run(LanceDropNamespaceOperator, namespace=table.database, cascade=True, dry_run=True)
     assert found == {
         **DROPPED,
         "namespace": table.database,
@@ -60,7 +60,7 @@ def test_a_table_created_after_the_plan_was_pushed_is_kept_and_fails_the_task(
 
     table.declare()
     drop = LanceDropNamespaceOperator(
-        task_id="drop", lance_conn_id=lake, namespace=table.database, behavior="cascade"
+        task_id="drop", lance_conn_id=lake, namespace=table.database, cascade=True
     )
     with pytest.raises(AirflowFailException, match=r"changed since the drop was planned.*late \(new\)"):
         drop.execute({"ti": Pushed()})
@@ -76,7 +76,7 @@ def test_a_foreign_table_stops_a_cascade_after_its_plan_was_logged(
     run: Run, table: Table, foreign: str, attempt: Attempt
 ) -> None:
     with pytest.raises(AirflowFailException, match=f"not Lance.*{re.escape(foreign)}"):
-        run(LanceDropNamespaceOperator, namespace=table.database, behavior="cascade")
+        run(LanceDropNamespaceOperator, namespace=table.database, cascade=True)
     assert attempt.pushed["plan"] == plan(table, foreign)
     table.namespace.table_exists({"id": table.id})
 
@@ -86,16 +86,14 @@ def test_a_string_is_refused_as_list_of_foreign_tables(
     run: Run, table: Table, foreign: str, text: str
 ) -> None:
     with pytest.raises(AirflowFailException, match=r"foreign_tables: .*a list of identifiers"):
-        run(LanceDropNamespaceOperator, namespace=table.database, behavior="cascade", foreign_tables=text)
+        run(LanceDropNamespaceOperator, namespace=table.database, cascade=True, foreign_tables=text)
     table.namespace.table_exists({"id": table.id})
 
 
 @pytest.mark.parametrize("allowed", ["by name", "any"])
 def test_allowed_foreign_tables_are_dropped(run: Run, table: Table, foreign: str, allowed: str) -> None:
     named = [foreign] if allowed == "by name" else ["*"]
-    dropped = run(
-        LanceDropNamespaceOperator, namespace=table.database, behavior="cascade", foreign_tables=named
-    )
+    dropped = run(LanceDropNamespaceOperator, namespace=table.database, cascade=True, foreign_tables=named)
     assert dropped == {
         **DROPPED,
         "namespace": table.database,

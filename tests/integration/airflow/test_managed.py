@@ -113,7 +113,7 @@ def test_a_table_is_declared_with_its_version_authority_and_another_one_is_refus
 
 def test_a_version_is_advanced_once(run: Run, table: Table, managed: str) -> None:
     commit_directly(managed)
-    arguments = {"table": str(table), "expected_version": "1", "new_version": "2"}
+    arguments = {"table": str(table), "expected_version": "1", "version": "2"}
     moved = {"table": str(table), "operation": "advance", "version": 2, "previous_version": 1, "reason": ""}
     for outcome in ("done", "unchanged"):
         answer = run(LanceAdvanceVersionOperator, **arguments)
@@ -122,17 +122,17 @@ def test_a_version_is_advanced_once(run: Run, table: Table, managed: str) -> Non
 
 def test_an_unmet_expected_version_is_retryable(run: Run, table: Table, managed: str) -> None:
     with pytest.raises(LanceRetryableError, match="it is at version 1, expected 5"):
-        run(LanceAdvanceVersionOperator, table=str(table), expected_version=5, new_version=6)
+        run(LanceAdvanceVersionOperator, table=str(table), expected_version=5, version=6)
 
 
 def test_advancing_to_a_missing_version_fails_without_retry(run: Run, table: Table, managed: str) -> None:
     with pytest.raises(AirflowFailException, match="no manifest of version 2"):
-        run(LanceAdvanceVersionOperator, table=str(table), expected_version=1, new_version=2)
+        run(LanceAdvanceVersionOperator, table=str(table), expected_version=1, version=2)
 
 
 def test_a_version_rendered_empty_is_reported_by_its_argument(run: Run, table: Table) -> None:
-    with pytest.raises(AirflowFailException, match="new_version='None': expected a version"):
-        run(LanceAdvanceVersionOperator, table=str(table), expected_version=1, new_version="None")
+    with pytest.raises(AirflowFailException, match="version='None': expected a version"):
+        run(LanceAdvanceVersionOperator, table=str(table), expected_version=1, version="None")
 
 
 def test_a_consistent_metastore_and_storage_are_reported_as_such(

@@ -94,7 +94,7 @@ def test_a_non_empty_namespace_is_dropped_only_by_cascade_and_keeps_its_data(run
     table.advance()
     with pytest.raises(AirflowFailException, match=r"\(restrict\).*NAMESPACE_NOT_EMPTY"):
         run(LanceDropNamespaceOperator, namespace=table.database)
-    assert run(LanceDropNamespaceOperator, namespace=table.database, behavior="cascade")["outcome"] == "done"
+    assert run(LanceDropNamespaceOperator, namespace=table.database, cascade=True)["outcome"] == "done"
     assert lance.dataset(location).count_rows() == 1
 
 
@@ -235,7 +235,7 @@ def test_a_table_is_dropped_once_with_its_data(run: Run, table: Table) -> None:
         (LanceDropTableOperator, {"table": "sales$orders"}),
         (
             LanceAdvanceVersionOperator,
-            {"table": "sales$orders", "expected_version": "1", "new_version": "2"},
+            {"table": "sales$orders", "expected_version": "1", "version": "2"},
         ),
         (LanceConvertTableOperator, {"table": "sales$orders", "version_authority": "catalog"}),
         (LanceCheckTableOperator, {"table": "sales$orders"}),

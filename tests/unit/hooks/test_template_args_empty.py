@@ -30,7 +30,6 @@ REQUIRED: dict[str, Any] = {
     "location": "/data/t",
     "namespace": "db",
     "on": ["id"],
-    "new_version": 2,
     "release_set": "db$releases",
     "source": lambda: None,
     "staged": {"table": "db$t", "version": 3},

@@ -39,7 +39,6 @@ from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVers
     [
         (LanceCreateNamespaceOperator, {"namespace": "a", "if_exists": "ignore"}, "if_exists='ignore'"),
         (LanceDropNamespaceOperator, {"namespace": "a", "if_missing": "x"}, "if_missing='x'"),
-        (LanceDropNamespaceOperator, {"namespace": "a", "behavior": "CASCADE"}, "restrict, cascade"),
         (LanceDeclareTableOperator, {"table": "a$b", "if_exists": "replace"}, "allowed: skip, fail"),
         (LanceDeclareTableOperator, {"table": "a$b", "version_authority": "impl"}, "storage, catalog"),
         (LanceConvertTableOperator, {"table": "a$b", "version_authority": "hms"}, "storage, catalog"),
@@ -60,7 +59,7 @@ from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVers
         (LanceDeleteTagOperator, {"table": "a$b", "tag": "t", "if_missing": "x"}, "skip, fail"),
         (
             LanceFindChangesOperator,
-            {"table": "a$b", "bookmark": "t", "if_expired": "skip"},
+            {"table": "a$b", "bookmark": "t", "if_unavailable": "skip"},
             "allowed: fail, read_all",
         ),
     ],
@@ -101,7 +100,7 @@ STAGED = 2**63 + 7
     [
         (LanceTagOperator, {"table": "a$b", "version": str(STAGED), "tag": "t"}),
         (LanceRestoreOperator, {"table": "a$b", "version": STAGED}),
-        (LanceAdvanceVersionOperator, {"table": "a$b", "expected_version": 1, "new_version": STAGED}),
+        (LanceAdvanceVersionOperator, {"table": "a$b", "expected_version": 1, "version": STAGED}),
         (LanceReleaseOperator, {"release_set": "a$r", "tables": [{"table": "a$b", "version": STAGED}]}),
         (LanceReleaseOperator, {"release_set": "a$r", "tables": {"a$b": STAGED}}),
         (LanceFindReleaseOperator, {"release_set": {"table": "a$r", "version": STAGED}}),

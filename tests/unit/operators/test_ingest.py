@@ -171,7 +171,7 @@ def test_arguments_that_name_data_are_templated() -> None:
         "op_kwargs",
         "key",
         "fingerprint",
-        "partition_by",
+        "event_partitions",
         "spark_conn_id",
         "spark_conf",
         "lance_conn_id",

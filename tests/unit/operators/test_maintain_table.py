@@ -43,7 +43,7 @@ INDEX = {"column": "day", "index_type": "BITMAP"}
         (LanceMaintainOperator, {"segments": 0}, "segments: .*at least 1"),
         (LanceMaintainOperator, {"older_than": 14}, "older_than: expected a timedelta"),
         (LanceMaintainOperator, {"keep_versions": 0}, "keep_versions: .*at least 1"),
-        (LanceMaintainOperator, {"keep_keys": 1}, "keep_keys: expected a timedelta"),
+        (LanceMaintainOperator, {"keys_older_than": 1}, "keys_older_than: expected a timedelta"),
         (LanceMaintainOperator, {"orphans_older_than": 1}, "orphans_older_than: expected a timedelta"),
         (LanceCompactTableOperator, {"min_small_fragments": "10"}, "min_small_fragments: .*got '10'"),
         (LanceCompactTableOperator, {"max_deleted_share": 2}, "max_deleted_share: .*got 2"),

@@ -35,7 +35,11 @@ INDEX = {"column": "v", "index_type": "IVF_PQ"}
         (LanceCleanUpVersionsOperator, {"older_than": 14}, "older_than: expected a timedelta.*got 14"),
         (LanceCleanUpVersionsOperator, {"older_than": timedelta(-1)}, "older_than: .*at least 0"),
         (LanceCleanUpVersionsOperator, {"keep_versions": 0}, "keep_versions: .*at least 1"),
-        (LanceCleanUpVersionsOperator, {"keep_keys": 400}, "keep_keys: expected a timedelta.*got 400"),
+        (
+            LanceCleanUpVersionsOperator,
+            {"keys_older_than": 400},
+            "keys_older_than: expected a timedelta.*got 400",
+        ),
         (LanceRemoveOrphansOperator, {"older_than": "a week"}, "older_than: expected a timedelta.*'a week'"),
     ],
 )

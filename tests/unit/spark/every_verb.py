@@ -296,7 +296,7 @@ def plan() -> MaintenancePlan:
         compaction=CompactionOptions(),
         indices=(IndexSpec("v", "BTREE", "v_btree"),),
         older_than=timedelta(0),
-        keep_keys=timedelta(days=1),
+        keys_older_than=timedelta(days=1),
         orphans_older_than=timedelta(minutes=20),
         thresholds=Thresholds(),
     )
@@ -413,7 +413,7 @@ WRITES: Mapping[str, Verb] = {
     "index by request": request("create_table_scalar_index", column="v", index_type="BTREE", name="v_btree"),
     "drop index": of_table(drop_index, "n_btree"),
     "extend index": on_spark(build_index, "n", "BTREE", name="n_btree", if_exists="extend"),
-    "clean-up": of_table(clean_up_versions, older_than=timedelta(0), keep_keys=timedelta(days=1)),
+    "clean-up": of_table(clean_up_versions, older_than=timedelta(0), keys_older_than=timedelta(days=1)),
     "orphans": of_table(remove_orphans, older_than=timedelta(minutes=20)),
     "maintain": on_spark(maintain_table, plan()),
     "adopt": lambda lake: lake.managed_by == "impl" and lake.namespace.adopt_table(TABLE["id"]),

@@ -78,15 +78,15 @@ def test_an_asset_event_has_the_days_as_partition_keys(hive: Maintained, connect
 
     run()
     assert "partitions" not in events[outlet].extra
-    run(partition_by="day")  # the same commit, found by its key
+    run(event_partitions="day")  # the same commit, found by its key
     assert events[outlet].extra["partitions"] == ["2026-11-01", "2026-11-02"]
     if hasattr(events[outlet], "add_partitions"):
         assert events[outlet].partition_keys == {"2026-11-01", "2026-11-02"}
     with pytest.raises(AirflowFailException, match="month"):
-        run(partition_by="month")
+        run(event_partitions="month")
 
     given_rows.clear()
     removal = {"where": "day = '2026-11-01'", "key": "removed"}
     for _ in range(2):  # the second finds the commit of the first
-        run(LanceOverwriteOperator, partition_by="day", **removal)
+        run(LanceOverwriteOperator, event_partitions="day", **removal)
         assert events[outlet].extra["partitions"] == ["2026-11-01"]

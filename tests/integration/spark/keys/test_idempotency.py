@@ -139,10 +139,16 @@ def test_expired_keys_are_refused_and_others_found(target: ResolvedTable, namesp
     for key in ("january", "february"):
         write(target, key)
 
-    assert clean_up_versions(namespace, table, older_than=NOW, keep_keys=timedelta(days=1)).expired_keys == 0
-    assert clean_up_versions(namespace, table, older_than=NOW, keep_keys=NOW, dry_run=True).expired_keys == 0
+    assert (
+        clean_up_versions(namespace, table, older_than=NOW, keys_older_than=timedelta(days=1)).expired_keys
+        == 0
+    )
+    assert (
+        clean_up_versions(namespace, table, older_than=NOW, keys_older_than=NOW, dry_run=True).expired_keys
+        == 0
+    )
     assert find_write(namespace, table, "january") is not None
-    assert clean_up_versions(namespace, table, older_than=NOW, keep_keys=NOW).expired_keys == 2
+    assert clean_up_versions(namespace, table, older_than=NOW, keys_older_than=NOW).expired_keys == 2
 
     with pytest.raises(InvalidInputError, match="'january' was committed, and has expired"):
         find_write(namespace, table, "january")

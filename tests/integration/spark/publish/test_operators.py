@@ -82,10 +82,10 @@ def test_a_version_that_was_published_before_emits_no_event_after_newer_ones(
 
 
 def test_the_event_has_the_partitions_that_were_published(run: Run, staged: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="partition_by: not allowed with stage=True"):
-        run(LanceAppendOperator, table="a$b", source=more, stage=True, partition_by="id")
+    with pytest.raises(ValueError, match="event_partitions: not allowed with stage=True"):
+        run(LanceAppendOperator, table="a$b", source=more, stage=True, event_partitions="id")
 
-    _, event = run(LancePublishOperator, staged=staged, partition_by="id")
+    _, event = run(LancePublishOperator, staged=staged, event_partitions="id")
 
     assert event["partitions"] == ["3", "4"]
 
@@ -94,7 +94,7 @@ def test_a_column_for_partitions_is_checked_before_anything_is_published(
     run: Run, hive: Maintained, staged: dict[str, Any]
 ) -> None:
     with pytest.raises(AirflowFailException, match="columns: expected names among"):
-        run(LancePublishOperator, staged=staged, partition_by="day")
+        run(LancePublishOperator, staged=staged, event_partitions="day")
     assert hive.ids() == [0, 1, 2]
 
 
@@ -102,7 +102,7 @@ def test_an_ingestion_without_rows_has_no_partitions(run: Run, hive: Maintained)
     given = {"table": hive.id, "source": lambda spark: rows(spark, 0, 0), "key": "none"}
     staged, _ = run(LanceAppendOperator, **given, stage=True)
 
-    _, event = run(LancePublishOperator, staged=staged, partition_by="id")
+    _, event = run(LancePublishOperator, staged=staged, event_partitions="id")
 
     assert (event["version"], event["partitions"]) == (1, [])
 

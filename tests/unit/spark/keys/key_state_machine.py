@@ -257,7 +257,9 @@ class KeyedTableMachine(RuleBasedStateMachine):
     @has_rows
     @rule(expires=st.booleans())
     def clean_up(self, expires: bool) -> None:
-        clean_up_versions(self.namespace, self.table, older_than=NOW, keep_keys=NOW if expires else None)
+        clean_up_versions(
+            self.namespace, self.table, older_than=NOW, keys_older_than=NOW if expires else None
+        )
         self._now(self._rows())
         if expires:
             self.ever_expired |= self.recorded | {key for key, _ in self.dead}
@@ -265,9 +267,9 @@ class KeyedTableMachine(RuleBasedStateMachine):
     @has_rows
     @rule(step=st.integers(1, LAST_STEP), expires=st.booleans())
     def die_in_a_clean_up_and_repeat_it(self, step: int, expires: bool) -> None:
-        keep_keys = NOW if expires else None
+        keys_older_than = NOW if expires else None
         with death_at(step):
-            clean_up_versions(self.namespace, self.table, older_than=NOW, keep_keys=keep_keys)
+            clean_up_versions(self.namespace, self.table, older_than=NOW, keys_older_than=keys_older_than)
         self._now(self._rows())
         self.clean_up(expires=expires)
 
