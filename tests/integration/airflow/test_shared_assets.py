@@ -18,6 +18,7 @@ from airflow_provider_lancens.lineage import task_lineage
 from airflow_provider_lancens.lineage.task_lineage import TableWrite, TaskLineage
 from airflow_provider_lancens.operators.delete_rows import LanceDeleteOperator
 from airflow_provider_lancens.operators.taskflow import TaskWrites
+from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.ui.catalog import uri_of
 from tests.integration.airflow.lifecycle import Attempt
 from tests.integration.airflow.tables import Table
@@ -80,9 +81,7 @@ def test_a_write_of_a_function_updates_the_asset(table: Table, shared: str) -> N
     asset, events = lance_table(str(table), "lake"), OutletEventAccessors()
     task = SimpleNamespace(outlets=[asset])
     instance = SimpleNamespace(xcom_push=lambda *_: None)
-    written: Any = SimpleNamespace(
-        version=3, previous_version=2, published=True, is_outdated=False, changes={}, as_dict=dict
-    )
+    written = WriteResult(str(table), "append", "done", version=3, previous_version=2, seconds=0.1)
 
     context: Any = {"task": task, "ti": instance, "outlet_events": events}
     TaskWrites(LanceHook(shared), context).report(TableId.parse(str(table)), written)
