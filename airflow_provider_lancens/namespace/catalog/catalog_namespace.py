@@ -8,6 +8,7 @@ authority of each of its tables; what needs a metastore is refused with code 0.
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -23,6 +24,7 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.batch_reads import OF_THE_SERVER
 from airflow_provider_lancens.namespace.catalog.catalog_calls import CatalogCalls
+from airflow_provider_lancens.namespace.catalog.catalog_clones import CatalogClones
 from airflow_provider_lancens.namespace.catalog.catalog_errors import unsupported
 from airflow_provider_lancens.namespace.catalog.catalog_settings import (
     DIR,
@@ -45,6 +47,7 @@ from airflow_provider_lancens.namespace.operations.repair import (
 )
 from airflow_provider_lancens.namespace.requests import as_model, choice
 from airflow_provider_lancens.namespace.storage import object_store
+from airflow_provider_lancens.namespace.storage.clones import Clones
 from airflow_provider_lancens.namespace.storage.location_overlap import is_remote, store_of
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.missing_files import StoredVersions
@@ -52,6 +55,8 @@ from airflow_provider_lancens.namespace.storage.write_leases import wait_for_wri
 from airflow_provider_lancens.namespace.table_properties import BY_IMPLEMENTATION, MANAGED_BY
 from airflow_provider_lancens.namespace.table_status import TableStatus
 from airflow_provider_lancens.redaction import redact
+
+log = logging.getLogger(__name__)
 
 AnyRequest = Any
 """A request model or a dict of its fields."""
@@ -241,6 +246,7 @@ class CatalogNamespace(LanceNamespace):
 
         Raises:
             TableNotFoundError: (4) there is no such table.
+            InvalidInputError: (13) a table is a clone that refers to its data.
             ConcurrentModificationError: (14) a write to it is running.
             PermissionDeniedError: (15) its location isn't allowed.
         """
@@ -248,6 +254,7 @@ class CatalogNamespace(LanceNamespace):
         described = self.describe_table(models.DescribeTableRequest(id=asked.id, vend_credentials=True))
         files = Manifests(str(described.location), described.storage_options or {}, is_optional=True)
         wait_for_writes(files, f"{self._subject(asked.id)} can't be dropped")
+        self._check_no_clones(TableId(tuple(asked.id or ())), str(described.location))
         dropped = self._called("drop_table", models.DropTableRequest, asked)
         return _redacted(redacted_responses.DropTableResponse, dropped, location=_plain(dropped.location))
 
@@ -297,6 +304,22 @@ class CatalogNamespace(LanceNamespace):
             options = self._vended.get(status.table, self._config.storage_options)
         version = object_store.latest_version(str(status.location), options)
         return replace(status, version=version or 0, needs_listing=False)
+
+    def clones_of(self, table: TableId, location: str) -> Clones:
+        """Return the shallow clones of a table in the catalog, before files of it are removed.
+
+        Args:
+            table: its identifier.
+            location: its location.
+
+        Returns:
+            The tables whose newest versions refer to files of it, and why there may be others.
+
+        Raises:
+            ServiceUnavailableError: (17) the catalog doesn't answer.
+        """
+        calls = self.list_namespaces, self.list_tables, self.describe_table
+        return CatalogClones(*calls, table.parts, location).search()
 
     def compare_table(self, parts: Sequence[str]) -> Comparison:
         """Check that the files of a table's newest version exist.
@@ -371,7 +394,7 @@ class CatalogNamespace(LanceNamespace):
         """
         parts = as_model(models.DropNamespaceRequest, request).id or []
         raise unsupported(
-            f"the plan of a cascade (behavior='cascade', dry_run=True) for namespace {'$'.join(parts)!r}",
+            f"the plan of a cascade (cascade=True, dry_run=True) for namespace {'$'.join(parts)!r}",
             self.impl,
             "drop or deregister its tables, then the namespace without cascade",
         )
@@ -383,6 +406,18 @@ class CatalogNamespace(LanceNamespace):
             UnsupportedOperationError: (0) always.
         """
         raise unsupported("a cascade", self.impl, "drop or deregister the namespace's tables, then it")
+
+    def _check_no_clones(self, table: TableId, location: str) -> None:
+        clones = self.clones_of(table, location)
+        for clone in clones.found:
+            raise spec_errors.InvalidInputError(
+                f"table {table}: table {clone.table} is a clone that refers to its data; drop the clone "
+                "first, or overwrite it; deregistering this table keeps the data"
+            )
+        for reason in clones.unknown:
+            log.warning(
+                "Table %s is dropped, although a shallow clone may refer to its data: %s", table, reason
+            )
 
     def _called(self, operation: str, model: type[BaseModel], request: AnyRequest, *data: Any) -> Any:
         asked = as_model(model, request)

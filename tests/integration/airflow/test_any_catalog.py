@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -226,12 +227,22 @@ def test_two_connections_to_one_folder_see_the_same_tables(connect: Connect, run
     assert LanceHook("lake").table_status("orders") == LanceHook(other).table_status("orders")
 
 
-def test_a_clean_up_keeps_nothing_of_the_catalog(lake: str, table: str, run: Run) -> None:
+def test_what_a_shallow_clone_refers_to_is_kept(lake: str, table: str, run: Run) -> None:
     add_row(lake, table)
+    orders, catalog = LanceHook(lake).table(table), LanceHook(lake).catalog()
+    run(LanceCreateNamespaceOperator, namespace="other")
+    clone = catalog.declare_table("other.clone")
+    orders.dataset().shallow_clone(clone.location, 2)
+    orders.overwrite(pa.table({"n": [7]}))
 
-    cleaned = run(LanceCleanUpVersionsOperator, table=table)
+    with pytest.raises(AirflowFailException, match=r"other\$clone is a clone that refers to its data"):
+        run(LanceDropTableOperator, table=table)
+    run(LanceCleanUpVersionsOperator, table=table, older_than=timedelta(0))
 
-    assert cleaned["table"] == table
+    assert len(orders.history()) == 1
+    assert LanceHook(lake).table("other.clone").to_arrow()["n"].to_pylist() == [1]
+    assert catalog.drop_table("other.clone")
+    assert run(LanceDropTableOperator, table=table)["outcome"] == "done"
 
 
 def test_a_service_that_has_ended_is_retried_and_shows_no_secret(

@@ -1,0 +1,101 @@
+"""Search for the shallow clones of a table among the tables of a catalog, before files of it are removed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.storage.clones import Clone, Clones, clone_at
+from airflow_provider_lancens.namespace.storage.location_overlap import ResolvedLocation
+from airflow_provider_lancens.namespace.storage.manifests import Manifests
+from airflow_provider_lancens.namespace.storage.missing_files import example_of
+
+log = logging.getLogger(__name__)
+
+_MOST = 1000
+"""Tables that are read at most, those of the source's own namespace first; as in a metastore."""
+_THREADS = 8
+_PAGE = 1000
+
+Id = tuple[str, ...]
+Call = Callable[[dict[str, Any]], Any]
+
+
+@dataclass(slots=True)
+class CatalogClones:
+    """One search for the clones of a table."""
+
+    list_namespaces: Call
+    list_tables: Call
+    describe_table: Call
+    source: Id
+    """Its identifier."""
+    location: str
+    _unknown: list[str] = field(default_factory=list)
+    _unread: list[str] = field(default_factory=list)
+
+    def search(self) -> Clones:
+        """Search the catalog.
+
+        Raises:
+            ServiceUnavailableError: (17) it doesn't answer.
+        """
+        others = (table for table in self._tables() if table != self.source)
+        read = list(islice(others, _MOST))
+        if next(others, None) is not None:
+            self._unknown.append(f"the catalog has more than the {_MOST} tables that are searched")
+        resolved = ResolvedLocation(self.location)
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="lance-clones") as pool:
+            found = [one for one in pool.map(lambda table: self._clone(table, resolved), read) if one]
+        if self._unread:
+            self._unknown.append(f"{example_of(self._unread)} can't be read")
+        return Clones(tuple(found), tuple(self._unknown))
+
+    def _tables(self) -> Iterator[Id]:
+        own = self.source[:-1]
+        for namespace in (own, *(one for one in self._below(()) if one != own)):
+            for name in self._listed("tables", self.list_tables, namespace):
+                yield (*namespace, name)
+
+    def _below(self, namespace: Id) -> Iterator[Id]:
+        yield namespace
+        for name in self._listed("namespaces", self.list_namespaces, namespace):
+            yield from self._below((*namespace, name))
+
+    def _listed(self, what: str, call: Call, namespace: Id) -> Iterator[str]:
+        token: str | None = None
+        request: dict[str, Any] = {"id": list(namespace), "limit": _PAGE}
+        while True:
+            try:
+                page = call({**request, "page_token": token} if token else request)
+            except (spec_errors.NamespaceNotFoundError, spec_errors.InvalidInputError):
+                return  # dropped meanwhile, or without such a level
+            except (spec_errors.UnsupportedOperationError, spec_errors.PermissionDeniedError) as error:
+                if what == "tables":
+                    self._unknown.append(f"the tables of {'$'.join(namespace) or 'the root'}: {error}")
+                return
+            yield from getattr(page, what)
+            if not page.page_token or page.page_token == token:
+                return
+            token = page.page_token
+
+    def _clone(self, table: Id, source: ResolvedLocation) -> Clone | None:
+        try:
+            described = self.describe_table({"id": list(table), "vend_credentials": True})
+            options: Mapping[str, str] = described.storage_options or {}
+            if Manifests(described.location, options, is_optional=True).newest() is None:
+                return None  # nothing was written yet
+            return clone_at("$".join(table), described.location, options, source)
+        except (spec_errors.TableNotFoundError, spec_errors.NamespaceNotFoundError):
+            return None
+        except spec_errors.ServiceUnavailableError:
+            raise
+        except (spec_errors.LanceNamespaceError, OSError, ValueError, RuntimeError) as error:
+            log.info("Table %s isn't searched for references: %s", "$".join(table), error)
+            self._unread.append("$".join(table))
+            return None
