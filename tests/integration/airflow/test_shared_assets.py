@@ -81,7 +81,9 @@ def test_a_write_of_a_function_updates_the_asset(table: Table, shared: str) -> N
     asset, events = lance_table(str(table), "lake"), OutletEventAccessors()
     task = SimpleNamespace(outlets=[asset])
     instance = SimpleNamespace(xcom_push=lambda *_: None)
-    written = WriteResult(str(table), "append", "done", version=3, previous_version=2, seconds=0.1)
+    written = WriteResult(
+        table=str(table), operation="append", outcome="done", version=3, previous_version=2, seconds=0.1
+    )
 
     context: Any = {"task": task, "ti": instance, "outlet_events": events}
     TaskWrites(LanceHook(shared), context).report(TableId.parse(str(table)), written)
