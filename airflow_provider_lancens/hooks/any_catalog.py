@@ -22,6 +22,13 @@ from airflow_provider_lancens.hooks.lance_hook import LanceHook
 
 _PROPERTIES = {"properties": "property.", "secret_properties": "secret."}
 """The fields with the implementation's own properties, and their prefixes for `CatalogNamespace`."""
+_REFUSED = {
+    "storage.": "is a storage option; set it as an extra of its own, where it is checked",
+    "dynamic_context_provider.": "names a class that would run with the rights of Airflow's processes, which "
+    "whoever edits a connection may not choose; write a class of lance_namespace that creates it, and name "
+    "that as impl",
+}
+"""Prefixes of properties that a connection may not have, and why."""
 _AS_JSON = 'write it as {"name": "value", …}, whose values are text'
 _IMPLEMENTATION = re.compile(r"dir|rest|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _IMPL, _ROOT, _URI, _DIR = "impl", "root", "uri", "dir"
@@ -92,25 +99,31 @@ class LanceCatalogHook(LanceHook):
         """Return the properties in a field: a JSON object in the extra, or its text, as in the form.
 
         Raises:
-            AirflowFailException: it is something else, or a value isn't text; no value is shown.
+            AirflowFailException: it is something else, a value isn't text, or a property isn't allowed; no
+                value is shown.
         """
-        given = read_extra(self.connection).get(field)
+        given: Any = read_extra(self.connection).get(field)
         if given in (None, ""):
             return {}
-        parsed: Any = given
         if isinstance(given, str):
             try:
-                parsed = json.loads(given)
+                given = json.loads(given)
             except ValueError:
-                parsed = None
-        if not isinstance(parsed, dict):
+                given = None
+        if not isinstance(given, dict):
             raise self._refusal(field, f"is not a JSON object; {_AS_JSON}")
-        for name, value in parsed.items():
-            if not isinstance(value, str):
-                raise self._refusal(field, f"{name!r} is a {type(value).__name__}, not text; {_AS_JSON}")
+        for name, value in given.items():
+            self._check_property(field, name, value)
             if field != "properties" and value:
                 mask_secret(value)
-        return parsed
+        return given
+
+    def _check_property(self, field: str, name: str, value: Any) -> None:
+        for prefix, reason in _REFUSED.items():
+            if name.strip().lower().startswith(prefix):
+                raise self._refusal(field, f"{name!r} {reason}")
+        if not isinstance(value, str):
+            raise self._refusal(field, f"{name!r} is a {type(value).__name__}, not text; {_AS_JSON}")
 
     def _refusal(self, field: str, reason: str) -> AirflowFailException:
         return AirflowFailException(

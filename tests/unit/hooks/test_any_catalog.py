@@ -55,6 +55,8 @@ def test_the_fields_become_properties(connect: Connect, as_text: bool) -> None:
         ('{"a": 1}', "'a' is a int, not text"),
         ({"a": {"b": SECRET}}, "'a' is a dict, not text"),
         ({"a": None}, "'a' is a NoneType, not text"),
+        ({"storage.azure_use_azure_cli": "true"}, "is a storage option; set it as an extra of its own"),
+        ({"dynamic_context_provider.impl": "subprocess.Popen"}, "names a class that would run"),
     ],
 )
 @pytest.mark.parametrize(
