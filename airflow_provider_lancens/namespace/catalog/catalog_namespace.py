@@ -54,7 +54,7 @@ from airflow_provider_lancens.namespace.storage.missing_files import StoredVersi
 from airflow_provider_lancens.namespace.storage.write_leases import wait_for_writes
 from airflow_provider_lancens.namespace.table_properties import BY_IMPLEMENTATION, MANAGED_BY
 from airflow_provider_lancens.namespace.table_status import TableStatus
-from airflow_provider_lancens.redaction import redact
+from airflow_provider_lancens.redaction import is_secret, redact
 
 log = logging.getLogger(__name__)
 
@@ -436,8 +436,10 @@ class CatalogNamespace(LanceNamespace):
     def _vended_options(
         self, requested: bool | None, vended: Mapping[str, str] | None
     ) -> dict[str, str] | None:
-        own = self._config.vended(requested)
-        return {**(own or {}), **(vended or {})} or None
+        own = self._config.vended(requested) or {}
+        if any(map(is_secret, vended or {})):  # the catalog's credentials are never mixed with other ones
+            own = {name: value for name, value in own.items() if not is_secret(name)}
+        return {**own, **(vended or {})} or None
 
     def _checked(self, location: str, subject: str) -> Location:
         """Return a location that may be used with the connection's credentials.

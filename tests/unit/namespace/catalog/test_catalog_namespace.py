@@ -84,6 +84,16 @@ def test_a_table_is_described_with_the_options_of_the_connection_and_those_that_
     assert SECRET not in f"{described!r} {described}"
 
 
+def test_credentials_of_the_catalog_are_not_mixed_with_those_of_the_connection() -> None:
+    vended = {"aws_access_key_id": "theirs", "aws_secret_access_key": SECRET}
+    Scripted.answers = lambda _id: DescribeTableResponse(location="s3://bucket/t", storage_options=vended)
+    own = {"storage.region": "eu-west-1", "storage.access_key_id": "mine", "storage.session_token": "mine"}
+
+    described = opened(**own).describe_table({"id": ["t"], "vend_credentials": True})
+
+    assert described.storage_options == {"region": "eu-west-1", **vended}
+
+
 def test_a_request_has_a_deadline() -> None:
     held = threading.Event()
     Scripted.answers = lambda _id: DescribeTableResponse(location=str(held.wait(60)))
