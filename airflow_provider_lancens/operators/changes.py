@@ -61,7 +61,7 @@ class LanceFindChangesOperator(LanceOperator):
             LanceRetryableError: the metastore or the storage is unavailable.
         """
         from airflow_provider_lancens.hooks.table_checks import check_tag
-        from airflow_provider_lancens.spark import find_bookmark
+        from airflow_provider_lancens.spark.bookmarks import find_bookmark
 
         table, name = parse_table(self.table), check_tag(self.bookmark)
         with self.connected(f"finding changes of table {str(table)!r}") as namespace:

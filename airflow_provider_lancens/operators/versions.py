@@ -119,7 +119,7 @@ class LanceTagOperator(LanceOperator):
             LanceRetryableError: the metastore or the storage is unavailable.
         """
         from airflow_provider_lancens.hooks.table_checks import check_tag
-        from airflow_provider_lancens.spark import move_bookmark
+        from airflow_provider_lancens.spark.bookmarks import move_bookmark
 
         table, version = parse_table(self.table), needed_version("version", self.version)
         tag = check_tag(self.tag)
@@ -161,7 +161,7 @@ class LanceDeleteTagOperator(LanceOperator):
             LanceRetryableError: the metastore or the storage is unavailable.
         """
         from airflow_provider_lancens.hooks.table_checks import check_tag
-        from airflow_provider_lancens.spark import delete_bookmark
+        from airflow_provider_lancens.spark.bookmarks import delete_bookmark
 
         table, tag = parse_table(self.table), check_tag(self.tag)
         with self.connected(f"deleting tag {tag!r} of table {str(table)!r}") as namespace:

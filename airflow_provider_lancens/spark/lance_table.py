@@ -926,7 +926,7 @@ class Table:
         Raises:
             LanceNamespaceError: as `maintain_table`.
         """
-        from airflow_provider_lancens.spark.maintenance import maintain_table
+        from airflow_provider_lancens.spark.maintenance.maintain import maintain_table
         from airflow_provider_lancens.spark.maintenance.maintenance_options import (
             DEFAULT_THRESHOLDS,
             CompactionOptions,
@@ -963,7 +963,8 @@ class Table:
         Raises:
             LanceNamespaceError: as `compact_table`.
         """
-        from airflow_provider_lancens.spark.maintenance import CompactionOptions, Thresholds, compact_table
+        from airflow_provider_lancens.spark.maintenance import CompactionOptions, Thresholds
+        from airflow_provider_lancens.spark.maintenance.compact import compact_table
 
         with _invalid_arguments():
             options = _options(CompactionOptions, compaction_options)
@@ -997,7 +998,8 @@ class Table:
         Raises:
             LanceNamespaceError: as `build_index`.
         """
-        from airflow_provider_lancens.spark.maintenance import Thresholds, build_index
+        from airflow_provider_lancens.spark.maintenance import Thresholds
+        from airflow_provider_lancens.spark.maintenance.index import build_index
 
         with _invalid_arguments():
             when = _options(Thresholds, thresholds)
@@ -1070,7 +1072,8 @@ class Table:
         Raises:
             LanceNamespaceError: as `clean_up_versions`.
         """
-        from airflow_provider_lancens.spark.maintenance import Thresholds, clean_up_versions
+        from airflow_provider_lancens.spark.maintenance import Thresholds
+        from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 
         with _invalid_arguments():
             when = _options(Thresholds, thresholds)

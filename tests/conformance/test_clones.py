@@ -13,8 +13,8 @@ from lance_namespace import LanceNamespace
 from lance_namespace.errors import ErrorCode
 
 from airflow_provider_lancens.namespace.operations import table_operations
-from airflow_provider_lancens.spark import remove_orphans
-from airflow_provider_lancens.spark.maintenance import clean_up_versions
+from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
+from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
 from tests.conformance.codes import refused_with
 from tests.support.backends import Backend
 

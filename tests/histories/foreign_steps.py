@@ -9,7 +9,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 
-from airflow_provider_lancens.spark.maintenance import build_index
+from airflow_provider_lancens.spark.maintenance.index import build_index
 from airflow_provider_lancens.spark.maintenance.table_state import has_old_values
 from tests.histories.model import TYPES, State
 from tests.histories.own_steps import BASE, INDEX_TYPES, Step

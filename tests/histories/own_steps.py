@@ -12,30 +12,21 @@ import pyarrow.compute as pc
 from lance_namespace.errors import InvalidTableStateError
 
 from airflow_provider_lancens.identifiers import staged_number
-from airflow_provider_lancens.spark import (
-    TableLayout,
-    add_columns,
-    alter_columns,
-    compute_column,
-    delete_bookmark,
-    delete_rows,
-    discard_version,
-    drop_columns,
-    move_bookmark,
-    publish_version,
-    write_files,
-    write_table,
-)
-from airflow_provider_lancens.spark.maintenance import (
-    build_index,
-    clean_up_versions,
-    compact_table,
-    restore_version,
-)
+from airflow_provider_lancens.spark import TableLayout
+from airflow_provider_lancens.spark.bookmarks import delete_bookmark, move_bookmark
+from airflow_provider_lancens.spark.commit.delete import delete_rows
+from airflow_provider_lancens.spark.compute.compute_column import compute_column
+from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
+from airflow_provider_lancens.spark.maintenance.compact import compact_table
+from airflow_provider_lancens.spark.maintenance.index import build_index
+from airflow_provider_lancens.spark.maintenance.restore import restore_version
+from airflow_provider_lancens.spark.publish import discard_version, publish_version
+from airflow_provider_lancens.spark.schema import add_columns, alter_columns, drop_columns
 from tests.histories.checks import MismatchError
 from tests.histories.model import NUMBERS, Column, Row, State
 from tests.histories.values import Condition, condition
 from tests.histories.work import Staged, Work
+from tests.support.writes import write_files, write_table
 
 Step = Callable[[Work, random.Random], State | None]
 """Changes the table, and returns what it has to be; None if nothing could be done."""

@@ -9,16 +9,11 @@ from typing import Any
 
 import lance
 
-from airflow_provider_lancens.spark import move_release_set
-from airflow_provider_lancens.spark.maintenance import (
-    CompactionOptions,
-    IndexSpec,
-    MaintenancePlan,
-    Thresholds,
-    maintain_table,
-)
-from airflow_provider_lancens.spark.maintenance.maintenance_options import DEFAULT_THRESHOLDS
+from airflow_provider_lancens.spark.maintenance import CompactionOptions, IndexSpec, Thresholds
+from airflow_provider_lancens.spark.maintenance.maintain import maintain_table
+from airflow_provider_lancens.spark.maintenance.maintenance_options import DEFAULT_THRESHOLDS, MaintenancePlan
 from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
+from airflow_provider_lancens.spark.release_sets import move_release_set
 from tests.histories.checks import MismatchError
 from tests.histories.model import State
 from tests.histories.own_steps import INDEX_TYPES, Step

@@ -13,14 +13,9 @@ import pyarrow as pa
 from lance_namespace import LanceNamespace
 
 from airflow_provider_lancens.namespace.storage.object_store import manifest_names
-from airflow_provider_lancens.spark import (
-    Bookmark,
-    ExpireResult,
-    find_bookmark,
-    list_bookmarks,
-    move_bookmark,
-)
-from airflow_provider_lancens.spark.maintenance import clean_up_versions
+from airflow_provider_lancens.spark import Bookmark, ExpireResult
+from airflow_provider_lancens.spark.bookmarks import find_bookmark, list_bookmarks, move_bookmark
+from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 
 DAY = timedelta(days=1)
 

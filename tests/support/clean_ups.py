@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 
 from airflow_provider_lancens.spark import NamespaceSpec
-from airflow_provider_lancens.spark.maintenance import clean_up_versions
+from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 from tests.integration.spark.faults.table_files import age_table, clean_up
 
 CleanUp = Callable[[NamespaceSpec, str], None]

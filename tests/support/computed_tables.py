@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_lancens.spark import ComputeResult, compute_column
+from airflow_provider_lancens.spark import ComputeResult
+from airflow_provider_lancens.spark.compute.compute_column import compute_column
 from tests.support.maintained_tables import Maintained, rows
 
 Meanwhile = Callable[[Callable[[], object]], None]

@@ -13,10 +13,12 @@ from lance_namespace import DeclareTableRequest, DescribeTableRequest
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.embedded import MetastoreServer
-from airflow_provider_lancens.spark import NamespaceSpec, read_table, write_table
+from airflow_provider_lancens.spark import NamespaceSpec
+from airflow_provider_lancens.spark.read import read_table
 from tests.integration.managed.managed_table import ManagedTable
 from tests.servers.glue_double import GlueDouble
 from tests.support.lakes import Lake, bucket_of, glue_lake, hive_lake
+from tests.support.writes import write_table
 
 Meanwhile = Callable[[ModuleType, Callable[[], object]], None]
 

@@ -7,7 +7,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from airflow_provider_lancens.spark import NamespaceSpec, foreach_batch, read_table
+from airflow_provider_lancens.spark import NamespaceSpec, foreach_batch
+from airflow_provider_lancens.spark.read import read_table
 
 
 @dataclass

@@ -42,15 +42,10 @@ from airflow_provider_lancens.spark.keys import (
     look_up,
 )
 from airflow_provider_lancens.spark.options import (
-    DEFAULT_LAYOUT,
-    Mode,
     OnExistingKey,
-    SchemaMode,
     TableLayout,
-    WhenMatched,
     WriteIdentity,
     WriteRequest,
-    change_of,
 )
 from airflow_provider_lancens.spark.publish import ChangeSpec, discard_repeated, find_staged, stage
 from airflow_provider_lancens.spark.results import WriteResult
@@ -85,7 +80,6 @@ if TYPE_CHECKING:
     from lance import FragmentMetadata, LanceDataset
     from lance.schema import LanceSchema
     from lance_namespace import LanceNamespace
-    from pyspark.sql import DataFrame
 
     from airflow_provider_lancens.spark.commit.write_lease import WriteLease
     from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
@@ -517,108 +511,3 @@ def skipped_write(context: WriteContext, earlier: KeyedCommit) -> WriteResult:
         context.write.key,
     )
     return result
-
-
-def write_table(
-    df: DataFrame,
-    namespace: NamespaceSpec | LanceNamespace,
-    table: TableId | str,
-    *,
-    mode: Mode = "append",
-    key: str | None = None,
-    options: TableLayout | None = None,
-    fingerprint: str | None = None,
-    on_existing_key: OnExistingKey = "redo",
-    execution_id: str | None = None,
-    on: Sequence[str] | None = None,
-    schema_mode: SchemaMode = "strict",
-    where: str | None = None,
-    when_matched: WhenMatched = "update",
-    sequence_by: str | None = None,
-    delete_when: str | None = None,
-    helper_columns: Sequence[str] | None = None,
-    update_columns: Sequence[str] | None = None,
-    stage: bool = False,
-) -> WriteResult:
-    """Write a DataFrame to a declared table, in one commit.
-
-    A driver that is killed before its commit leaves unreferenced files, never rows. However
-    often and by however many drivers a write is repeated under the same key, its rows are in the table once.
-
-    Args:
-        df: the rows. It is computed once, and not at all if the key was already committed.
-        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
-        mode: ``append`` (creates the dataset if there is none yet), ``overwrite`` (all rows), ``create``
-            (only if there is no dataset) or ``upsert`` (replaces the rows that have the same key, adds the
-            others).
-        key: the idempotency key, which identifies this write, such as a DAG, a task and a data interval;
-            None makes every call a new write.
-        options: the storage layout of the dataset.
-        fingerprint: identifies the data written under the key, such as the versions of its sources. A call
-            without one matches any.
-        on_existing_key: what to do if another execution has committed under the key. ``redo`` makes the write
-            again, in one commit: an append takes the place of exactly the rows that the key has written, if
-            they can still be identified; an upsert, and an overwrite with `where`, are applied to the rows
-            that match now; an overwrite of all rows is refused if others have changed rows since.
-            ``redo_if_changed`` does so if the fingerprint is another one. ``skip`` writes nothing, and
-            refuses another fingerprint. ``write_again`` appends once more, and overwrites whatever others
-            did.
-        execution_id: the same for all tries of one execution: what one of them has committed is found by the
-            others, whatever the fingerprint. Without one, each call is another execution.
-        on: the key columns of an upsert. Keys must be unique in `df`, unless `sequence_by` orders them, and
-            not null. Or the columns by which an ``overwrite`` replaces rows: those that have the values of a
-            new row, such as the rows of the days that occur in `df`; the values must not be null.
-        schema_mode: what to do if the rows have other columns than the table. ``strict`` refuses them.
-            ``merge``, for all modes but ``create``, adds columns and nested fields that the table lacks,
-            widens types where no value is lost, and fills columns that the rows lack with null; names are
-            matched without regard to case if the Spark session does so. ``overwrite`` lets an ``overwrite``
-            replace the columns. Any ``overwrite`` drops all indices; the log names them.
-        where: a condition in SQL, such as ``day = '2026-11-01'``: an ``overwrite`` then replaces
-            only the rows that match it. All new rows must match it too. Comparisons, ``IN``, ``BETWEEN``,
-            ``LIKE``, ``IS NULL``, ``AND``, ``OR`` and ``NOT`` are allowed.
-        when_matched: what an ``upsert`` does with a row of the table that has the key of a new one:
-            ``update`` replaces it, ``keep`` leaves it and doesn't write the new one.
-        sequence_by: a column by which an ``upsert`` orders the rows of a key, such as a time: of several
-            new rows the last is written, and only if it is later than that of the table.
-        delete_when: a condition on the new rows, such as ``op = 'D'``: an ``upsert`` deletes
-            the rows of the table that have the key of such a row, rather than writing it.
-        helper_columns: columns of the new rows that only `delete_when` needs, such as ``["op"]``, and that
-            are never written. Without it, columns that `delete_when` names and the table doesn't have aren't
-            written; the first write of a table writes all.
-        update_columns: an ``upsert`` updates only these columns of rows that exist. The new rows may
-            lack the others, which are then null in rows that are added.
-        stage: True stages the rows: `version` is then one that no reader finds but by its number,
-            until `publish_version` publishes or `discard_version` discards it.
-
-    Returns:
-        The version with the rows, and their counts. An append of no rows to an existing dataset commits
-        nothing.
-
-    Raises:
-        TableNotFoundError: (4) the table isn't declared.
-        TableAlreadyExistsError: (5) `create`, and the dataset exists.
-        InvalidInputError: (13) an argument is invalid, or a column's type can't be stored; or the key was
-            committed with another fingerprint, can't be replaced, or has expired.
-        InvalidTableStateError: (19) it cannot be determined whether the key was committed.
-        ConcurrentModificationError: (14) `overwrite`, and rows were changed while it ran, or `upsert`, and
-            columns were; or rows that match `where` were written meanwhile.
-        TableSchemaValidationError: (20) the columns don't fit those of the table, or can't be merged with
-            them; the message names them, and for an `overwrite` also the indices that would be dropped.
-    """
-    change = change_of(
-        mode,
-        on=on,
-        schema_mode=schema_mode,
-        where=where,
-        when_matched=when_matched,
-        sequence_by=sequence_by,
-        delete_when=delete_when,
-        helper_columns=helper_columns,
-        update_columns=update_columns,
-        stage=stage,
-    )
-    identity = WriteIdentity(key, fingerprint, on_existing_key, execution_id)
-    request = WriteRequest(change, identity, options or DEFAULT_LAYOUT)
-    with resolved_table(namespace, table) as target:
-        return write_rows(FrameRows(df), WriteContext.begin(target, request))

@@ -13,7 +13,7 @@ from datetime import timedelta
 import lance
 
 from airflow_provider_lancens.spark import NamespaceSpec
-from airflow_provider_lancens.spark.maintenance import clean_up_versions
+from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 
 NOW = timedelta(0)
 

@@ -11,7 +11,8 @@ from lance_namespace import DeclareTableRequest
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import IndexResult, NamespaceSpec
-from airflow_provider_lancens.spark.maintenance import build_index, measure_recall
+from airflow_provider_lancens.spark.maintenance import measure_recall
+from airflow_provider_lancens.spark.maintenance.index import build_index
 from tests.support.benchmark_sizes import SCALE
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]

@@ -11,8 +11,9 @@ import pytest
 from lance_namespace import DeclareTableRequest
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark import NamespaceSpec, write_table
+from airflow_provider_lancens.spark import NamespaceSpec
 from tests.support.benchmark_sizes import SCALE
+from tests.support.writes import write_table
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
@@ -25,7 +26,8 @@ ROUNDS = 3
 DRIVER = """
 import json, resource, sys, time
 import lance
-from airflow_provider_lancens.spark import NamespaceSpec, write_table
+from airflow_provider_lancens.spark import NamespaceSpec
+from tests.support.writes import write_table
 from airflow_provider_lancens.spark.session import spark_session
 
 def peak():

@@ -8,9 +8,11 @@ import pytest
 from lance_namespace import DeclareTableRequest
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark import NamespaceSpec, TableLayout, publish_version, write_table
+from airflow_provider_lancens.spark import NamespaceSpec, TableLayout
+from airflow_provider_lancens.spark.publish import publish_version
 from tests.support.benchmark_sizes import SCALE
 from tests.support.results import number_of
+from tests.support.writes import write_table
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 

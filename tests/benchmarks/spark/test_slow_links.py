@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark import FileSource, write_files
+from airflow_provider_lancens.spark import FileSource
 from tests.servers.s3_credentials import TemporaryCredentials
 from tests.servers.s3_double import S3Double
 from tests.servers.vending_namespace import vending
 from tests.support.benchmark_sizes import SCALE
+from tests.support.writes import write_files
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 

@@ -14,9 +14,10 @@ from pathlib import Path
 from lance_namespace import DeclareTableRequest
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_provider_lancens.spark import NamespaceSpec, write_table
+from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.session import spark_session
 from tests.benchmarks.timing import Measure, interleaved, timed
+from tests.support.writes import write_table
 
 SHARE = 100
 """One row in so many is upserted; a tenth of these are new."""

@@ -12,8 +12,9 @@ import pyarrow.dataset as ds
 from lance_namespace import DeclareTableRequest
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_provider_lancens.spark import FileSource, NamespaceSpec, TableLayout, write_files, write_table
+from airflow_provider_lancens.spark import FileSource, NamespaceSpec, TableLayout
 from tests.benchmarks.timing import Measure
+from tests.support.writes import write_files, write_table
 
 COMPARED = (("direct", "parquet"), ("frame", "parquet"), ("direct", "pylance"))
 """The ratios that the documentation states."""

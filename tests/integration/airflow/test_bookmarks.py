@@ -20,7 +20,7 @@ from airflow_provider_lancens.operators import (
     LanceTagOperator,
 )
 from airflow_provider_lancens.sensors import LanceTableVersionSensor
-from airflow_provider_lancens.spark import list_bookmarks
+from airflow_provider_lancens.spark.bookmarks import list_bookmarks
 from airflow_provider_lancens.ui.version_history import list_versions
 from tests.integration.airflow.tables import Table
 

@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
-from airflow_provider_lancens.spark import NamespaceSpec, read_table
+from airflow_provider_lancens.spark import NamespaceSpec
+from airflow_provider_lancens.spark.read import read_table
 from tests.integration.airflow.tables import Table
 from tests.servers.spark import connect_server, standalone_cluster
 from tests.support.spark_sessions import ATTEMPTS_OF_A_TASK, spark

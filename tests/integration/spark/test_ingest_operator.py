@@ -19,7 +19,8 @@ from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, LanceRetryableError
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.operators.ingest import LanceAppendOperator
-from airflow_provider_lancens.spark import FileSource, fingerprint_files, read_table
+from airflow_provider_lancens.spark import FileSource, fingerprint_files
+from airflow_provider_lancens.spark.read import read_table
 
 Ingest = Callable[..., dict[str, Any]]
 

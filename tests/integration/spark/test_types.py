@@ -10,9 +10,11 @@ from lance_namespace import DeclareTableRequest, DescribeTableRequest
 from lance_namespace.errors import InvalidInputError
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from airflow_provider_lancens.spark import NamespaceSpec, TableLayout, read_table, write_table
+from airflow_provider_lancens.spark import NamespaceSpec, TableLayout
+from airflow_provider_lancens.spark.read import read_table
 from tests.pyspark_versions import has_calendar_intervals, has_time, has_variant
 from tests.support.typed_rows import SCHEMA, VALUES
+from tests.support.writes import write_table
 
 
 @pytest.fixture(scope="module")

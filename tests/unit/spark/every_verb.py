@@ -18,51 +18,37 @@ from airflow_provider_lancens.doctor.checks import check_rights, check_tables
 from airflow_provider_lancens.identifiers import NamespaceId, TableId
 from airflow_provider_lancens.namespace.config import STORAGE_PREFIX, Properties, StorageConfig
 from airflow_provider_lancens.namespace.metastore_protocol import Namespace
-from airflow_provider_lancens.spark import (
-    FileSource,
-    LanceCatalog,
-    Table,
-    add_columns,
-    alter_columns,
-    compute_column,
+from airflow_provider_lancens.spark import FileSource, LanceCatalog, Table
+from airflow_provider_lancens.spark.bookmarks import (
     delete_bookmark,
-    delete_rows,
-    discard_version,
-    drop_columns,
     find_bookmark,
-    find_release_set,
-    find_version,
-    find_write,
     list_bookmarks,
     move_bookmark,
-    move_release_set,
-    publish_version,
-    read_changes,
-    read_table,
-    remove_orphans,
-    write_files,
-    write_table,
 )
-from airflow_provider_lancens.spark.maintenance import (
-    CompactionOptions,
-    IndexSpec,
-    MaintenancePlan,
-    Thresholds,
-    build_index,
-    check_files,
-    clean_up_versions,
-    compact_table,
-    maintain_table,
-    restore_version,
-)
-from airflow_provider_lancens.spark.maintenance.index import drop_index
-from airflow_provider_lancens.spark.publish import staged_versions
+from airflow_provider_lancens.spark.changes.read_changes import read_changes
+from airflow_provider_lancens.spark.commit.delete import delete_rows
+from airflow_provider_lancens.spark.compute.compute_column import compute_column
+from airflow_provider_lancens.spark.maintenance import CompactionOptions, IndexSpec, Thresholds
+from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
+from airflow_provider_lancens.spark.maintenance.compact import compact_table
+from airflow_provider_lancens.spark.maintenance.index import build_index, drop_index
+from airflow_provider_lancens.spark.maintenance.maintain import maintain_table
+from airflow_provider_lancens.spark.maintenance.maintenance_options import MaintenancePlan
+from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
+from airflow_provider_lancens.spark.maintenance.restore import check_files, restore_version
+from airflow_provider_lancens.spark.publish import discard_version, publish_version, staged_versions
+from airflow_provider_lancens.spark.read import read_table
+from airflow_provider_lancens.spark.release_sets import find_release_set, move_release_set
+from airflow_provider_lancens.spark.schema import add_columns, alter_columns, drop_columns
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
+from airflow_provider_lancens.spark.table.version_lookup import find_version
+from airflow_provider_lancens.spark.write.pipeline import find_write
 from airflow_provider_lancens.ui.table_details import describe
 from airflow_provider_lancens.ui.version_history import list_versions
 from tests.histories.local_session import LocalFrame, LocalSession
 from tests.servers.s3_bucket import Stored
 from tests.servers.s3_double import S3Double
+from tests.support.writes import write_files, write_table
 from tests.unit.spark.commit.memory_lake import MemoryMetastore, MemoryNamespace
 
 NAME, TABLE = "db$t", {"id": ["db", "t"]}

@@ -14,8 +14,9 @@ from lance_namespace.errors import ConcurrentModificationError, InvalidTableStat
 from airflow_provider_lancens.namespace.storage import purge
 from airflow_provider_lancens.namespace.storage.json_records import record_fields, whole_number
 from airflow_provider_lancens.namespace.storage.object_store import version_of
-from airflow_provider_lancens.spark import list_bookmarks, move_bookmark, remove_orphans
+from airflow_provider_lancens.spark.bookmarks import list_bookmarks, move_bookmark
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
+from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
 from airflow_provider_lancens.spark.maintenance.restore import restore_version
 from tests.support.prepared_tables import ROWS
 

@@ -14,10 +14,10 @@ import pytest
 from lance_namespace.errors import ErrorCode, LanceNamespaceError
 
 from airflow_provider_lancens.namespace.storage import object_store
-from airflow_provider_lancens.spark import write_table
 from tests.servers.s3_double import S3Double
 from tests.servers.s3_link import Fault
 from tests.servers.s3_requests import BULK_DELETE, LIST, Request
+from tests.support.writes import write_table
 from tests.unit.spark.every_verb import NAME, VERBS, S3Lake, create, frame, healthy
 
 DETACHED = re.compile(r"d[0-9]+\.manifest")

@@ -25,9 +25,9 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable
 from airflow_provider_lancens.namespace.storage import purge
 from airflow_provider_lancens.namespace.storage.missing_files import StoredVersions
-from airflow_provider_lancens.spark import confirm_write
 from airflow_provider_lancens.spark.keys import key_records
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
+from airflow_provider_lancens.spark.write.pipeline import confirm_write
 from tests.hostile_names import FILE_NAMES
 from tests.servers.s3_bucket import Stored
 from tests.servers.s3_double import S3Double

@@ -16,35 +16,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.locations import is_local
 from airflow_provider_lancens.namespace.row_errors import RowError
 from airflow_provider_lancens.namespace.storage.storage_errors import storage_error
 from airflow_provider_lancens.redaction import secret_values
 from airflow_provider_lancens.spark.file_source import FileSource
-from airflow_provider_lancens.spark.options import (
-    DEFAULT_LAYOUT,
-    Mode,
-    OnExistingKey,
-    SchemaMode,
-    TableLayout,
-    WriteIdentity,
-    WriteRequest,
-    change_of,
-)
-from airflow_provider_lancens.spark.results import WriteResult
-from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 from airflow_provider_lancens.spark.types import with_vectors
 from airflow_provider_lancens.spark.write.executor_tasks import WRITTEN_COLUMNS, WriteTask, read_ahead
-from airflow_provider_lancens.spark.write.files.file_plan import FilePlan, FileUnit, is_of_files, plan, shares
+from airflow_provider_lancens.spark.write.files.file_plan import FilePlan, FileUnit, plan, shares
 from airflow_provider_lancens.spark.write.files.file_system import SourceFile, open_file
 from airflow_provider_lancens.spark.write.files.formats import ScanRequest
 from airflow_provider_lancens.spark.write.files.projection import Projection, stored_schema
-from airflow_provider_lancens.spark.write.pipeline import write_rows
-from airflow_provider_lancens.spark.write.write_context import WriteContext
 
 if TYPE_CHECKING:
-    from lance_namespace import LanceNamespace
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -237,65 +221,3 @@ class FileTask:
             return
         with closing(read_ahead(rows)) as read:
             yield from self.write.write(read)
-
-
-def write_files(
-    spark: SparkSession,
-    source: FileSource,
-    namespace: NamespaceSpec | LanceNamespace,
-    table: TableId | str,
-    *,
-    mode: Mode = "append",
-    key: str | None = None,
-    options: TableLayout | None = None,
-    fingerprint: str | None = None,
-    on_existing_key: OnExistingKey = "redo",
-    execution_id: str | None = None,
-    on: Sequence[str] | None = None,
-    schema_mode: SchemaMode = "strict",
-    where: str | None = None,
-) -> WriteResult:
-    """Write the rows of files to a declared table, in one commit, as `write_table` does for a DataFrame.
-
-    Executors read the files with Arrow and write Lance; no row goes through the JVM. All files must have one
-    schema. Rows keep the order of the files within each task, and tasks the order of their shares.
-
-    Args:
-        spark: the session that runs the tasks.
-        source: the files, with their projection.
-        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
-        mode: ``append`` (creates the dataset if there is none yet), ``overwrite`` (all rows), ``create``
-            (only if there is no dataset) or ``upsert`` (see `write_table`).
-        key: the idempotency key, which identifies this write, such as a DAG, a task and a data interval;
-            None makes every call a new write.
-        options: the storage layout of the dataset.
-        fingerprint: identifies the data written under the key; `fingerprint_files` computes that of files.
-        on_existing_key: what to do if the key was committed before, see `write_table`.
-        execution_id: the same for all tries of one repetition, see `write_table`.
-        on: the key columns of an upsert, by the table's names.
-        schema_mode: what to do if the files have other columns than the table: ``strict``, ``merge`` or
-            ``overwrite``, see `write_table`; the names of files' columns must match exactly.
-        where: the condition on the rows that an ``overwrite`` replaces; see `write_table`.
-
-    Returns:
-        The version with the rows, and their counts.
-
-    Raises:
-        TableNotFoundError: (4) the table isn't declared.
-        TableAlreadyExistsError: (5) `create`, and the dataset exists.
-        TableColumnNotFoundError: (12) the source names a column that the files don't have.
-        InvalidInputError: (13) an argument is invalid, there is no file, or one can't be read; or the key was
-            committed with another fingerprint, can't be replaced, or has expired.
-        ConcurrentModificationError: (14) a file was changed after the write was planned, or after
-            `fingerprint_files`; `overwrite`, and rows were changed while it ran, or `upsert`, and columns
-            were; or rows that match `where` were written meanwhile.
-        ServiceUnavailableError: (17) the storage of the files returned an unexpected response, or none.
-        TableSchemaValidationError: (20) the files don't have one schema, or don't fit the table.
-    """
-    change = change_of(mode, on=on, schema_mode=schema_mode, where=where)
-    identity = WriteIdentity(key, fingerprint, on_existing_key, execution_id)
-    request = WriteRequest(change, identity, options or DEFAULT_LAYOUT)
-    with resolved_table(namespace, table) as target:
-        planned = fingerprint if is_of_files(fingerprint) else None
-        return write_rows(FileRows(spark, source, planned), WriteContext.begin(target, request))

@@ -9,7 +9,8 @@ import pytest
 from lance_namespace import DescribeTableRequest
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark import NamespaceSpec, read_table
+from airflow_provider_lancens.spark import NamespaceSpec
+from airflow_provider_lancens.spark.read import read_table
 from tests.support.blob_tables import Read
 
 

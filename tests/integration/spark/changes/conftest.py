@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_lancens.spark import read_changes
+from airflow_provider_lancens.spark.changes.read_changes import read_changes
 from tests.support.changed_tables import Changes
 from tests.support.maintained_tables import Maintained, hive, on_glue, stored, table
 

@@ -14,8 +14,8 @@ from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.operators import LanceAppendOperator, LanceOverwriteOperator
 from airflow_provider_lancens.operators.ingest import LanceWriteOperator
-from airflow_provider_lancens.spark import delete_rows
 from airflow_provider_lancens.spark.changes.changed_values import changed_values
+from airflow_provider_lancens.spark.commit.delete import delete_rows
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
 from tests.integration.airflow.lifecycle import Attempt
 from tests.support.maintained_tables import Maintained, on

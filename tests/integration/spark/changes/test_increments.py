@@ -16,8 +16,10 @@ from airflow_provider_lancens.operators import (
     LanceTagOperator,
     LanceUpsertOperator,
 )
-from airflow_provider_lancens.spark import TableLayout, delete_rows, read_table
+from airflow_provider_lancens.spark import TableLayout
+from airflow_provider_lancens.spark.commit.delete import delete_rows
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
+from airflow_provider_lancens.spark.read import read_table
 from tests.integration.airflow.lifecycle import Attempt
 from tests.support.maintained_tables import Maintained
 

@@ -8,18 +8,16 @@ import pyarrow as pa
 import pytest
 from lance_namespace.errors import InvalidInputError, TableColumnNotFoundError, TableVersionNotFoundError
 
-from airflow_provider_lancens.spark import (
-    TableLayout,
-    alter_columns,
-    compute_column,
-    delete_rows,
-    read_changes,
-    write_table,
-)
+from airflow_provider_lancens.spark import TableLayout
+from airflow_provider_lancens.spark.changes.read_changes import read_changes
+from airflow_provider_lancens.spark.commit.delete import delete_rows
+from airflow_provider_lancens.spark.compute.compute_column import compute_column
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
+from airflow_provider_lancens.spark.schema import alter_columns
 from tests.integration.spark.row_ids import OPTIONS_OF_BOTH_KINDS
 from tests.support.changed_tables import Changes, start, upsert
 from tests.support.maintained_tables import Maintained, by_path_alone, on, rows
+from tests.support.writes import write_table
 
 
 def clean_up(table: Maintained) -> None:

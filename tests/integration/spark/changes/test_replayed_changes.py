@@ -10,7 +10,8 @@ import lance
 import pyarrow as pa
 import pytest
 
-from airflow_provider_lancens.spark import delete_rows, read_changes
+from airflow_provider_lancens.spark.changes.read_changes import read_changes
+from airflow_provider_lancens.spark.commit.delete import delete_rows
 from tests.support.changed_tables import start, upsert
 from tests.support.maintained_tables import Maintained, on
 

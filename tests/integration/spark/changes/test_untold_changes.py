@@ -13,10 +13,13 @@ import pytest
 from lance import LanceOperation
 from lance_namespace.errors import TableVersionNotFoundError
 
-from airflow_provider_lancens.spark import TableLayout, add_columns, drop_columns, read_changes, write_table
+from airflow_provider_lancens.spark import TableLayout
 from airflow_provider_lancens.spark.changes.changed_values import changed_values
-from airflow_provider_lancens.spark.maintenance import restore_version
+from airflow_provider_lancens.spark.changes.read_changes import read_changes
+from airflow_provider_lancens.spark.maintenance.restore import restore_version
+from airflow_provider_lancens.spark.schema import add_columns, drop_columns
 from tests.histories.table import Table
+from tests.support.writes import write_table
 
 Rows = list[tuple[Any, ...]]
 STABLE = TableLayout(stable_row_ids=True)

@@ -10,7 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_lancens.spark import NamespaceSpec, compute_column
+from airflow_provider_lancens.spark import NamespaceSpec
+from airflow_provider_lancens.spark.compute.compute_column import compute_column
 from airflow_provider_lancens.spark.session import spark_session
 
 CORES = 2

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_lancens.spark import remove_orphans
 from airflow_provider_lancens.spark.maintenance import orphans
+from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
 from tests.integration.spark.compute.computing_process import CORES, noting, run_and_kill
 from tests.support.computed_tables import compute, data_files, expected, fill, folder, values
 from tests.support.maintained_tables import Maintained

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import lance
 
-from airflow_provider_lancens.spark import NamespaceSpec, remove_orphans
+from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.keys import FOLDERS
+from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 
 DAY = timedelta(days=1)

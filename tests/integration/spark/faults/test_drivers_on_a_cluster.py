@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark import NamespaceSpec, write_table
+from airflow_provider_lancens.spark import NamespaceSpec
 from tests.integration.spark.faults.driver_processes import Driver, race, running_driver
 from tests.integration.spark.faults.table_kinds import DIR, HIVE_MANAGED
 from tests.servers.spark import SMALL
+from tests.support.writes import write_table
 
 pytestmark = pytest.mark.long
 

@@ -12,8 +12,9 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark import NamespaceSpec, write_table
+from airflow_provider_lancens.spark import NamespaceSpec
 from tests.support.spark_sessions import ATTEMPTS_OF_A_TASK
+from tests.support.writes import write_table
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pytest
 from lance_namespace.errors import ConcurrentModificationError, InvalidTableStateError
 
-from airflow_provider_lancens.spark import WriteResult, remove_orphans
+from airflow_provider_lancens.spark import WriteResult
+from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
 from tests.integration.managed.commit_points import Point
 from tests.integration.spark.faults.orders_table import WAYS, Orders
 from tests.integration.spark.faults.table_files import DAY, age, clean_up, files_needed, files_of, folder_of

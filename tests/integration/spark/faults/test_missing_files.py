@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from lance_namespace.errors import InvalidTableStateError
 
-from airflow_provider_lancens.spark.maintenance import check_files, restore_version
+from airflow_provider_lancens.spark.maintenance.restore import check_files, restore_version
 from tests.integration.spark.faults.orders_table import Orders
 from tests.integration.spark.faults.table_actions import ACTIONS, prepare, work_without_spark
 from tests.integration.spark.faults.table_files import files_of, folder_of

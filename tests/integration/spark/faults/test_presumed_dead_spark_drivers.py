@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark import NamespaceSpec, write_table
+from airflow_provider_lancens.spark import NamespaceSpec
 from tests.integration.spark.faults.driver_processes import Driver, running_driver
 from tests.integration.spark.faults.table_kinds import DIR, HIVE_MANAGED
 from tests.integration.spark.faults.write_steps import FREEZING_STEPS, freezing_steps_of
 from tests.integration.spark.faults.write_ways import WAYS
 from tests.pyspark_versions import has_data_sources
 from tests.support.clean_ups import CLEAN_UPS
+from tests.support.writes import write_table
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 

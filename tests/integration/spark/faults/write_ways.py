@@ -9,15 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark import (
-    FileSource,
-    NamespaceSpec,
-    WriteResult,
-    find_write,
-    write_files,
-    write_table,
-)
+from airflow_provider_lancens.spark import FileSource, NamespaceSpec, WriteResult
+from airflow_provider_lancens.spark.write.pipeline import find_write
 from tests.integration.spark.faults.step_gates import Stop
+from tests.support.writes import write_files, write_table
 
 Ids = tuple[int, int]
 

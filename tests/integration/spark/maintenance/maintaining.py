@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_lancens.spark import MaintenanceResult
-from airflow_provider_lancens.spark.maintenance import MaintenancePlan, maintain_table
+from airflow_provider_lancens.spark.maintenance.maintain import maintain_table
+from airflow_provider_lancens.spark.maintenance.maintenance_options import MaintenancePlan
 from tests.support.maintained_tables import Maintained
 
 VECTOR = pa.list_(pa.float32(), 2)

@@ -16,8 +16,9 @@ from lance_namespace.errors import (
 )
 
 from airflow_provider_lancens.namespace.managed.publication import Publication
-from airflow_provider_lancens.spark import ExpireResult, find_bookmark, move_bookmark
-from airflow_provider_lancens.spark.maintenance import clean_up_versions
+from airflow_provider_lancens.spark import ExpireResult
+from airflow_provider_lancens.spark.bookmarks import find_bookmark, move_bookmark
+from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 from tests.support.maintained_tables import Maintained, on, rows
 
 NOW = timedelta(0)

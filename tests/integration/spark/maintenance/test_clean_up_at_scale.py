@@ -14,7 +14,7 @@ import pytest
 
 from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
 from airflow_provider_lancens.spark import ExpireResult, NamespaceSpec
-from airflow_provider_lancens.spark.maintenance import clean_up_versions
+from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from tests.old_table import commit, s3_table
 from tests.servers.s3_double import S3Double
@@ -25,7 +25,7 @@ REMOVED = re.compile("/(_transactions|data|_versions)/")
 CLEAN_UP = """
 from datetime import timedelta
 from airflow_provider_lancens.spark import NamespaceSpec
-from airflow_provider_lancens.spark.maintenance import clean_up_versions
+from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 clean_up_versions(NamespaceSpec("dir", {properties!r}), "orders", older_than=timedelta(0))
 """
 

@@ -12,8 +12,8 @@ import pytest
 
 from airflow_provider_lancens.namespace.operations import table_operations
 from airflow_provider_lancens.operators import LanceMaintainOperator, LanceRemoveOrphansOperator
-from airflow_provider_lancens.spark import read_table
-from airflow_provider_lancens.spark.maintenance import check_files
+from airflow_provider_lancens.spark.maintenance.restore import check_files
+from airflow_provider_lancens.spark.read import read_table
 from tests.integration.spark.maintenance.maintaining import write
 from tests.support.maintained_tables import Maintained, Run
 

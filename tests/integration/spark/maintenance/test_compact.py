@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.namespace.managed.publication import Publication
 from airflow_provider_lancens.spark import TableLayout
-from airflow_provider_lancens.spark.maintenance import CompactionOptions, compact, compact_table
+from airflow_provider_lancens.spark.maintenance import CompactionOptions, compact
+from airflow_provider_lancens.spark.maintenance.compact import compact_table
 from tests.support.maintained_tables import Maintained, Meanwhile, on, rows
 
 

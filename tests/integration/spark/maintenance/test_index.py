@@ -12,7 +12,8 @@ from lance_namespace.errors import (
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.spark import IndexResult, TableLayout
-from airflow_provider_lancens.spark.maintenance import build_index, index, measure_recall
+from airflow_provider_lancens.spark.maintenance import index, measure_recall
+from airflow_provider_lancens.spark.maintenance.index import build_index
 from airflow_provider_lancens.spark.maintenance.maintenance_options import SCALAR_TYPES, VECTOR_TYPES
 from tests.support.maintained_tables import (
     Maintained,

@@ -14,13 +14,9 @@ from lance_namespace.errors import InvalidTableStateError
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.operators import LanceMaintainOperator
 from airflow_provider_lancens.operators._spark.spark_operator import LanceSparkOperator
-from airflow_provider_lancens.spark.maintenance import (
-    IndexSpec,
-    MaintenancePlan,
-    Thresholds,
-    maintain,
-    maintain_table,
-)
+from airflow_provider_lancens.spark.maintenance import IndexSpec, Thresholds, maintain
+from airflow_provider_lancens.spark.maintenance.maintain import maintain_table
+from airflow_provider_lancens.spark.maintenance.maintenance_options import MaintenancePlan
 from tests.integration.spark.maintenance.maintaining import no_spark, write
 from tests.servers.glue_double import GlueDouble, StrictGlue
 from tests.support.maintained_tables import Maintained, Run

@@ -9,14 +9,10 @@ import pytest
 from lance_namespace.errors import TableIndexAlreadyExistsError
 
 from airflow_provider_lancens.spark import MaintenanceResult
-from airflow_provider_lancens.spark.maintenance import (
-    CompactionOptions,
-    IndexSpec,
-    MaintenancePlan,
-    Thresholds,
-    compact_table,
-    maintain_table,
-)
+from airflow_provider_lancens.spark.maintenance import CompactionOptions, IndexSpec, Thresholds
+from airflow_provider_lancens.spark.maintenance.compact import compact_table
+from airflow_provider_lancens.spark.maintenance.maintain import maintain_table
+from airflow_provider_lancens.spark.maintenance.maintenance_options import MaintenancePlan
 from tests.integration.spark.maintenance.maintaining import maintained, no_spark, overwrite, write
 from tests.support.maintained_tables import Maintained, on
 from tests.unit.spark.maintenance.ages import age

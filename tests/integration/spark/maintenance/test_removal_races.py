@@ -16,8 +16,10 @@ from lance_namespace.errors import ConcurrentModificationError, TableVersionNotF
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.version_removals import REMOVALS
 from airflow_provider_lancens.namespace.storage.version_tags import create_tag, list_tags
-from airflow_provider_lancens.spark import NamespaceSpec, move_bookmark
-from airflow_provider_lancens.spark.maintenance import clean_up_versions, restore_version
+from airflow_provider_lancens.spark import NamespaceSpec
+from airflow_provider_lancens.spark.bookmarks import move_bookmark
+from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
+from airflow_provider_lancens.spark.maintenance.restore import restore_version
 
 VERSIONS = 30
 USES = ("tag", "bookmark", "restore")

@@ -28,12 +28,15 @@ from airflow_provider_lancens.namespace.storage.version_tags import (
     list_branches,
     list_tags,
 )
-from airflow_provider_lancens.spark import NamespaceSpec, move_bookmark, move_release_set
+from airflow_provider_lancens.spark import NamespaceSpec
+from airflow_provider_lancens.spark.bookmarks import move_bookmark
 from airflow_provider_lancens.spark.commit.table_changes import AppendCommit
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
-from airflow_provider_lancens.spark.maintenance import clean_up_versions, restore_version
+from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
+from airflow_provider_lancens.spark.maintenance.restore import restore_version
 from airflow_provider_lancens.spark.publish import ChangeSpec, stage
+from airflow_provider_lancens.spark.release_sets import move_release_set
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
 from tests.servers.glue_double import GlueDouble
 from tests.servers.s3_double import S3Double

@@ -2,9 +2,12 @@
 
 from typing import Any
 
-from airflow_provider_lancens.spark import WriteResult, publish_version, read_table, write_table
+from airflow_provider_lancens.spark import WriteResult
+from airflow_provider_lancens.spark.publish import publish_version
+from airflow_provider_lancens.spark.read import read_table
 from tests.support.maintained_tables import Maintained, rows
 from tests.support.results import number_of
+from tests.support.writes import write_table
 
 
 def stage(table: Maintained, first: int, end: int, **how: Any) -> WriteResult:

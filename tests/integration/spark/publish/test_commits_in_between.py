@@ -9,13 +9,15 @@ import pyarrow as pa
 import pytest
 from lance_namespace.errors import InvalidTableStateError
 
-from airflow_provider_lancens.spark import TableLayout, WriteResult, delete_rows, write_table
-from airflow_provider_lancens.spark.maintenance import compact_table
+from airflow_provider_lancens.spark import TableLayout, WriteResult
+from airflow_provider_lancens.spark.commit.delete import delete_rows
+from airflow_provider_lancens.spark.maintenance.compact import compact_table
 from airflow_provider_lancens.spark.maintenance.restore import restore_version
 from tests.integration.spark.publish.staging import publish, stage, words
 from tests.integration.spark.row_ids import BOTH_KINDS
 from tests.support.maintained_tables import Maintained, by_path_alone, on, rows
 from tests.support.results import number_of
+from tests.support.writes import write_table
 
 
 @on("hive")

@@ -12,18 +12,15 @@ import pytest
 from lance.dataset import Tags
 
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
-from airflow_provider_lancens.spark import (
-    WriteResult,
-    discard_version,
-    publish_version,
-    remove_orphans,
-    write_table,
-)
+from airflow_provider_lancens.spark import WriteResult
 from airflow_provider_lancens.spark.commit.single_version_commit import SingleVersionCommit
 from airflow_provider_lancens.spark.keys import KeyAttempts
+from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
 from airflow_provider_lancens.spark.maintenance.restore import restore_version
+from airflow_provider_lancens.spark.publish import discard_version, publish_version
 from tests.support.maintained_tables import Maintained, on, rows
 from tests.support.results import number_of
+from tests.support.writes import write_table
 
 Steps = dict[str, tuple[Any, str, bool]]
 """By name: a class, a method of it, and whether to die after the call rather than before."""

@@ -15,23 +15,18 @@ from lance_namespace.errors import (
 )
 
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
-from airflow_provider_lancens.spark import (
-    discard_version,
-    remove_orphans,
-    write_table,
-)
 from airflow_provider_lancens.spark import publish as publishing
-from airflow_provider_lancens.spark.maintenance import (
-    clean_up_versions,
-    compact_table,
-    orphans,
-    restore_version,
-)
-from airflow_provider_lancens.spark.publish import staged_versions
+from airflow_provider_lancens.spark.maintenance import orphans
+from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
+from airflow_provider_lancens.spark.maintenance.compact import compact_table
+from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
+from airflow_provider_lancens.spark.maintenance.restore import restore_version
+from airflow_provider_lancens.spark.publish import discard_version, staged_versions
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from tests.integration.spark.publish.staging import publish, stage
 from tests.support.maintained_tables import Maintained, on, rows
 from tests.support.results import number_of
+from tests.support.writes import write_table
 
 EVERYWHERE = on("hive", "on_glue")
 

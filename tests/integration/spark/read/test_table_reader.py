@@ -13,8 +13,10 @@ from lance_namespace.errors import (
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark import NamespaceSpec, read_table, write_table
-from airflow_provider_lancens.spark.maintenance import clean_up_versions
+from airflow_provider_lancens.spark import NamespaceSpec
+from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
+from airflow_provider_lancens.spark.read import read_table
+from tests.support.writes import write_table
 
 
 @pytest.fixture

@@ -26,22 +26,18 @@ from lance_namespace.errors import (
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
-from airflow_provider_lancens.spark import (
-    NamespaceSpec,
-    add_columns,
-    drop_columns,
-    find_release_set,
-    move_release_set,
-)
+from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.maintenance.restore import restore_version
-from airflow_provider_lancens.spark.release_sets import ReleaseTags
+from airflow_provider_lancens.spark.release_sets import ReleaseTags, find_release_set, move_release_set
+from airflow_provider_lancens.spark.schema import add_columns, drop_columns
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 
 HIVE = "airflow_provider_lancens.namespace.Hive2Namespace"
 PUBLISHER = """
 import sys
 from lance_namespace.errors import ConcurrentModificationError
-from airflow_provider_lancens.spark import NamespaceSpec, move_release_set
+from airflow_provider_lancens.spark import NamespaceSpec
+from airflow_provider_lancens.spark.release_sets import move_release_set
 
 uri, root, release_set, number, *tables = sys.argv[1:]
 spec = NamespaceSpec("airflow_provider_lancens.namespace.Hive2Namespace", {"uri": uri, "root": root})

@@ -7,7 +7,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sql
 
-from airflow_provider_lancens.spark import delete_rows
+from airflow_provider_lancens.spark.commit.delete import delete_rows
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from tests.support.streams import Stream
 

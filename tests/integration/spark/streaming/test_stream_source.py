@@ -9,10 +9,12 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_provider_lancens.spark import NamespaceSpec, delete_rows, write_table
+from airflow_provider_lancens.spark import NamespaceSpec
+from airflow_provider_lancens.spark.commit.delete import delete_rows
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
 from airflow_provider_lancens.spark.schema import add_columns
 from tests.pyspark_versions import has_stream_limits
+from tests.support.writes import write_table
 
 pytestmark = pytest.mark.thorough
 only_managed = pytest.mark.parametrize("managed_by", ["impl"], indirect=True)
@@ -137,7 +139,7 @@ def test_a_table_is_streamed_into_another_one(
 ) -> None:
     from lance_namespace import DeclareTableRequest
 
-    from airflow_provider_lancens.spark import read_table
+    from airflow_provider_lancens.spark.read import read_table
 
     copy = f"{consumer.table.partition('$')[0]}$copy"
     spec.connect().declare_table(DeclareTableRequest(id=copy.split("$")))

@@ -11,9 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
-from airflow_provider_lancens.spark import NamespaceSpec, write_table
-from airflow_provider_lancens.spark.maintenance import restore_version
+from airflow_provider_lancens.spark import NamespaceSpec
+from airflow_provider_lancens.spark.maintenance.restore import restore_version
 from tests.integration.embedded.calls import connected
+from tests.support.writes import write_table
 
 pytestmark = pytest.mark.slow
 

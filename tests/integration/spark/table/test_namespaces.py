@@ -15,17 +15,14 @@ from pyspark.sql import SparkSession
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 from airflow_provider_lancens.namespace.storage.write_leases import LEASES
-from airflow_provider_lancens.spark import (
-    NamespaceSpec,
-    WriteResult,
-    delete_rows,
-    read_table,
-    remove_orphans,
-    write_table,
-)
+from airflow_provider_lancens.spark import NamespaceSpec, WriteResult
+from airflow_provider_lancens.spark.commit.delete import delete_rows
 from airflow_provider_lancens.spark.maintenance import orphans
+from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
+from airflow_provider_lancens.spark.read import read_table
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from tests.support.prepared_tables import ROWS
+from tests.support.writes import write_table
 
 HIVE = "airflow_provider_lancens.namespace.Hive2Namespace"
 SECRET = "not-to-be-shown"  # the double accepts any key

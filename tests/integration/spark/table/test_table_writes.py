@@ -11,7 +11,8 @@ from lance_namespace.errors import InvalidInputError
 
 from airflow_provider_lancens import LanceCatalog, Table, WriteIdentity, connect
 from airflow_provider_lancens.embedded import MetastoreServer
-from airflow_provider_lancens.spark import FileSource, TableLayout, write_table
+from airflow_provider_lancens.spark import FileSource, TableLayout
+from tests.support.writes import write_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

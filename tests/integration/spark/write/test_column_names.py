@@ -11,15 +11,10 @@ from lance_namespace import DescribeTableRequest
 from lance_namespace.errors import InvalidInputError
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark import (
-    FileSource,
-    NamespaceSpec,
-    TableLayout,
-    delete_rows,
-    read_table,
-    write_files,
-    write_table,
-)
+from airflow_provider_lancens.spark import FileSource, NamespaceSpec, TableLayout
+from airflow_provider_lancens.spark.commit.delete import delete_rows
+from airflow_provider_lancens.spark.read import read_table
+from tests.support.writes import write_files, write_table
 
 pytestmark = pytest.mark.thorough
 

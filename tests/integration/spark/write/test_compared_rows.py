@@ -14,8 +14,9 @@ from lance_namespace.errors import ConcurrentModificationError, InvalidInputErro
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import udf
 
-from airflow_provider_lancens.spark import FileSource, NamespaceSpec, TableLayout, write_files, write_table
+from airflow_provider_lancens.spark import FileSource, NamespaceSpec, TableLayout
 from tests.integration.spark.row_ids import BOTH_KINDS
+from tests.support.writes import write_files, write_table
 
 pytestmark = pytest.mark.slow
 

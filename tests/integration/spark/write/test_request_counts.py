@@ -12,11 +12,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.embedded import MetastoreServer
-from airflow_provider_lancens.spark import FileSource, NamespaceSpec, write_files
+from airflow_provider_lancens.spark import FileSource, NamespaceSpec
 from tests.servers.proxy import Proxy
 from tests.servers.s3_credentials import TemporaryCredentials
 from tests.servers.s3_double import S3Double
 from tests.servers.vending_namespace import vending
+from tests.support.writes import write_files
 
 Write = Callable[[NamespaceSpec, str], None]
 

@@ -11,8 +11,9 @@ from lance_namespace import DescribeTableRequest
 from lance_namespace.errors import TableSchemaValidationError
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark import FileSource, NamespaceSpec, write_files, write_table
+from airflow_provider_lancens.spark import FileSource, NamespaceSpec
 from tests.integration.spark.faults.table_kinds import HIVE_MANAGED, HIVE_STORAGE, declare, spec_of
+from tests.support.writes import write_files, write_table
 
 pytestmark = pytest.mark.thorough
 

@@ -19,14 +19,13 @@ from airflow_provider_lancens.spark import (
     TableLayout,
     WriteResult,
     lance_data_source,
-    write_files,
-    write_table,
 )
 from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.commit.schema_commits import SchemaCommits
 from tests.integration.managed.commit_points import Point
 from tests.integration.spark.faults.table_kinds import DIR, HIVE_MANAGED, HIVE_STORAGE, declare, spec_of
 from tests.pyspark_versions import has_data_sources
+from tests.support.writes import write_files, write_table
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,8 @@ from lance_namespace import DescribeTableRequest
 from lance_namespace.errors import InvalidInputError, TableSchemaValidationError
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark import FileSource, NamespaceSpec, TableLayout, write_files, write_table
+from airflow_provider_lancens.spark import FileSource, NamespaceSpec, TableLayout
+from tests.support.writes import write_files, write_table
 
 pytestmark = pytest.mark.slow
 

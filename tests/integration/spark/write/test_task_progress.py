@@ -12,12 +12,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.namespace.storage.write_leases import LEASES
-from airflow_provider_lancens.spark import FileSource, NamespaceSpec, write_files
+from airflow_provider_lancens.spark import FileSource, NamespaceSpec
 from airflow_provider_lancens.spark.write import task_progress
 from tests.servers.s3_credentials import TemporaryCredentials
 from tests.servers.s3_double import S3Double
 from tests.servers.s3_requests import GET, PUT, Request
 from tests.servers.vending_namespace import vending
+from tests.support.writes import write_files
 
 SECONDS = 60
 ROWS = pa.table({"n": range(1000)})

@@ -6,7 +6,12 @@ import pytest
 from lance_namespace import DeclareTableRequest
 from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 
-from airflow_provider_lancens.spark import delete_bookmark, find_bookmark, list_bookmarks, move_bookmark
+from airflow_provider_lancens.spark.bookmarks import (
+    delete_bookmark,
+    find_bookmark,
+    list_bookmarks,
+    move_bookmark,
+)
 from airflow_provider_lancens.spark.publish import tag_of
 from airflow_provider_lancens.spark.release_sets import ReleaseTags
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table

@@ -10,7 +10,8 @@ import pytest
 from lance_namespace.errors import PermissionDeniedError
 
 from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
-from airflow_provider_lancens.spark import NamespaceSpec, delete_rows
+from airflow_provider_lancens.spark import NamespaceSpec
+from airflow_provider_lancens.spark.commit.delete import delete_rows
 from tests.old_table import ROW
 from tests.servers.s3_double import S3Double
 from tests.servers.s3_link import Fault

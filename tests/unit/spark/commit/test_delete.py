@@ -8,9 +8,8 @@ import pytest
 from lance_namespace import LanceNamespace
 from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 
-from airflow_provider_lancens.spark import delete_rows
 from airflow_provider_lancens.spark.commit.committer import Committer
-from airflow_provider_lancens.spark.commit.delete import Deletion
+from airflow_provider_lancens.spark.commit.delete import Deletion, delete_rows
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 

@@ -12,15 +12,12 @@ from lance_namespace.errors import ErrorCode
 from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
 from airflow_provider_lancens.namespace.storage import conditional_writes, object_store
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
-from airflow_provider_lancens.spark import (
-    NamespaceSpec,
-    delete_bookmark,
-    delete_rows,
-    find_bookmark,
-    move_bookmark,
-    remove_orphans,
-)
-from airflow_provider_lancens.spark.maintenance import clean_up_versions, restore_version
+from airflow_provider_lancens.spark import NamespaceSpec
+from airflow_provider_lancens.spark.bookmarks import delete_bookmark, find_bookmark, move_bookmark
+from airflow_provider_lancens.spark.commit.delete import delete_rows
+from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
+from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
+from airflow_provider_lancens.spark.maintenance.restore import restore_version
 from tests.conformance.codes import refused_with
 from tests.counted_requests import counted_requests
 from tests.old_table import ROW

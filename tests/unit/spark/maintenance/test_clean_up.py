@@ -16,7 +16,8 @@ from lance_namespace.errors import ConcurrentModificationError
 from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
-from airflow_provider_lancens.spark.maintenance import clean_up, clean_up_versions
+from airflow_provider_lancens.spark.maintenance import clean_up
+from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 from airflow_provider_lancens.spark.table.history import data_changed
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
 from tests.support.prepared_tables import prepare

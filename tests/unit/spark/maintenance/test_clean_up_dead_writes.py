@@ -9,12 +9,12 @@ from lance_namespace import LanceNamespace
 from lance_namespace.errors import ConcurrentModificationError
 
 from airflow_provider_lancens.namespace.storage.write_leases import LEASES, leases_of
-from airflow_provider_lancens.spark import remove_orphans
 from airflow_provider_lancens.spark.commit import lease_revocation
 from airflow_provider_lancens.spark.commit import write_lease as marks
 from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
+from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
 from airflow_provider_lancens.spark.table.history import data_changed
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from tests.support.leftovers import Leave

@@ -15,8 +15,8 @@ from airflow_provider_lancens.identifiers import NamespaceId
 from airflow_provider_lancens.namespace.metastore_protocol import Namespace
 from airflow_provider_lancens.namespace.storage.clones import Clones
 from airflow_provider_lancens.namespace.storage.version_removals import REMOVALS
-from airflow_provider_lancens.spark import remove_orphans
-from airflow_provider_lancens.spark.maintenance import clean_up_versions
+from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
+from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from tests.servers.s3_double import S3Double
 from tests.unit.spark.commit.memory_lake import NAME, Lake

@@ -12,15 +12,12 @@ from lance_namespace.errors import InvalidTableStateError
 
 from airflow_provider_lancens.doctor.checks import check_tables
 from airflow_provider_lancens.namespace.storage.missing_files import StoredVersions
-from airflow_provider_lancens.spark.maintenance import (
-    IndexSpec,
-    MaintenancePlan,
-    Thresholds,
-    build_index,
-    check_files,
-    compact_table,
-    maintain_table,
-)
+from airflow_provider_lancens.spark.maintenance import IndexSpec, Thresholds
+from airflow_provider_lancens.spark.maintenance.compact import compact_table
+from airflow_provider_lancens.spark.maintenance.index import build_index
+from airflow_provider_lancens.spark.maintenance.maintain import maintain_table
+from airflow_provider_lancens.spark.maintenance.maintenance_options import MaintenancePlan
+from airflow_provider_lancens.spark.maintenance.restore import check_files
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
 from tests.servers.s3_double import S3Double
 from tests.unit.spark.every_verb import NAME, SPARK, Lake, create, fill

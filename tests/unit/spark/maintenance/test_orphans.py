@@ -10,8 +10,8 @@ import pytest
 from lance_namespace import LanceNamespace
 from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
 
-from airflow_provider_lancens.spark import remove_orphans
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
+from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from tests.support.leftovers import Leave
 from tests.unit.spark.maintenance.ages import DAY, age, age_all, files

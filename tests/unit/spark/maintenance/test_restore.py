@@ -10,7 +10,7 @@ from lance_namespace.errors import ConcurrentModificationError, InvalidTableStat
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.version_removals import recorded_removal
 from airflow_provider_lancens.spark import NamespaceSpec
-from airflow_provider_lancens.spark.maintenance import restore_version
+from airflow_provider_lancens.spark.maintenance.restore import restore_version
 
 
 def test_a_version_whose_files_a_clean_up_is_removing_is_told_from_a_damaged_one(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from lance_namespace.errors import InvalidInputError
 
-from airflow_provider_lancens.spark import NamespaceSpec, move_release_set
+from airflow_provider_lancens.spark import NamespaceSpec
+from airflow_provider_lancens.spark.release_sets import move_release_set
 
 NOWHERE = NamespaceSpec("dir", {"root": "/nowhere"})
 

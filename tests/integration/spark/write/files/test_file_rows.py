@@ -20,11 +20,12 @@ from lance_namespace.errors import (
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark import FileSource, NamespaceSpec, TableLayout, write_files
+from airflow_provider_lancens.spark import FileSource, NamespaceSpec, TableLayout
 from airflow_provider_lancens.spark.write.files import file_writer
 from airflow_provider_lancens.spark.write.files.file_plan import FileUnit, plan
 from tests.servers.glue_double import GlueDouble
 from tests.support.spark_sessions import ATTEMPTS_OF_A_TASK
+from tests.support.writes import write_files
 
 pytestmark = pytest.mark.thorough
 

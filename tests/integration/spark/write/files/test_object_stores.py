@@ -12,7 +12,7 @@ import pytest
 from lance_namespace.errors import ServiceUnavailableError
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark import FileSource, write_files
+from airflow_provider_lancens.spark import FileSource
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
 from tests.servers.s3_bucket import Stored
@@ -21,6 +21,7 @@ from tests.servers.s3_double import S3Double
 from tests.servers.s3_link import SLOW_DOWN, Fault
 from tests.servers.s3_requests import PART, START_UPLOAD, Request
 from tests.servers.vending_namespace import vending
+from tests.support.writes import write_files
 
 pytestmark = pytest.mark.thorough
 

@@ -20,8 +20,9 @@ from lance_namespace import DeclareTableRequest, DescribeTableRequest
 from lance_namespace.errors import InvalidInputError
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark import FileSource, NamespaceSpec, write_files, write_table
+from airflow_provider_lancens.spark import FileSource, NamespaceSpec
 from airflow_provider_lancens.spark.write.files.file_plan import plan
+from tests.support.writes import write_files, write_table
 
 Write = Callable[..., pa.Table]
 
