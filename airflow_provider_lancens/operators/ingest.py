@@ -82,7 +82,7 @@ class LanceWriteOperator(LanceSparkOperator):
         on_existing_key: what to do if another execution, such as one before a clear, has committed under the
             key: ``redo`` writes in place of its rows, ``redo_if_changed`` does so if the fingerprint is
             another one, ``skip`` writes nothing (and fails on another fingerprint), ``write_again`` writes in
-            addition, as described for `airflow_provider_lancens.spark.write_table`.
+            addition, as described for `airflow_provider_lancens.spark.Table`.
             ``lance_on_existing_key`` in the run's configuration overrides it, for all tasks or by task id.
         event_partitions: a column, such as a day, whose values in the rows that were written, replaced or
             deleted are the partitions of the asset event: as its partition keys on Airflow 3.3 or newer, one
@@ -258,7 +258,7 @@ class LanceAppendOperator(LanceWriteOperator):
     Args:
         schema_mode: what to do if the rows have other columns than the table: ``strict`` refuses them,
             ``merge`` adds and widens columns of the table, as described for
-            `airflow_provider_lancens.spark.write_table`.
+            `airflow_provider_lancens.spark.Table`.
         stage: True stages the rows: they are in a version that readers find only by its name,
             ``staged_version``, until `LancePublishOperator` publishes or `LanceDiscardOperator` discards it.
         kwargs: see `LanceWriteOperator`.
@@ -274,7 +274,7 @@ class LanceOverwriteOperator(LanceWriteOperator):
 
     Args:
         where: a condition in SQL, such as ``day = '{{ ds }}'``: only the rows that match it are replaced, and
-            all new rows must match it, as described for `airflow_provider_lancens.spark.write_table`; None
+            all new rows must match it, as described for `airflow_provider_lancens.spark.Table`; None
             replaces all rows. Templated.
         on: columns, such as ``["day"]``: the rows whose values in them occur in the new rows are replaced,
             and the others stay.

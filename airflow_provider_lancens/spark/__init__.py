@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.options import TableLayout, WriteIdentity
     from airflow_provider_lancens.spark.release_sets import ReleaseSet
     from airflow_provider_lancens.spark.results import (
+        CheckResult,
         CompactionResult,
         ComputeResult,
         ExpireResult,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Bookmark",
     "Changes",
+    "CheckResult",
     "ColumnFunctionError",
     "CompactionResult",
     "ComputeResult",
@@ -90,6 +92,7 @@ __getattr__ = lazy_exports(
         "LanceDataSource": "datasource",
         "NamespaceSpec": "table.resolved_table",
         "TableLayout": "options",
+        "CheckResult": "results",
         "CompactionResult": "results",
         "ComputeResult": "results",
         "ExpireResult": "results",

@@ -160,7 +160,7 @@ def _time(fields: Mapping[str, Any], name: str) -> datetime | None:
 def list_bookmarks(namespace: NamespaceSpec | LanceNamespace, table: TableId | str) -> list[Bookmark]:
     """Return the bookmarks of a table's consumers, by name, with the expired ones.
 
-    They are the tags that `LanceTagOperator` or `move_bookmark` set. Other tags aren't among them:
+    They are the tags that `LanceTagOperator` or `Table.move_bookmark` set. Other tags aren't among them:
     those of other clients, of a sensor's `pin`, of release sets and of staged versions.
 
     Args:

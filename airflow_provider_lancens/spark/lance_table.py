@@ -6,6 +6,7 @@ Each method calls a function of this package. Light to import: what reads and wr
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, Ty
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId, staged_number
 from airflow_provider_lancens.spark.options import (
+    VERSION_AUTHORITIES,
     Append,
     Change,
     Overwrite,
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
         Thresholds,
     )
     from airflow_provider_lancens.spark.results import (
+        CheckResult,
         CompactionResult,
         ComputeResult,
         ExpireResult,
@@ -253,10 +256,15 @@ class Table:
         Args:
             columns: the columns, in this order; None reads all.
             filter: a condition on the rows, see docs/conditions.md.
-            blobs: the blob columns to read the bytes of, see `read_table`.
+            blobs: the blob columns to read the bytes of, see docs/large-values.md.
 
         Raises:
-            LanceNamespaceError: as `read_table`.
+            TableNotFoundError: (4) the table isn't declared.
+            TableTagNotFoundError: (8) it has no such tag.
+            TableVersionNotFoundError: (11) it has no such version, or none at all yet.
+            TableColumnNotFoundError: (12) it has no such column.
+            InvalidInputError: (13) the version, the columns, the filter or `blobs` is invalid, or Spark has
+                no type for a column.
         """
         from airflow_provider_lancens.spark.read import read_table
 
@@ -375,7 +383,15 @@ class Table:
                 `WriteIdentity`, which can say otherwise; None makes each call another write.
 
         Raises:
-            LanceNamespaceError: as `write_table` and `write_files`.
+            TableNotFoundError: (4) the table isn't declared.
+            InvalidInputError: (13) an argument is invalid, or a column's type can't be stored; or the key was
+                committed with another fingerprint, can't be replaced, or has expired; files can't be read.
+            ConcurrentModificationError: (14) others changed rows or columns meanwhile in a way that this
+                write can't be applied to; nothing was committed.
+            ServiceUnavailableError: (17) the storage or the metastore failed; run it again.
+            InvalidTableStateError: (19) it cannot be determined whether the key was committed.
+            TableSchemaValidationError: (20) the columns don't fit those of the table, or can't be merged with
+                them; the message names them.
         """
         return self._write(rows, Append(schema_mode=schema_mode, stage=stage), key)
 
@@ -403,7 +419,15 @@ class Table:
             key: see `append`.
 
         Raises:
-            LanceNamespaceError: as `write_table` and `write_files`.
+            TableNotFoundError: (4) the table isn't declared.
+            InvalidInputError: (13) an argument is invalid, or a column's type can't be stored; or the key was
+                committed with another fingerprint, can't be replaced, or has expired; files can't be read.
+            ConcurrentModificationError: (14) others changed rows or columns meanwhile in a way that this
+                write can't be applied to; nothing was committed.
+            ServiceUnavailableError: (17) the storage or the metastore failed; run it again.
+            InvalidTableStateError: (19) it cannot be determined whether the key was committed.
+            TableSchemaValidationError: (20) the columns don't fit those of the table, or can't be merged with
+                them; the message names them.
         """
         return self._write(rows, Overwrite(where=where, on=on, schema_mode=schema_mode, stage=stage), key)
 
@@ -438,7 +462,15 @@ class Table:
             key: see `append`.
 
         Raises:
-            LanceNamespaceError: as `write_table` and `write_files`.
+            TableNotFoundError: (4) the table isn't declared.
+            InvalidInputError: (13) an argument is invalid, or a column's type can't be stored; or the key was
+                committed with another fingerprint, can't be replaced, or has expired; files can't be read.
+            ConcurrentModificationError: (14) others changed rows or columns meanwhile in a way that this
+                write can't be applied to; nothing was committed.
+            ServiceUnavailableError: (17) the storage or the metastore failed; run it again.
+            InvalidTableStateError: (19) it cannot be determined whether the key was committed.
+            TableSchemaValidationError: (20) the columns don't fit those of the table, or can't be merged with
+                them; the message names them.
         """
         change = Upsert(
             on=on,
@@ -464,7 +496,12 @@ class Table:
             The version without the rows; `deleted` is their number.
 
         Raises:
-            LanceNamespaceError: as `delete_rows`.
+            TableNotFoundError: (4) the table isn't declared.
+            TableVersionNotFoundError: (11) nothing was written to it yet.
+            InvalidInputError: (13) the condition is invalid, or the key has expired, or was committed with
+                another condition and `on_existing_key` is ``skip``.
+            InvalidTableStateError: (19) it cannot be determined whether the key was committed.
+            ConcurrentModificationError: (14) every attempt lost to a commit of another writer.
         """
         from airflow_provider_lancens.spark.commit.delete import delete_rows
 
@@ -493,7 +530,15 @@ class Table:
             The version that was made, and the commits that it undoes.
 
         Raises:
-            LanceNamespaceError: as `restore_version`.
+            TableNotFoundError: (4) the table isn't declared.
+            TableTagNotFoundError: (8) it has no such tag.
+            TableVersionNotFoundError: (11) there is no such version, or none at all.
+            InvalidInputError: (13) an argument is invalid; the key was committed with other ones, and
+                `on_existing_key` is ``skip``; or others have changed rows since the restore that is repeated.
+            ConcurrentModificationError: (14) others committed meanwhile, or a clean-up may be removing the
+                version; nothing was committed.
+            InvalidTableStateError: (19) the version lacks files, or every version does; or metastore and
+                storage disagree on which version is the newest.
         """
         from airflow_provider_lancens.spark.maintenance.restore import restore_version
 
@@ -517,7 +562,12 @@ class Table:
             staged: the result of the write that staged it, its XCom, or its `staged_version`.
 
         Raises:
-            LanceNamespaceError: as `publish_version`.
+            TableNotFoundError: (4) the table isn't declared.
+            TableVersionNotFoundError: (11) there is no such version: it was discarded, or it has expired.
+            InvalidInputError: (13) other rows were published under its idempotency key.
+            ConcurrentModificationError: (14) every attempt lost to a commit of others.
+            InvalidTableStateError: (19) it conflicts with a commit that others made since it was staged, it
+                was staged more than six days ago, or files of it were removed.
         """
         from airflow_provider_lancens.spark.publish import publish_version
 
@@ -541,7 +591,7 @@ class Table:
 
         Raises:
             TableVersionNotFoundError: (11) there is none, and `if_missing` is ``fail``.
-            LanceNamespaceError: as `discard_version`.
+            InvalidInputError: (13) it isn't a staged version.
         """
         from airflow_provider_lancens.spark.publish import discard_version
 
@@ -560,7 +610,8 @@ class Table:
                 write that is found would be made again.
 
         Raises:
-            LanceNamespaceError: as `find_write` of this package.
+            TableNotFoundError: (4) the table isn't declared.
+            InvalidInputError: (13) an argument is invalid, or that call had another fingerprint.
         """
         from airflow_provider_lancens.spark.write.pipeline import find_write
 
@@ -587,6 +638,22 @@ class Table:
         from airflow_provider_lancens.spark.write.pipeline import confirm_write
 
         confirm_write(self.lake.source, self._table, _needed_key(key).key or "")
+
+    @_verb("accepting lost keys of", writes=True)
+    def accept_lost_keys(self) -> None:
+        """Let idempotency keys without records count as never committed, although records were lost.
+
+        The records of keys, beside the data, were removed, and so were versions that would show what was
+        committed; until this is called, writes under keys without records are refused. Call it if none of
+        the keys that will run again is one of those versions', or if their rows may be written twice.
+
+        Raises:
+            TableNotFoundError: (4) the table isn't declared.
+            InvalidInputError: (13) no records of the table are known to be lost.
+        """
+        from airflow_provider_lancens.spark.write.pipeline import accept_lost_keys
+
+        accept_lost_keys(self.lake.source, self._table)
 
     # Changes, bookmarks, tags
 
@@ -678,7 +745,13 @@ class Table:
             The bookmark as it is now.
 
         Raises:
-            LanceNamespaceError: as `move_bookmark` of this package.
+            TableNotFoundError: (4) the table isn't declared.
+            TableVersionNotFoundError: (11) there is no such version.
+            InvalidInputError: (13) an argument is invalid, or the version is staged or, unless `allow_older`,
+                older than that of the bookmark.
+            ConcurrentModificationError: (14) a clean-up may be removing the version, or others kept changing
+                the tag meanwhile; the bookmark wasn't moved.
+            ServiceUnavailableError: (17) the storage or the metastore failed.
         """
         from airflow_provider_lancens.spark.bookmarks import find_bookmark, move_bookmark
 
@@ -794,7 +867,13 @@ class Table:
             expressions: expressions by name, such as ``price * quantity``.
 
         Raises:
-            LanceNamespaceError: as `add_columns` of this package.
+            TableNotFoundError: (4) the table isn't declared.
+            TableVersionNotFoundError: (11) nothing was written to it yet.
+            InvalidInputError: (13) a name, a type or an expression is invalid.
+            ConcurrentModificationError: (14) every attempt lost to a commit of another writer.
+            ServiceUnavailableError: (17) the storage or the metastore failed; run it again.
+            InvalidTableStateError: (19) a direct writer bypassed the metastore that decides the versions.
+            TableSchemaValidationError: (20) a column exists with another type.
         """
         from airflow_provider_lancens.spark.schema import add_columns
 
@@ -818,7 +897,16 @@ class Table:
             drop_indices: whether indices on columns that are widened may be dropped.
 
         Raises:
-            LanceNamespaceError: as `alter_columns` of this package.
+            TableNotFoundError: (4) the table isn't declared.
+            TableVersionNotFoundError: (11) nothing was written to it yet.
+            TableColumnNotFoundError: (12) there is no such column.
+            InvalidInputError: (13) a name or a type is invalid, both names of a `rename` exist, or an index
+                covers a column that is to be widened.
+            ConcurrentModificationError: (14) every attempt lost to a commit of another writer.
+            ServiceUnavailableError: (17) the storage or the metastore failed; run it again.
+            InvalidTableStateError: (19) a direct writer bypassed the metastore that decides the versions.
+            TableSchemaValidationError: (20) a type can't represent all values of the present one, or Lance
+                can't convert to it.
         """
         from airflow_provider_lancens.spark.schema import alter_columns
 
@@ -840,7 +928,12 @@ class Table:
             drop_indices: whether indices on them may be dropped too.
 
         Raises:
-            LanceNamespaceError: as `drop_columns` of this package.
+            TableNotFoundError: (4) the table isn't declared.
+            TableVersionNotFoundError: (11) nothing was written to it yet.
+            InvalidInputError: (13) these are all columns of the table, or an index covers one of them.
+            ConcurrentModificationError: (14) every attempt lost to a commit of another writer.
+            ServiceUnavailableError: (17) the storage or the metastore failed; run it again.
+            InvalidTableStateError: (19) a direct writer bypassed the metastore that decides the versions.
         """
         from airflow_provider_lancens.spark.schema import drop_columns
 
@@ -876,7 +969,16 @@ class Table:
             max_tasks: the maximum number of fragments that are computed at the same time.
 
         Raises:
-            LanceNamespaceError: as `compute_column` of this package.
+            UnsupportedOperationError: (0) the table has Lance's first file format, or data overlays.
+            TableNotFoundError: (4) the table isn't declared.
+            TableVersionNotFoundError: (11) nothing was written to it yet.
+            TableColumnNotFoundError: (12) one of `columns` doesn't exist.
+            InvalidInputError: (13) an argument is invalid, or the function returned something invalid.
+            ConcurrentModificationError: (14) others changed the column or kept rewriting the table.
+            ServiceUnavailableError: (17) the storage or the metastore failed.
+            InvalidTableStateError: (19) a direct writer bypassed the metastore that decides the versions.
+            TableSchemaValidationError: (20) the column exists with a type other than `dtype`.
+            ColumnFunctionError: the function raised an exception; what was finished is committed.
         """
         from airflow_provider_lancens.spark.compute.compute_column import compute_column
 
@@ -924,7 +1026,8 @@ class Table:
             compaction_options: which fragments to rewrite, and how.
 
         Raises:
-            LanceNamespaceError: as `maintain_table`.
+            LanceNamespaceError: the error of the first step that failed, with the step's name; see `compact`,
+                `create_index`, `expire_versions` and `remove_orphans`.
         """
         from airflow_provider_lancens.spark.maintenance.maintain import maintain_table
         from airflow_provider_lancens.spark.maintenance.maintenance_options import (
@@ -961,7 +1064,12 @@ class Table:
             compaction_options: which fragments to rewrite, and how.
 
         Raises:
-            LanceNamespaceError: as `compact_table`.
+            TableNotFoundError: (4) the table isn't declared.
+            TableVersionNotFoundError: (11) nothing was written to it yet.
+            InvalidInputError: (13) `table` isn't a valid identifier.
+            ConcurrentModificationError: (14) others changed rows of the same fragments meanwhile.
+            ServiceUnavailableError: (17) the storage or the metastore failed.
+            InvalidTableStateError: (19) a direct writer bypassed the metastore that decides the versions.
         """
         from airflow_provider_lancens.spark.maintenance import CompactionOptions, Thresholds
         from airflow_provider_lancens.spark.maintenance.compact import compact_table
@@ -996,7 +1104,16 @@ class Table:
             index_options: options of the type, such as ``metric``.
 
         Raises:
-            LanceNamespaceError: as `build_index`.
+            TableNotFoundError: (4) the table isn't declared.
+            TableIndexAlreadyExistsError: there is an index of that name, and `if_exists` is ``fail``, or it
+                is on another column or, unless it is ``replace``, of another type.
+            TableVersionNotFoundError: (11) nothing was written to it yet.
+            TableColumnNotFoundError: (12) there is no such column.
+            InvalidInputError: (13) the column can't have this index, there are too few rows for it, or an
+                argument is invalid.
+            ConcurrentModificationError: (14) others rewrote the rows or made the same index meanwhile.
+            ServiceUnavailableError: (17) the storage or the metastore failed.
+            InvalidTableStateError: (19) a direct writer bypassed the metastore that decides the versions.
         """
         from airflow_provider_lancens.spark.maintenance import Thresholds
         from airflow_provider_lancens.spark.maintenance.index import build_index
@@ -1070,7 +1187,15 @@ class Table:
             dry_run: only report what would be removed.
 
         Raises:
-            LanceNamespaceError: as `clean_up_versions`.
+            TableNotFoundError: (4) the table isn't declared.
+            TableVersionNotFoundError: (11) nothing was written to it yet.
+            InvalidInputError: (13) an argument is invalid.
+            ConcurrentModificationError: (14) a write has been running for so long that its files could be
+                removed; nothing was removed.
+            ServiceUnavailableError: (17) the storage or the metastore failed; a part may have been removed.
+            UnsupportedOperationError: (0) a symbolic link or another dataset is among the table's own files,
+                or the table has branches, and registered shallow clones.
+            InvalidTableStateError: (19) metastore and storage disagree on which version is the newest.
         """
         from airflow_provider_lancens.spark.maintenance import Thresholds
         from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
@@ -1096,11 +1221,103 @@ class Table:
             dry_run: only report what would be removed.
 
         Raises:
-            LanceNamespaceError: as `remove_orphans` of this package.
+            UnsupportedOperationError: (0) it has branches, or detached versions that weren't staged by this
+                package, which may refer to anything.
+            TableNotFoundError: (4) the table isn't declared.
+            InvalidInputError: (13) an argument is invalid.
+            ServiceUnavailableError: (17) the storage didn't answer; run it again.
+            InvalidTableStateError: (19) a write is considered dead, and can't be fenced off while metastore
+                and storage disagree.
         """
         from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
 
         return remove_orphans(self.lake.source, self._table, older_than=older_than, dry_run=dry_run)
+
+    # Catalog
+
+    @_verb("checking")
+    def check(self, *, if_inconsistent: Literal["fail", "report", "adopt"] = "fail") -> CheckResult:
+        """Compare the catalog's version with the storage's, and find files that versions lack.
+
+        Every version is opened, newest first, so it takes long on a table with many. No Spark is needed.
+
+        Args:
+            if_inconsistent: ``fail`` raises an error, ``report`` returns what was found, and ``adopt`` lets
+                the catalog accept the storage's version, unless files are missing or both have other commits.
+
+        Raises:
+            TableNotFoundError: (4) the table isn't declared.
+            InvalidInputError: (13) `if_inconsistent` is none of these.
+            ServiceUnavailableError: (17) the storage or the metastore didn't answer.
+            InvalidTableStateError: (19) they disagree or the newest version lacks files, and
+                `if_inconsistent` is ``fail``; or it can't be adopted.
+        """
+        from airflow_provider_lancens.spark.maintenance.restore import check_files, check_result
+
+        check_choice("if_inconsistent", if_inconsistent, ("fail", "report", "adopt"))
+        started, adopts = time.monotonic(), if_inconsistent == "adopt"
+        compare = getattr(self.lake.namespace, "adopt_table" if adopts else "compare_table", None)
+        if compare is None and adopts:
+            self._managing("adopt_table")
+        compared = None if compare is None else compare(self._table.parts)
+        is_known = compared is None or adopts or compared.verdict in ("consistent", "files_missing")
+        files = check_files(self.lake.source, self._table) if is_known else None
+        result = check_result(self._table, compared, files, started, adopted=adopts)
+        if if_inconsistent == "fail" and result.verdict != "consistent":
+            raise spec_errors.InvalidTableStateError(result.reason)
+        return result
+
+    @_verb("advancing the version of", writes=True)
+    def advance(self, version: int, *, expected_version: int) -> bool:
+        """Advance the version that the catalog has of a catalog-managed table, by compare-and-set.
+
+        Args:
+            version: the version to advance to; its manifest must exist on the storage.
+            expected_version: the version that the catalog must currently have.
+
+        Returns:
+            False if the table was already at the version.
+
+        Raises:
+            UnsupportedOperationError: (0) the catalog has no versions of its own.
+            ConcurrentModificationError: (14) the table is at neither version.
+            InvalidTableStateError: (19) the storage is the version authority, or lacks the version.
+        """
+        advanced = self._managing("advance_table_version")(
+            self._table.parts, expected=expected_version, new=version
+        )
+        return bool(advanced)
+
+    @_verb("changing the version authority of", writes=True)
+    def set_version_authority(self, authority: Literal["catalog", "storage"]) -> bool:
+        """Let the catalog, or the storage, decide the versions of the table from now on.
+
+        Args:
+            authority: ``catalog``, which must support compare-and-set, or ``storage``.
+
+        Returns:
+            False if it was so already.
+
+        Raises:
+            UnsupportedOperationError: (0) the catalog can't decide versions.
+            InvalidInputError: (13) `authority` is neither.
+            ConcurrentModificationError: (14) concurrent writers won every attempt.
+            InvalidTableStateError: (19) catalog and storage disagree.
+        """
+        check_choice("authority", authority, tuple(VERSION_AUTHORITIES))
+        convert = self._managing("convert_table")
+        return bool(convert(self._table.parts, managed_by=VERSION_AUTHORITIES[authority]))
+
+    def _managing(self, name: str) -> Callable[..., Any]:
+        """Return an operation on the versions that a catalog of this package has."""
+        found = getattr(self.lake.namespace, name, None)
+        if found is None:
+            raise spec_errors.UnsupportedOperationError(
+                f"table {self.name}: {self.lake.namespace.namespace_id()} has no versions of tables: the "
+                "storage decides them"
+            )
+        operation: Callable[..., Any] = found
+        return operation
 
     def _write(self, rows: Any, change: Change, key: Key) -> WriteResult:
         from airflow_provider_lancens.spark.file_source import FileSource
@@ -1275,7 +1492,12 @@ class Changes:
             filter: a condition on the rows, see docs/conditions.md.
 
         Raises:
-            LanceNamespaceError: as `read_changes`.
+            TableNotFoundError: (4) the table isn't declared.
+            TableVersionNotFoundError: (11) there is no such version, or it was cleaned up.
+            TableColumnNotFoundError: (12) there is no such column.
+            InvalidInputError: (13) a version is invalid, `version` is older than `after_version`, the filter
+                is invalid or on columns that have changed, a column contains blobs, is listed twice or is
+                named like a label, or the changes are unknown.
         """
         from airflow_provider_lancens.spark.changes.read_changes import read_changes
 

@@ -328,6 +328,24 @@ class ReleaseResult(Result):
         return {"operation": self.operation, "tables": dict(self.tables)}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult(Result):
+    """Result of a check of a table: ``done`` if the catalog adopted the storage's version."""
+
+    verdict: str
+    """``consistent``, or what is wrong, see `LanceCheckTableOperator`."""
+    catalog_version: int | None
+    """The version that the catalog has; None if the storage decides."""
+    storage_version: int | None
+    """The newest version of the storage; None if nothing was written yet."""
+    checked: int
+    """Number of versions whose files were looked for."""
+    missing_files: Mapping[int, tuple[str, ...]]
+    """By version, the missing paths, relative to the table's location."""
+    complete_version: int | None
+    """The newest version that lacks no file; None if there is none."""
+
+
 def elapsed(started: float, now: float) -> float:
     """Return the seconds of a call, as results have them."""
     return round(now - started, 3)

@@ -93,7 +93,7 @@ class Job:
         """Read the inputs at their versions, call the source, write what it returns.
 
         Raises:
-            LanceNamespaceError: see `write_table`.
+            LanceNamespaceError: see `Table.append`.
         """
         from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
         from airflow_provider_lancens.spark.write.pipeline import write_rows

@@ -80,6 +80,7 @@ PUBLIC: dict[str, set[str]] = {
         "Changes",
         "Bookmark",
         "ColumnFunctionError",
+        "CheckResult",
         "CompactionResult",
         "ComputeResult",
         "ExpireResult",

@@ -77,7 +77,7 @@ def lost_file_error(
             "if_exists='replace', then run this again"
         )
     return spec_errors.InvalidTableStateError(
-        f"{shown}: rows are lost. Restore the newest version that check_files reports as complete, or "
+        f"{shown}: rows are lost. Restore the newest version that Table.check reports as complete, or "
         "overwrite the table"
     )
 

@@ -102,7 +102,7 @@ class FilesOfTask:
         return self._fingerprint
 
     def expect(self, fingerprint: str) -> None:
-        """See `IngestSource.expect`: that of `fingerprint_files`, as for `write_files`."""
+        """See `IngestSource.expect`: that of `fingerprint_files`."""
         from airflow_provider_lancens.spark.write.files.file_plan import is_of_files
 
         if is_of_files(fingerprint):

@@ -168,5 +168,5 @@ def parse_input(argument: str, value: Any) -> Input:
 
 def _no_options(argument: str, options: list[str]) -> AirflowFailException:
     return AirflowFailException(
-        f"{argument}: {options} aren't allowed here; pass them as arguments of Changes.read or read_changes"
+        f"{argument}: {options} aren't allowed here; pass them as arguments of Changes.read"
     )

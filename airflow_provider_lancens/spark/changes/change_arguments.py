@@ -61,7 +61,7 @@ def check_labels(target: ResolvedTable, schema: pa.Schema) -> None:
     if reserved := sorted({label.name for label in LABELS} & set(schema.names)):
         raise spec_errors.InvalidInputError(
             f"table {target.id}: columns: {reserved} are names of columns that changes have in addition to "
-            "the table's; leave them out with columns=[...] of read_changes"
+            "the table's; leave them out with columns=[...] of Changes.read"
         )
 
 

@@ -110,7 +110,7 @@ def readable_columns(target: ResolvedTable, newest: LanceDataset, names: Sequenc
     if blobs := [field.name for field in schema if is_blob(field.type)]:
         raise spec_errors.InvalidInputError(
             f"table {target.id}: columns: {blobs} contain blobs, which are no part of changes; leave them "
-            "out with columns=[...] of read_changes"
+            "out with columns=[...] of Changes.read"
         )
     return arrow_schema(spark_schema(schema))
 

@@ -1,6 +1,6 @@
 """A PySpark data source over Lance tables: ``format("lancens")`` for `df.write` and `spark.read`.
 
-It does what `write_table` and `read_table` do, through PySpark's Python Data Source API. Spark runs the plan,
+It reads and writes tables, through PySpark's Python Data Source API. Spark runs the plan,
 the executors' tasks and the commit in separate processes.
 """
 
@@ -21,7 +21,7 @@ def check_pyspark(version: str) -> None:
     if tuple(int(part) for part in version.split(".")[:2]) < LOWEST:
         raise ImportError(
             f"pyspark {version}: the data source 'lancens' requires PySpark "
-            f"{'.'.join(map(str, LOWEST))} or newer; use write_table and read_table of "
+            f"{'.'.join(map(str, LOWEST))} or newer; use Table of "
             "airflow_provider_lancens.spark instead"
         )
 

@@ -122,7 +122,7 @@ Options = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ReadConfig:
-    """The arguments of a `read_table`."""
+    """The arguments of a read."""
 
     table: str
     wanted: WantedVersion

@@ -151,7 +151,7 @@ def stream_schema(namespace: NamespaceSpec, config: StreamReadConfig) -> StructT
     """Return the columns of a stream: those of the newest version.
 
     Raises:
-        LanceNamespaceError: see `read_table`.
+        LanceNamespaceError: see `Table.read`.
     """
     with resolved_table(namespace, config.table) as target:
         return spark_schema(readable_columns(target, open_version(target, None), config.columns))

@@ -362,7 +362,7 @@ class RecordSearch:
                 f"table {self.target.id}: cannot determine whether idempotency key {self.key!r} was "
                 "committed: the records of keys beside the data, in _lancens, were removed, and so were old "
                 "versions; nothing was written. Use on_existing_key='write_again' for a key whose rows "
-                "aren't there, or call accept_lost_keys, after which a key without records counts as new"
+                "aren't there, or call Table.accept_lost_keys: a key without records then counts as new"
             )
 
     def _described(self, record: KeyRecord) -> KeyedCommit:
@@ -381,8 +381,8 @@ class RecordSearch:
             f"table {self.target.id}: cannot determine whether idempotency key {self.key!r} was committed: "
             f"an earlier run tried to commit version {record.version}, which is gone, and no commit since "
             "shows whether it was made, or was undone; another client has cleaned up versions, or lost "
-            "them. Nothing was written. If its rows are in the table, call confirm_write; otherwise use "
-            "on_existing_key='write_again'"
+            "them. Nothing was written. If its rows are in the table, call Table.confirm_write; otherwise "
+            "use on_existing_key='write_again'"
         )
 
 

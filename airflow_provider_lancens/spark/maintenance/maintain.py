@@ -66,7 +66,7 @@ def maintain_table(
 
     Raises:
         LanceNamespaceError: the error of the first step that failed, with the step's name; see
-            `compact_table`, `build_index`, `clean_up_versions` and `remove_orphans`.
+            `Table.compact`, `create_index`, `expire_versions` and `remove_orphans`.
     """
     return _Maintenance(spark, namespace, table, plan or MaintenancePlan()).run()
 

@@ -256,7 +256,7 @@ DEFAULT_THRESHOLDS = Thresholds(
     min_removable_versions=DEFAULT_MIN_REMOVABLE_VERSIONS,
     max_removal_delay=DEFAULT_MAX_REMOVAL_DELAY,
 )
-"""Those of `maintain_table`."""
+"""The thresholds of a maintenance, by default."""
 
 
 @dataclass(frozen=True, slots=True)

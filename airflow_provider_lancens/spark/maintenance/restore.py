@@ -28,7 +28,7 @@ from airflow_provider_lancens.spark.keys import (
     operation_of,
 )
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteIdentity
-from airflow_provider_lancens.spark.results import Outcome, RestoreResult, UndoneCommit, elapsed
+from airflow_provider_lancens.spark.results import CheckResult, Outcome, RestoreResult, UndoneCommit, elapsed
 from airflow_provider_lancens.spark.table.described_columns import update_catalog_columns
 from airflow_provider_lancens.spark.table.history import data_changed, read_transaction, restored_version
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
@@ -37,6 +37,8 @@ from airflow_provider_lancens.spark.table.version_lookup import VersionLike, Wan
 if TYPE_CHECKING:
     from lance import LanceDataset
     from lance_namespace import LanceNamespace
+
+    from airflow_provider_lancens.namespace.operations.repair import Comparison
 
 _log = logging.getLogger(__name__)
 
@@ -82,6 +84,42 @@ def check_files(namespace: NamespaceSpec | LanceNamespace, table: TableId | str)
         missing = {version: paths for version, paths in checked.items() if paths}
         whole = max((version for version, paths in checked.items() if not paths), default=None)
         return FileCheck(str(target.id), newest, len(checked), missing, whole)
+
+
+def check_result(
+    table: TableId, compared: Comparison | None, files: FileCheck | None, started: float, *, adopted: bool
+) -> CheckResult:
+    """Return the result of a check of a table.
+
+    Args:
+        table: the table.
+        compared: the catalog's version beside the storage's, before anything was adopted; None if the catalog
+            has no versions.
+        files: the files that versions lack; None if it isn't known which version is the newest.
+        started: when the check began, by the monotonic clock.
+        adopted: whether the catalog has adopted the storage's version if they differed.
+    """
+    missing: Mapping[int, tuple[str, ...]] = {} if files is None else files.missing
+    newest = None if files is None else files.version
+    lacks = newest in missing
+    verdict = compared.verdict if compared is not None else "files_missing" if lacks else "consistent"
+    reason = f"table {table}: version {newest} lacks {len(missing[newest or 0])} files" if lacks else ""
+    is_done = adopted and compared is not None and compared.verdict != "consistent"
+    return CheckResult(
+        table=str(table),
+        operation="check",
+        outcome="done" if is_done else "unchanged",
+        version=newest,
+        previous_version=newest,
+        verdict=verdict,
+        catalog_version=None if compared is None else compared.metastore_version,
+        storage_version=newest if compared is None else compared.storage_version,
+        checked=0 if files is None else files.checked,
+        missing_files=missing,
+        complete_version=None if files is None else files.complete_version,
+        reason=reason if compared is None else compared.explanation,
+        seconds=elapsed(started, time.monotonic()),
+    )
 
 
 def restore_version(
@@ -270,7 +308,7 @@ def _check_whole(target: ResolvedTable, latest: LanceDataset, version: int) -> N
         check_not_removed(latest, target.dataset.manifests, version)
         raise spec_errors.InvalidTableStateError(
             f"table {target.id}: version {version} refers to files that were removed: "
-            f"{example_of(missing)}; choose an older version that check_files reports as complete"
+            f"{example_of(missing)}; choose an older version that Table.check reports as complete"
         )
 
 

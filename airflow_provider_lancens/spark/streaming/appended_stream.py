@@ -270,7 +270,7 @@ class AppendedStream:
             raise spec_errors.InvalidInputError(
                 f"table {self.target.id}: version {version} isn't an append ({kind}), and a stream has only "
                 "appended rows; pass over other versions with the option skip_change_commits=true, or read "
-                "all changes with read_changes"
+                "all changes with Table.changes"
             )
         return []
 

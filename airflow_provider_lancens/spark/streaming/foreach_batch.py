@@ -142,18 +142,18 @@ def foreach_batch(
         table: its identifier, such as ``db$table``.
         mode: ``append``, ``upsert``, or ``overwrite``, by which each epoch replaces the one before.
         on: the key columns of an ``upsert``.
-        schema_mode: see `write_table`.
-        when_matched: see `write_table`.
-        sequence_by: see `write_table`; without it, the keys of an epoch must be unique.
-        delete_when: see `write_table`.
-        helper_columns: see `write_table`.
-        update_columns: see `write_table`.
+        schema_mode: see `Table.upsert`.
+        when_matched: see `Table.upsert`.
+        sequence_by: see `Table.upsert`; without it, the keys of an epoch must be unique.
+        delete_when: see `Table.upsert`.
+        helper_columns: see `Table.upsert`.
+        update_columns: see `Table.upsert`.
         options: the storage layout of a new dataset.
         query_id: replaces the query's id; no other query that writes to the table may have it. Required on
             Spark Connect, where Spark doesn't tell the id. Its epochs must not start from 0 again.
 
     Returns:
-        A function of a DataFrame and the epoch's number. It raises the errors of `write_table`.
+        A function of a DataFrame and the epoch's number. It raises the errors of `Table.append`.
 
     Raises:
         InvalidInputError: (13) an argument is invalid.

@@ -41,7 +41,7 @@ def write_available(
     Raises:
         InvalidInputError: (13) the frame isn't a stream, or its checkpoint doesn't fit.
         UnsupportedOperationError: (0) the session is one of Spark Connect.
-        LanceNamespaceError: see `write_table`.
+        LanceNamespaceError: see `Table.append`.
     """
     _check(frame)
     started = time.monotonic()

@@ -180,7 +180,7 @@ def _tagged(target: ResolvedTable, tag: str) -> int:
         time = f". A time is written with hours and a time zone: '{tag}T00:00:00+00:00'" if is_date else ""
         raise spec_errors.TableTagNotFoundError(
             f"table {target.id} has no tag {tag!r}; tags: {', '.join(sorted(tags)) or 'none'}. An expired "
-            f"bookmark has no tag any more; list_bookmarks says which expired{time}"
+            f"bookmark has no tag any more; Table.bookmarks says which expired{time}"
         )
     return int(tags[tag]["version"])
 

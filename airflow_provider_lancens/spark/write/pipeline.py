@@ -339,7 +339,7 @@ def _replaced(context: WriteContext, schema: pa.Schema) -> Condition | None:
 
 
 def write_rows(rows: Rows, context: WriteContext) -> WriteResult:
-    """Write rows of any kind, see `write_table`; they aren't computed if the key was found.
+    """Write rows of any kind, see `Table.append`; they aren't computed if the key was found.
 
     Args:
         rows: the rows.
@@ -423,7 +423,7 @@ def find_write(
         fingerprint: identifies the data that would be written now; None matches any.
         on_existing_key: what would be done if another execution has committed under the key, see
             `write_table`: with ``redo``, a write of another execution is one that is still to be made.
-        execution_id: the same for all tries of one execution, see `write_table`.
+        execution_id: the same for all tries of one execution, see `Table.append`.
 
     Returns:
         The result of that call; None if the write is still to be made.

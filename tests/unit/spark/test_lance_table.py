@@ -14,12 +14,14 @@ import pytest
 from lance_namespace.errors import (
     ConcurrentModificationError,
     InvalidInputError,
+    InvalidTableStateError,
     TableColumnNotFoundError,
     TableIndexNotFoundError,
     TableNotFoundError,
     TableTagAlreadyExistsError,
     TableTagNotFoundError,
     TableVersionNotFoundError,
+    UnsupportedOperationError,
 )
 
 from airflow_provider_lancens import LanceCatalog, Table, WriteIdentity, connect
@@ -436,3 +438,29 @@ def test_a_staged_version_is_given_by_its_result(lake: LanceCatalog, orders: Tab
     with pytest.raises(TableVersionNotFoundError, match="has no staged version"):
         orders.discard(f"staged-{2**63 + 5}")
     assert not orders.discard(f"staged-{2**63 + 5}", if_missing="skip")
+
+
+def test_a_check_finds_the_versions_that_lack_files(orders: Table) -> None:
+    assert orders.check().verdict == "consistent"
+    newest = orders.dataset().get_fragments()[-1].metadata.files[0].path
+    Path(orders.location, "data", newest).unlink()
+
+    found = orders.check(if_inconsistent="report")
+    assert (found.verdict, found.missing_files, found.complete_version) == (
+        "files_missing",
+        {2: (f"data/{newest}",)},
+        1,
+    )
+    with pytest.raises(InvalidTableStateError, match="version 2 lacks 1 files"):
+        orders.check()
+    assert orders.restore(found.complete_version or 0).version == 3
+
+
+def test_a_folder_has_no_versions_that_a_catalog_decides(orders: Table) -> None:
+    for change in (
+        lambda: orders.set_version_authority("catalog"),
+        lambda: orders.advance(3, expected_version=2),
+        lambda: orders.check(if_inconsistent="adopt"),
+    ):
+        with pytest.raises(UnsupportedOperationError, match="the storage decides them"):
+            change()

@@ -239,7 +239,7 @@ _MARK = "files-"
 def fingerprint_files(
     source: FileSource, namespace: NamespaceSpec | LanceNamespace, table: TableId | str
 ) -> str | None:
-    """Return a `fingerprint` for `write_files`, which changes if a file or a field of the source does.
+    """Return a `fingerprint` for a write of files, which changes if a file or a field of the source does.
 
     Args:
         source: the files.

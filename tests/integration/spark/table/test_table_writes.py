@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import lance
+import pyarrow as pa
 import pytest
-from lance_namespace.errors import InvalidInputError
+from lance_namespace.errors import InvalidInputError, InvalidTableStateError
 
 from airflow_provider_lancens import LanceCatalog, Table, WriteIdentity, connect
 from airflow_provider_lancens.embedded import MetastoreServer
@@ -116,3 +118,23 @@ def test_a_table_is_indexed_computed_and_compacted_on_spark(lake: LanceCatalog, 
     assert orders.count_rows(filter="same = id") == 2
     assert orders.create_index("id", "BTREE").is_done
     assert [one.name for one in orders.indices()] == ["id_idx"]
+
+
+def test_a_table_is_checked_advanced_and_given_another_version_authority(orders: Table) -> None:
+    rows = pa.table({"id": [1], "day": ["a"]})
+    orders.append(rows)
+    assert (orders.check().verdict, orders.check().checked) == ("consistent", 1)
+    assert orders.set_version_authority("catalog")
+    assert not orders.set_version_authority("catalog")
+
+    lance.write_dataset(rows, orders.location, mode="append")  # a direct writer
+    with pytest.raises(InvalidTableStateError, match="a direct writer committed"):
+        orders.check()
+    found = orders.check(if_inconsistent="report")
+    assert (found.verdict, found.catalog_version, found.storage_version) == ("storage_ahead", 1, 2)
+
+    assert orders.advance(2, expected_version=1)
+    assert not orders.advance(2, expected_version=1)
+    lance.write_dataset(rows, orders.location, mode="append")
+    adopted = orders.check(if_inconsistent="adopt")
+    assert (adopted.outcome, adopted.verdict, orders.check().catalog_version) == ("done", "storage_ahead", 3)
