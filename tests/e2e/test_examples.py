@@ -302,7 +302,7 @@ def test_an_increment_is_computed_up_to_the_version_that_was_ingested(outcomes: 
     outcome = outcomes["increments"]
     ingested, found, moved = (xcom(outcome, task) for task in ("ingest", "changes", "move"))
     assert (found["previous_version"], found["version"]) == (None, ingested["version"])
-    assert xcom(outcome, "compute")["computed"] == 1
+    assert xcom(outcome, "compute")["inserted"] == 1
     assert moved["version"] == ingested["version"]
 
 
