@@ -21,8 +21,8 @@ def check_pyspark(version: str) -> None:
     if tuple(int(part) for part in version.split(".")[:2]) < LOWEST:
         raise ImportError(
             f"pyspark {version}: the data source 'lancens' requires PySpark "
-            f"{'.'.join(map(str, LOWEST))} or newer; use Table of "
-            "airflow_provider_lancens.spark instead"
+            f"{'.'.join(map(str, LOWEST))} or newer; use the methods of a "
+            "Table instead: connect(...).table(...)"
         )
 
 

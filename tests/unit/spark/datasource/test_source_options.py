@@ -143,7 +143,7 @@ def test_none_or_two_namespaces_are_refused(options: dict[str, str], bound: Name
 
 @pytest.mark.parametrize("version", ["3.5.9", "4.0.5"])
 def test_an_older_pyspark_is_refused_with_what_to_use(version: str) -> None:
-    with pytest.raises(ImportError, match=r"requires PySpark 4\.1 or newer; use write_table and read_table"):
+    with pytest.raises(ImportError, match=r"requires PySpark 4\.1 or newer; use the methods of a Table"):
         check_pyspark(version)
 
 
