@@ -26,7 +26,7 @@ def test_a_day_is_loaded_awaited_and_read_without_a_metastore(
         tasks = run.result()
 
     assert {name: task["state"] for name, task in tasks.items()} == dict.fromkeys(tasks, "success"), run.log
-    assert tasks["ingest"]["xcom"]["rows"] == 24
+    assert tasks["ingest"]["xcom"]["inserted"] == 24
     assert tasks["wait"]["xcom"]["version"] == tasks["ingest"]["xcom"]["version"] == 1
     assert tasks["warmest"]["xcom"] == 21
     assert Path(tasks["declare"]["xcom"]["location"]).is_relative_to(tmp_path / "lake")
