@@ -40,6 +40,11 @@ class Lake:
     root: Path
     database: str
 
+    @property
+    def folder(self) -> Path:
+        """The root of a catalog without a metastore."""
+        return self.root / "folder"
+
     def table(self, name: str) -> Table:
         return Table(self.namespace, self.database, name)
 
@@ -49,6 +54,7 @@ class Lake:
         return {
             "AIRFLOW_CONN_LAKE": self._connection(self.uri),
             "AIRFLOW_CONN_COUNTED": self._connection(self.wire.uri),
+            "AIRFLOW_CONN_FOLDER": json.dumps({"conn_type": "lance", "extra": {"root": str(self.folder)}}),
             "AIRFLOW_CONN_YARN": json.dumps(
                 {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}
             ),

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
@@ -10,6 +11,7 @@ import lance
 import pyarrow as pa
 import pytest
 
+from airflow_provider_lancens.namespace import CatalogNamespace
 from airflow_provider_lancens.spark.bookmarks import move_bookmark
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 from tests.e2e.servers import RunningAirflow
@@ -68,6 +70,25 @@ def test_a_table_is_found_from_airflows_navigation(ui: str, page: Any, ingested:
 
     rows.nth(5).get_by_role("link").click()  # leaves the frame
     page.wait_for_url(f"{ui}/dags/{INGESTION}/runs/*/tasks/ingest**")
+
+
+def test_a_folder_shows_its_databases_and_the_tables_outside_of_them(ui: str, page: Any, lake: Lake) -> None:
+    with closing(CatalogNamespace(root=str(lake.folder))) as folder:
+        folder.create_namespace({"id": ["sales"]})
+        for table in (["loose"], ["sales", "orders"]):
+            folder.declare_table({"id": table})
+            rows = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
+            lance.write_dataset(rows, namespace_client=folder, table_id=table, mode="append")
+
+    page.goto(address(ui, conn="folder"))
+    page.get_by_role("link", name="sales", exact=True).wait_for()
+    page.get_by_role("link", name="loose", exact=True).click()
+    rows = page.get_by_role("region", name="Versions, newest first").get_by_role("row")
+    rows.nth(1).wait_for()
+    assert "3" in rows.nth(1).inner_text()
+
+    page.goto(address(ui, conn="folder", namespace="sales"))
+    page.get_by_role("link", name="orders", exact=True).wait_for()
 
 
 def test_a_run_and_its_task_have_a_tab_with_their_tables(
