@@ -65,8 +65,8 @@ def test_the_keys_of_nested_dictionaries_are_not_keys_of_the_xcom(reference_tabl
     assert fields == [("a", "str"), ("b", '{"c": int} | None'), ("d", "list[dict]")]
 
 
-def test_the_page_on_security_has_the_actions_that_are_called_on_glue(root: Path) -> None:
-    page = (root / "docs/security.md").read_text()
+def test_the_page_on_permissions_has_the_actions_that_are_called_on_glue(root: Path) -> None:
+    page = (root / "docs/permissions.md").read_text()
 
     documented = set(re.findall(r"`glue:(\w+)`", page))
     assert documented == {"".join(map(str.title, call.split("_"))) for call in glue_calls(root)}
