@@ -37,8 +37,8 @@ class LanceDeleteOperator(LanceOperator):
     Args:
         table: table identifier, ``database$table``. Templated.
         where: a condition such as ``month = 3``, see docs/conditions.md. Templated.
-        key: identifies this deletion. By default the DAG, the task, the map index and the data
-            interval, or the run if there is no interval. Templated.
+        key: identifies this deletion. By default the DAG, the task, what a mapped task
+            was given, and the data interval, or the run if there is no interval. Templated.
         on_existing_key: what to do if another execution, such as one before a clear, has committed under the
             key: ``redo`` and ``write_again`` delete the rows that match now, ``redo_if_changed`` only if the
             condition is another one, ``skip`` deletes nothing. ``lance_on_existing_key`` in the run's

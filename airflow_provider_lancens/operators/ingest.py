@@ -73,8 +73,8 @@ class LanceWriteOperator(LanceSparkOperator):
             ``{"changes": {"table": ..., "previous_version": ..., "version": ...}}``, such as the XCom of a
             sensor, passes the rows that changed after the previous version. Templated.
         op_kwargs: further arguments of `source`. Templated.
-        key: identifies this write. By default the DAG, the task, the map index and the data
-            interval, or the run if there is no interval. Templated.
+        key: identifies this write. By default the DAG, the task, what a mapped task
+            was given, and the data interval, or the run if there is no interval. Templated.
         fingerprint: identifies the content written under the key. With the default key, the default is the
             pinned inputs and `op_kwargs`, or the files' paths, sizes and times. With an explicit key there is
             no default, and a write without a fingerprint matches any. With that of `fingerprint_files`, files

@@ -88,8 +88,8 @@ class LanceRestoreOperator(LanceOperator):
         table: table identifier, ``database$table``. Templated.
         version: the version to restore: a number; a time with a time zone in the past, which means the
             version that was the newest then; or the name of a tag. Templated.
-        key: identifies this restore. By default the DAG, the task, the map index and the data
-            interval, or the run if there is no interval. Templated.
+        key: identifies this restore. By default the DAG, the task, what a mapped task
+            was given, and the data interval, or the run if there is no interval. Templated.
         on_existing_key: what to do if another execution, such as one before a clear, has committed under the
             key: ``redo`` restores once more, and fails if others have changed rows since; ``redo_if_changed``
             does so if the version is another one; ``skip`` restores nothing; ``write_again`` restores

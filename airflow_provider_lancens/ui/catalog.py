@@ -1,4 +1,4 @@
-"""What there is: connections, namespaces and tables."""
+"""Lists of the connections, namespaces and tables that the page shows."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_a_clean_up_and_the_removal_of_orphans_keep_what_clones_refer_to(
     removed = remove_orphans(namespace, table, older_than=timedelta(days=1))
 
     names = sorted(clones)
-    assert (cleaned.versions, cleaned.files, cleaned.clones) == (3, 0, names)
+    assert (cleaned.versions, cleaned.files, cleaned.clones) == (3, 0, tuple(names))
     assert (planned.versions, planned.files, planned.bytes) == (3, 0, cleaned.bytes)
     assert (removed.paths, removed.clones) == (("data/orphan.lance",), tuple(names))
     assert {path for path in files(source) if not path.startswith("_versions")} > {
@@ -116,7 +116,7 @@ def test_files_of_a_clone_that_was_dropped_or_overwritten_are_removed(
     removed = remove_orphans(namespace, table, older_than=timedelta(days=1))
     cleaned = clean_up_versions(namespace, table, older_than=NOW)
 
-    assert (len(removed.paths), removed.clones, cleaned.clones) == (3, (), [])
+    assert (len(removed.paths), removed.clones, cleaned.clones) == (3, (), ())
     assert cleaned.files == 2  # of the index
     assert sorted(lance.dataset(clones[far].uri).to_table()["id"].to_pylist()) == LEFT
     namespace.drop_table({"id": [*db, "source"]})

@@ -43,7 +43,7 @@ VERSIONS = "_versions"
 BRANCHES = "tree"
 """Folder of a dataset's branches, each of which is a dataset below it."""
 RECORDED = "_lancens"
-"""This package's folder beside Lance's: manifests of unfinished commits, see `managed.publication`."""
+"""This package's folder beside Lance's; each module that writes there names its subfolder."""
 MANIFEST_SUFFIX = ".manifest"
 _V2_DIGITS = 20
 _V2_LENGTH = _V2_DIGITS + len(MANIFEST_SUFFIX)

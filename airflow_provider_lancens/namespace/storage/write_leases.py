@@ -3,7 +3,8 @@
 A write has a lease from before its first file until after its commit, see `spark.commit.write_lease`. It
 lists this folder right before its commit: one request shows whether its own lease is held and whether a gate
 is closed. A gate is closed while, and after, the metastore becomes the version authority: from then on no
-write commits by the storage alone. Who closes a gate lists the leases afterwards, so that one sees the other.
+write commits by the storage alone. A conversion closes the gate, then lists the leases: so a write or the
+conversion sees the other.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Search the versions up to the latest one for the idempotency key, announce the next version in the key's
 records, then create exactly that version through a `SingleVersionCommit` (the fence). A driver that committed
-under the same key in between would have created the same version, so of two live drivers one finds the
-other's commit.
+under the same key in between would have created the same version: of two live drivers of one execution, one
+finds the other's commit; of two executions, one is refused.
 """
 
 from __future__ import annotations
@@ -147,9 +147,8 @@ class Committer:
     def _found(self, found: KeyedCommit) -> CommitOutcome:
         if not self.write.is_done_by(found):
             raise spec_errors.ConcurrentModificationError(
-                f"table {self.target.id}: meanwhile another driver committed different data under "
-                f"idempotency key {self.write.key!r} as version {found.version}; nothing was committed, "
-                "run it again"
+                f"table {self.target.id}: meanwhile another run committed under idempotency key "
+                f"{self.write.key!r} as version {found.version}; nothing was committed, run it again"
             )
         return CommitOutcome(found, "found")
 

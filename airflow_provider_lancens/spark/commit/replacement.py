@@ -56,7 +56,6 @@ _DID = {
     RESTORE: ("restored an older version", "since that can only be undone by another restore"),
 }
 """What a commit of each kind did, and why it isn't replaced."""
-_UNKNOWN = ("has lost its record", "since its rows can't be identified")
 _ADVICE = (
     "nothing was written. Load such rows by an overwrite with where, which can always be made again; or use "
     "on_existing_key='skip' to keep what the key has written, or 'write_again' to add the rows once more"

@@ -358,7 +358,7 @@ class UpsertCommit(TableChange):
     compared: bool = False
     """Whether the fragments were chosen by comparing them with the rows of version `base`."""
     deletions: pa.Table | None = field(default=None, repr=False)
-    """Those of the keys whose rows are only deleted, as `comparable_keys` has them."""
+    """The keys whose rows are deleted and not replaced, as `comparable_keys` has them; None without any."""
 
     def apply_to(self, latest: LanceDataset | None) -> CommitStep:
         """See `TableChange.apply_to`: the rows to remove are determined again, including those of others."""

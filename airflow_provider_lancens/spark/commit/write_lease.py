@@ -1,4 +1,7 @@
-"""Leases of running writes: a clean-up keeps all files written since the oldest of these writes began.
+"""Leases of running writes, by which their files are kept until they are committed.
+
+The removal of orphans keeps all files written since the oldest of these writes began; a clean-up of versions,
+which removes unreferenced files by their age, is refused while a write is almost as old as such files.
 
 A lease is one or two small files beside the data. The first is written once, when the write begins; the
 second, the heartbeat, once a minute for as long as its driver runs. A clean-up that presumes a write dead

@@ -1,6 +1,7 @@
 """The attempts of one driver to commit under a key: each is announced before it and concluded after it.
 
-Two drivers may commit the same write at once: of two live ones, one finds the other's commit.
+Two drivers may commit under one key at once: of two live ones of one execution, one finds the other's commit;
+of two executions, one is refused.
 """
 
 from __future__ import annotations

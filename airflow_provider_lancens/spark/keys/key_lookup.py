@@ -170,7 +170,7 @@ class TableHistory:
     """The dataset, opened at its latest version."""
     segments: LineageSegments
     lineage: Lineage
-    """That of the latest version, resolved if it has to be."""
+    """The lineage of the latest version, with its segments read if they are needed."""
     transactions: Mapping[int, Transaction]
     """The transactions that were read for it, by version."""
 
@@ -200,7 +200,7 @@ class TableHistory:
     def has_rows(self, record: KeyRecord) -> bool | None:
         """Return whether what an attempt wrote is in the table; None if that isn't known.
 
-        A change of these rows since doesn't count, a Restore of a version before them does.
+        True even if the rows were changed later; False if a Restore of an older version removed them.
         """
         made = self.is_made(record)
         kept = None if made is None else made and self.lineage.keeps(record.version)
@@ -322,7 +322,7 @@ class RecordSearch:
         """Yield all commits under the key whose rows are in the table, newest first.
 
         Raises:
-            InvalidTableStateError: (19) of the next one, that cannot be determined.
+            InvalidTableStateError: (19) it cannot be determined whether the next attempt was committed.
         """
         for record in reversed(self.attempts):
             has_rows = self._history.has_rows(record)
@@ -510,7 +510,7 @@ def _search(lookup: KeyLookup, listed: ListedRecords | None) -> RecordSearch | N
         return None
     try:
         return RecordSearch.of(target, latest, write.key, listed)
-    except spec_errors.InvalidTableStateError:  # the old write log can't be parsed
+    except spec_errors.InvalidTableStateError:  # a file of the records is unreadable
         if write.policy != "write_again":
             raise
         return None

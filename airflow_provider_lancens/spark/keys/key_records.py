@@ -199,7 +199,7 @@ class KeyedWrite:
     execution_id: str = ""
     """The same for all tries of one execution, another one for each repetition. Empty if there is none."""
     above: int = 0
-    """Commits up to this version are the ones to be repeated or replaced, and are ignored."""
+    """The version up to which commits under the key are ignored: this write repeats or replaces them."""
 
     def is_done_by(self, found: KeyedCommit) -> bool:
         """Return whether a commit under the key is the same write."""
@@ -284,7 +284,7 @@ class KeyRecord:
 
 
 def write_record(files: TableFiles, record: KeyRecord, key: str, commit: KeyedCommit) -> None:
-    """Write the record of an attempt; `key` may be empty if only its digest is known."""
+    """Write the record of an attempt."""
     content = {
         "key": key,
         "version": commit.version,

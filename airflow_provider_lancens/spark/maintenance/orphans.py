@@ -112,7 +112,7 @@ class _Leases:
     alive: list[LeaseRecord]
     dead: list[LeaseRecord]
     records: list[str]
-    """Of earlier revocations that may lack their barrier."""
+    """Paths of the records of revocations whose barrier may not be committed."""
 
     @classmethod
     def of(cls, files: TableFiles, threshold: datetime) -> Self:

@@ -1,4 +1,4 @@
-"""The two tasks of Spark's executors: write a partition as fragments, and read fragments."""
+"""Tasks of Spark's executors: write a partition as fragments, read fragments, and read keys."""
 
 from __future__ import annotations
 

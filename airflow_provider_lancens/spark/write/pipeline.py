@@ -414,7 +414,7 @@ def find_write(
     on_existing_key: OnExistingKey = "skip",
     execution_id: str | None = None,
 ) -> WriteResult | None:
-    """Return the result of an earlier `write_table` under this key, without Spark.
+    """Return the result of an earlier write under this key, without Spark.
 
     Args:
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.

@@ -1,4 +1,4 @@
-"""What a task does with the rows of an upsert that says so row by row. Runs on executors.
+"""Rows of an upsert that say row by row what to do: delete a key, or keep columns. Runs on executors.
 
 The rows have columns of their own for it: whether a row only deletes its key, and at which position of the
 table the row is that it updates. So one evaluation of the rows decides over each, and the columns that an

@@ -17,7 +17,7 @@ from lance_namespace.errors import (
     UnsupportedOperationError,
 )
 
-from airflow_provider_lancens import LanceCatalog, connect
+from airflow_provider_lancens import LanceCatalog, WriteIdentity, connect
 
 IMPORTED = """
 import sys
@@ -162,3 +162,37 @@ def test_a_catalog_is_closed_by_its_block(lake: LanceCatalog) -> None:
         assert repr(lake) == "LanceCatalog(not connected)"
         assert opened.list_tables() == []
     assert opened.list_tables() == []
+
+
+# [START test_a_function]
+def forget_customer(lake: LanceCatalog, customer: int) -> int:
+    """The function of a task, which gets its tables from a catalog."""
+    return lake.table("orders").delete(f"customer = {customer}").deleted
+
+
+def test_the_orders_of_a_customer_are_deleted(tmp_path: Path) -> None:
+    lake = connect("dir", {"root": str(tmp_path)})
+    lake.table("orders").append(pa.table({"customer": [1, 1, 2]}))
+
+    assert forget_customer(lake, 1) == 2
+    assert lake.table("orders").to_arrow().to_pylist() == [{"customer": 2}]
+
+
+# [END test_a_function]
+
+
+def test_a_table_is_brought_over_in_steps_that_can_be_repeated(tmp_path: Path) -> None:
+    months = {month: pa.table({"month": [month] * 3, "n": [1, 2, 3]}) for month in ("2026-01", "2026-02")}
+    lake = connect("dir", {"root": str(tmp_path)})
+
+    def rows_of(month: str) -> pa.Table:
+        return months[month]
+
+    for _ in range(2):  # the second time as after a kill
+        # [START bring_over]
+        sales = lake.table("sales")
+        for month in months:
+            key = WriteIdentity(f"sales {month}", on_existing_key="skip")
+            sales.append(rows_of(month), key=key)
+        # [END bring_over]
+    assert sales.count_rows() == 6

@@ -9,7 +9,7 @@ import datetime as dt
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from decimal import Decimal, InvalidOperation
@@ -23,7 +23,7 @@ import pyarrow as pa
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.row_errors import RowError
-from airflow_provider_lancens.spark.file_source import FileSource
+from airflow_provider_lancens.spark.file_source import FileSource, Format
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 from airflow_provider_lancens.spark.type_names import parse_type
 from airflow_provider_lancens.spark.write.files.file_system import SourceFile, find_files, open_file
@@ -395,13 +395,15 @@ def _check_names(names: Sequence[str]) -> None:
 
 
 def _format(source: FileSource) -> FileFormat:
-    if source.format == "parquet":
-        return Parquet()
-    if source.format == "arrow":
-        return ArrowFile()
     types = source.schema
     schema = types and pa.schema([(n, parse_type(t, f"schema[{n!r}]")) for n, t in types.items()])
-    return Json(schema) if source.format == "json" else Csv(source.delimiter, source.header, schema)
+    readers: Mapping[Format, Callable[[], FileFormat]] = {
+        "parquet": Parquet,
+        "arrow": ArrowFile,
+        "json": lambda: Json(schema),
+        "csv": lambda: Csv(source.delimiter, source.header, schema),
+    }
+    return readers[source.format]()
 
 
 def _common_schema(files: Mapping[SourceFile, InspectedFile]) -> pa.Schema:
