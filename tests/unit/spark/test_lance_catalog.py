@@ -172,10 +172,11 @@ def forget_customer(lake: LanceCatalog, customer: int) -> int:
 
 def test_the_orders_of_a_customer_are_deleted(tmp_path: Path) -> None:
     lake = connect("dir", {"root": str(tmp_path)})
-    lake.table("orders").append(pa.table({"customer": [1, 1, 2]}))
+    orders = lake.declare_table("orders")
+    orders.append(pa.table({"customer": [1, 1, 2]}))
 
     assert forget_customer(lake, 1) == 2
-    assert lake.table("orders").to_arrow().to_pylist() == [{"customer": 2}]
+    assert orders.to_arrow().to_pylist() == [{"customer": 2}]
 
 
 # [END test_a_function]
@@ -190,7 +191,7 @@ def test_a_table_is_brought_over_in_steps_that_can_be_repeated(tmp_path: Path) -
 
     for _ in range(2):  # the second time as after a kill
         # [START bring_over]
-        sales = lake.table("sales")
+        sales = lake.declare_table("sales")
         for month in months:
             key = WriteIdentity(f"sales {month}", on_existing_key="skip")
             sales.append(rows_of(month), key=key)
