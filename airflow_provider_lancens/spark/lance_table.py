@@ -1467,7 +1467,7 @@ class Changes:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no version of the range changed rows or columns: at most maintenance was committed."""
+        """Whether no version of the range changed rows or columns, but at most maintenance was committed."""
         from airflow_provider_lancens.spark.table.history import is_maintenance, transactions_of
 
         table = self.table

@@ -27,7 +27,7 @@ export async function showNamespace(page, { conn, namespace = "" }) {
     h("h1", {}, levels.at(-1) ?? conn),
     spaces?.namespaces.length ? namespaceList(conn, namespace, spaces) : null,
     tables && (levels.length || tables.tables.length) ? tableList(conn, namespace, tables) : null,
-    !tables?.tables.length && !levels.length && !spaces?.namespaces.length ? empty("There are no namespaces.") : null,
+    !tables?.tables.length && !(tables && levels.length) && !spaces?.namespaces.length ? empty("There are no namespaces.") : null,
     missing?.tables.length ? missingTables(conn, missing.tables) : null,
   );
 }
