@@ -250,6 +250,8 @@ def resolved_table(
             connect = namespace.connect
             own_options, namespace = namespace.storage_options(), connect()
             opened.callback(getattr(namespace, "close", lambda: None))
+            if hasattr(namespace, "allowed_locations"):
+                own_options = {}  # those of this package vend them, and never beside another's credentials
         else:
             connect = partial(_itself, namespace)
         # Reading and writing the data needs credentials. They are requested, since a namespace may not vend

@@ -2,13 +2,16 @@
 
 import shutil
 from collections.abc import Callable
+from typing import Any
 
 import lance
 import pyarrow as pa
 import pytest
+from lance_namespace import DescribeTableResponse, LanceNamespace
 
+from airflow_provider_lancens.namespace.allowed_locations import AllowedLocations
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome
-from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from tests.servers.s3_double import S3Double
 from tests.servers.s3_requests import GET, LIST
 from tests.support.prepared_tables import ROWS
@@ -62,3 +65,26 @@ def test_an_unchanged_one_costs_one_listing() -> None:
         with s3.counted() as again:
             dataset.checkout_latest()
     assert (dict(first), dict(again)) == ({LIST: 1, GET: 1}, {LIST: 1})
+
+
+class VendingNamespace(LanceNamespace):
+    """Vends credentials of its own, as a namespace of this package does for a catalog that has some."""
+
+    def __init__(self, **_: str) -> None:
+        self.allowed_locations = AllowedLocations()
+
+    def namespace_id(self) -> str:
+        return "vending"
+
+    def describe_table(self, _: Any) -> DescribeTableResponse:
+        return DescribeTableResponse(
+            location="/lake/t.lance", storage_options={"aws_access_key_id": "theirs"}
+        )
+
+
+def test_credentials_of_the_connection_are_not_added_to_vended_ones() -> None:
+    own = {"storage.aws_access_key_id": "ours", "storage.aws_session_token": "of our key"}
+    spec = NamespaceSpec(f"{__name__}.VendingNamespace", own)
+
+    with resolved_table(spec, "t") as target:
+        assert dict(target.dataset.storage_options) == {"aws_access_key_id": "theirs"}
