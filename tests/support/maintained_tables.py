@@ -18,6 +18,7 @@ from airflow_provider_lancens.spark.read import read_table
 from tests.integration.managed.managed_table import ManagedTable
 from tests.servers.glue_double import GlueDouble
 from tests.support.lakes import Lake, bucket_of, glue_lake, hive_lake
+from tests.support.results import number_of
 from tests.support.writes import write_table
 
 Meanwhile = Callable[[ModuleType, Callable[[], object]], None]
@@ -39,7 +40,7 @@ class Maintained:
         return self.id.split("$")
 
     def write(self, rows: DataFrame, **arguments: Any) -> int:
-        return write_table(rows, self.spec, self.id, **arguments).version
+        return number_of(write_table(rows, self.spec, self.id, **arguments))
 
     def write_small_files(self, count: int = 6) -> None:
         """Write one commit with a file for every ten rows."""

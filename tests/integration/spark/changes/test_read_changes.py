@@ -17,6 +17,7 @@ from airflow_provider_lancens.spark.schema import alter_columns
 from tests.integration.spark.row_ids import OPTIONS_OF_BOTH_KINDS
 from tests.support.changed_tables import Changes, start, upsert
 from tests.support.maintained_tables import Maintained, by_path_alone, on, rows
+from tests.support.results import number_of
 from tests.support.writes import write_table
 
 
@@ -189,7 +190,7 @@ def test_the_rows_of_a_staged_version_are_read_alone(
     table: Maintained, changes: Changes, options: TableLayout
 ) -> None:
     start(table, options)
-    staged = write_table(rows(table.spark, 6, 8), table.spec, table.id, key="day", stage=True).version
+    staged = number_of(write_table(rows(table.spark, 6, 8), table.spec, table.id, key="day", stage=True))
 
     assert changes(1, staged, columns=["id"]) == [(6, "insert", None), (7, "insert", None)]
     assert len(changes(None, staged)) == 8
