@@ -33,7 +33,7 @@ def test_a_dag_ingests_through_a_connect_server(
             TREE / "tests/wheel/dags/connect.py", TEST_DATABASE=database, **connections
         )
 
-    assert outcome["ingest"]["xcom"]["rows"] == 3
+    assert outcome["ingest"]["xcom"]["inserted"] == 3
     assert "pandas" not in log.lower()
     with closing(Hive2Namespace(uri=metastore.uri, root=str(tmp_path))) as namespace:
         written = lance.dataset(namespace_client=namespace, table_id=[database, "numbers"])
