@@ -35,7 +35,7 @@ def show_months(console: Console, results: Results) -> None:
     table = _table(title, "month", "flights", "weather", "delays", "joined at versions")
     for month, tasks in results.items():
         ingested = [tasks[f"ingest_{name}"] for name in ("flights", "weather", "delays")]
-        made = (f"{result['rows']:,} → {result['version']}" for result in ingested)
+        made = (f"{result['inserted']:,} → {result['version']}" for result in ingested)
         read = (f"{tasks[f'wait_for_{name}']['version']} of {name}" for name in ("flights", "weather"))
         table.add_row(month, *made, ", ".join(read))
     console.print(table)

@@ -159,5 +159,5 @@ def _task_state(instance: Any, result: Any) -> TaskState:
         started=instance.start_date,
         ended=instance.end_date,
         tries=instance.try_number,
-        rows=result.get("rows") if isinstance(result, dict) else None,
+        rows=result.get("inserted") if isinstance(result, dict) else None,
     )

@@ -22,7 +22,7 @@ VersionLike: TypeAlias = int | str | datetime
 """A version as a person chooses it, see `WantedVersion.of`."""
 
 _SECOND, _TICK = timedelta(seconds=1), timedelta(milliseconds=10)
-"""Precision of the times that object stores and local file systems give to files."""
+"""Precision of the times that object stores and local file systems give to files: the kernel's longest tick."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -41,7 +41,7 @@ def find_version(
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
         table: its identifier, such as ``db$table``.
         version: a time with a time zone, not in the future, so that later calls return the same version. It
-            counts in whole seconds on an object store, and in hundredths locally, as precise as their times.
+            counts in whole seconds on an object store; locally, the last hundredth of a second doesn't count.
             Or the name of a tag, a number, or a time as text in ISO 8601.
 
     Raises:
@@ -197,9 +197,9 @@ def _at_time(target: ResolvedTable, as_of: datetime) -> int:
         )
     # The newest version of a managed table may not have its final name yet: it will have a later time.
     times = [(version, stored[version].modified or _EPOCH) for version in sorted(stored) if version <= newest]
-    precision = _TICK if is_local(target.dataset.location) else _SECOND
-    # A commit that is made from now on isn't before the precision's last step.
-    limit = as_of - (as_of - _EPOCH) % precision
+    # A commit that is made from now on isn't before the limit: a local file system may give it the time of the
+    # kernel's last tick, and an object store that of its whole second.
+    limit = as_of - (_TICK if is_local(target.dataset.location) else (as_of - _EPOCH) % _SECOND)
     # A copy of a table may have its versions in another order: none after a later one counts.
     found = [version for version, _ in takewhile(lambda known: known[1] < limit, times)]
     if found:

@@ -135,7 +135,7 @@ def test_an_upsert_may_only_delete(spark: SparkSession, upsert: Any, prices: Pri
     assert prices() == {2: (20, "b"), 3: (None, "c")}
     assert (result.written, result.version, again.is_done, again.version) == (0, 2, False, 2)
     assert result.changes == {"inserted": 0, "updated": 0, "deleted": 1}
-    assert ", 0 inserted, 0 updated, 1 deleted" in str(result)
+    assert "with 0 rows, 0 files, 0 bytes, 1 deleted" in str(result)
 
 
 @pytest.mark.thorough
