@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 VersionLike: TypeAlias = int | str | datetime
 """A version as a person chooses it, see `WantedVersion.of`."""
 
-_SECOND, _TICK = timedelta(seconds=1), timedelta(milliseconds=10)
-"""Precision of the times that object stores and local file systems give to files: the kernel's longest tick."""
+_SECOND, _TICK = timedelta(seconds=1), timedelta(milliseconds=10) - timedelta.resolution
+"""Precision of the times that object stores and local file systems, by the kernel's tick, give to files."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -197,8 +197,8 @@ def _at_time(target: ResolvedTable, as_of: datetime) -> int:
         )
     # The newest version of a managed table may not have its final name yet: it will have a later time.
     times = [(version, stored[version].modified or _EPOCH) for version in sorted(stored) if version <= newest]
-    # A commit that is made from now on isn't before the limit: a local file system may give it the time of the
-    # kernel's last tick, and an object store that of its whole second.
+    # A commit that is made from now on isn't before the limit: a local file system gives it the time of the
+    # kernel's last tick, an object store that of its whole second.
     limit = as_of - (_TICK if is_local(target.dataset.location) else (as_of - _EPOCH) % _SECOND)
     # A copy of a table may have its versions in another order: none after a later one counts.
     found = [version for version, _ in takewhile(lambda known: known[1] < limit, times)]
