@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from lance_namespace.errors import ErrorCode
 
+from airflow_provider_lancens.hooks.airflow_errors import _TRANSIENT_CODES
+
 QUOTE = re.compile(r"```\{literalinclude\} (\S+)\n((?::.*\n)*)```")
 MARKER = re.compile(r'^:(?:start-after|end-before): "(.*)"$', re.MULTILINE)
 MESSAGE = re.compile(r"`([^`]+)`")
@@ -96,3 +98,20 @@ def test_every_test_named_on_the_security_page_exists(pages: dict[str, str], roo
     ]
     assert {len(cells) for cells in rows} == {4}
     assert [who for who, _, cannot, shown in rows if cannot.strip() and "test_" not in shown] == []
+
+
+def test_every_error_code_has_a_section_that_says_what_becomes_of_the_task(pages: dict[str, str]) -> None:
+    parts = re.split(r"^\(code-(\d+)\)=\n\n## Code \d+: (.*)\n", pages["codes.md"], flags=re.MULTILINE)
+    sections = {
+        int(number): (name, " ".join(text.split()))
+        for number, name, text in zip(parts[1::3], parts[2::3], parts[3::3], strict=True)
+    }
+
+    assert list(sections) == [code.value for code in ErrorCode]
+    named = {code: set(ErrorCode(code).name.lower().split("_")) for code in sections}
+    assert [code for code, (name, _) in sections.items() if not set(name.split()) <= named[code]] == []
+    retried = {code for code, (_, text) in sections.items() if "fails and is retried" in text}
+    assert retried == _TRANSIENT_CODES
+    failing = {code for code, (_, text) in sections.items() if "without retries" in text}
+    by_no_operator = {code for code, (_, text) in sections.items() if re.search("(?i)no operator", text)}
+    assert failing | by_no_operator == set(sections) - retried

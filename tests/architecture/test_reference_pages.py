@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -70,6 +71,23 @@ def test_the_page_on_permissions_has_the_actions_that_are_called_on_glue(root: P
 
     documented = set(re.findall(r"`glue:(\w+)`", page))
     assert documented == {"".join(map(str.title, call.split("_"))) for call in glue_calls(root)}
+
+
+def test_each_policy_allows_only_actions_that_are_called(root: Path) -> None:
+    page = (root / "docs/permissions.md").read_text()
+    policies = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", page, re.DOTALL)]
+    allowed = [
+        {action for statement in policy["Statement"] for action in as_list(statement["Action"])}
+        for policy in policies
+    ]
+
+    assert len(policies) == 4
+    documented = set(re.findall(r"`((?:glue|s3):\w+)`", page))
+    assert [actions - documented for actions in allowed] == [set()] * 4
+
+
+def as_list(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
 
 
 def glue_calls(root: Path) -> set[str]:
