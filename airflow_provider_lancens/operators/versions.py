@@ -66,7 +66,7 @@ class LanceAdvanceVersionOperator(LanceOperator):
             outcome="done" if advanced else "unchanged",
             version=new,
             previous_version=expected,
-            seconds=elapsed(started, time.monotonic()),
+            seconds=elapsed(started),
         )
         self.emit_asset_event(context, result)
         return result.as_dict()

@@ -160,8 +160,10 @@ class LanceCatalog:
         A namespace of this package vends the storage options of its tables; others have them among their
         properties, and only they say how executors connect.
         """
+        from airflow_provider_lancens.spark.table.resolved_table import vends_options
+
         opened = self._open()
-        if not hasattr(self.namespace, "allowed_locations"):
+        if not vends_options(self.namespace):
             return opened
         return self.namespace
 

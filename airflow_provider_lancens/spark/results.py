@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -68,11 +69,8 @@ def _plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteResult(Result):
-    """Result of a write.
-
-    If it was found or skipped, everything but `outcome`, `seconds` and `reason` describes the earlier commit.
-    """
+class RowsResult(Result):
+    """Result of a call that changes rows."""
 
     inserted: int = 0
     """The rows that were added."""
@@ -85,10 +83,6 @@ class WriteResult(Result):
     """The data files that were written; of a deletion, the fragments that had its rows."""
     bytes: int = 0
     """The size of the data files."""
-    key: str | None = None
-    """What identifies the write; None without a key."""
-    staged_version: str | None = None
-    """The staged version, such as ``staged-9223372036854775809``, until it is published; else None."""
 
     @property
     def written(self) -> int:
@@ -104,6 +98,25 @@ class WriteResult(Result):
     def changes(self) -> dict[str, int]:
         """The rows that were inserted, updated and deleted."""
         return {"inserted": self.inserted, "updated": self.updated, "deleted": self.deleted}
+
+    @property
+    def _of_table(self) -> str:
+        """The rows of the table that were changed, as the log says it."""
+        changed = {"updated": self.updated, "deleted": self.deleted}
+        return "".join(f", {count:,} {name}" for name, count in changed.items() if count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteResult(RowsResult):
+    """Result of a write.
+
+    If it was found or skipped, everything but `outcome`, `seconds` and `reason` describes the earlier commit.
+    """
+
+    key: str | None = None
+    """What identifies the write; None without a key."""
+    staged_version: str | None = None
+    """The staged version, such as ``staged-9223372036854775809``, until it is published; else None."""
 
     def __str__(self) -> str:
         table = f"table {self.table}"
@@ -121,11 +134,8 @@ class WriteResult(Result):
 
     @property
     def _size(self) -> str:
-        changed = {"updated": self.updated, "deleted": self.deleted}
-        of_table = "".join(f", {count:,} {name}" for name, count in changed.items() if count)
-        return (
-            f"{counted(self.written, 'row')}, {counted(self.files, 'file')}, {size_of(self.bytes)}{of_table}"
-        )
+        files = f"{counted(self.files, 'file')}, {size_of(self.bytes)}"
+        return f"{counted(self.written, 'row')}, {files}{self._of_table}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,32 +169,14 @@ class RestoreResult(WriteResult):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamResult(Result):
+class StreamResult(RowsResult):
     """Result of a run of a streaming query. Its version is None if nothing has been written to the table."""
 
     epochs: int
     """Number of micro-batches that this run processed, also if an interrupted run had committed them."""
-    inserted: int
-    updated: int
-    deleted: int
-    files: int
-    bytes: int
-
-    @property
-    def written(self) -> int:
-        """The rows that were written."""
-        return self.inserted + self.updated
-
-    @property
-    def event(self) -> dict[str, Any]:
-        """See `Result.event`."""
-        counts = {"inserted": self.inserted, "updated": self.updated, "deleted": self.deleted}
-        return {"operation": self.operation, **counts}
 
     def __str__(self) -> str:
-        changed = {"updated": self.updated, "deleted": self.deleted}
-        of_table = "".join(f", {count:,} {name}" for name, count in changed.items() if count)
-        wrote = f"{counted(self.epochs, 'epoch')} with {counted(self.written, 'row')}{of_table}"
+        wrote = f"{counted(self.epochs, 'epoch')} with {counted(self.written, 'row')}{self._of_table}"
         return f"table {self.table}: {wrote} committed up to version {self.version} in {self.seconds:.1f} s"
 
 
@@ -346,6 +338,6 @@ class CheckResult(Result):
     """The newest version that lacks no file; None if there is none."""
 
 
-def elapsed(started: float, now: float) -> float:
-    """Return the seconds of a call, as results have them."""
-    return round(now - started, 3)
+def elapsed(started: float) -> float:
+    """Return the seconds since a call began, by the monotonic clock, as results have them."""
+    return round(time.monotonic() - started, 3)

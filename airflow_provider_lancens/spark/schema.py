@@ -82,7 +82,7 @@ def change_columns(
             previous_version=before if committed else changed.version,
             columns=tuple(planned.columns) if committed else (),
             dropped_indices=tuple(planned.dropped_indices) if committed else (),
-            seconds=elapsed(started, time.monotonic()),
+            seconds=elapsed(started),
         )
     _report(result, commits)
     return result

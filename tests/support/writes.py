@@ -59,9 +59,7 @@ def write_table(
         stage=stage,
     )
     identity = WriteIdentity(key, fingerprint, on_existing_key, execution_id)
-    request = WriteRequest(change, identity, options or DEFAULT_LAYOUT)
-    with resolved_table(namespace, table) as target:
-        return write_rows(FrameRows(df), WriteContext.begin(target, request))
+    return _write(FrameRows(df), namespace, table, WriteRequest(change, identity, options or DEFAULT_LAYOUT))
 
 
 def write_files(
@@ -83,7 +81,10 @@ def write_files(
     """Write the rows of files to a declared table, in one commit."""
     change = change_of(mode, on=on, schema_mode=schema_mode, where=where)
     identity = WriteIdentity(key, fingerprint, on_existing_key, execution_id)
-    request = WriteRequest(change, identity, options or DEFAULT_LAYOUT)
+    rows = FileRows(spark, source, fingerprint if is_of_files(fingerprint) else None)
+    return _write(rows, namespace, table, WriteRequest(change, identity, options or DEFAULT_LAYOUT))
+
+
+def _write(rows: Any, namespace: Any, table: Any, request: WriteRequest) -> WriteResult:
     with resolved_table(namespace, table) as target:
-        planned = fingerprint if is_of_files(fingerprint) else None
-        return write_rows(FileRows(spark, source, planned), WriteContext.begin(target, request))
+        return write_rows(rows, WriteContext.begin(target, request))

@@ -519,7 +519,7 @@ class _Preparation:
             files=counts.files,
             bytes=counts.bytes,
             commits=commits,
-            seconds=elapsed(started, time.monotonic()),
+            seconds=elapsed(started),
         )
 
 

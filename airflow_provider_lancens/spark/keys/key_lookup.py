@@ -406,9 +406,13 @@ class KeyLookup:
     replaced: Sequence[KeyedCommit] = ()
     """The commits under the key whose rows this write is to replace, newest first."""
 
+    def found_outcome(self, commit: KeyedCommit) -> Outcome:
+        """Return the outcome of a write that isn't made, since a commit was found under its key."""
+        return "found" if self.write.is_own(commit) else "skipped"
+
     def found_result(self, commit: KeyedCommit) -> WriteResult:
         """Return the result of a write that isn't made, since a commit was found under its key."""
-        outcome: Outcome = "found" if self.write.is_own(commit) else "skipped"
+        outcome = self.found_outcome(commit)
         result = commit.result(self.target.id, self.started, outcome, key=self.identity.key)
         return result if outcome == "found" else replace(result, newest_version=self.version)
 

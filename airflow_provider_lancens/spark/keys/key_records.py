@@ -9,7 +9,6 @@ import hashlib
 import json
 import logging
 import re
-import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -184,7 +183,7 @@ class KeyedCommit:
             files=self.counts.files,
             bytes=self.counts.bytes,
             key=key,
-            seconds=elapsed(started, time.monotonic()),
+            seconds=elapsed(started),
         )
 
 

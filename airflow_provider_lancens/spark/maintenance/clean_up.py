@@ -405,7 +405,7 @@ def clean_up_versions(
             expired_keys=expired_keys,
             expired_bookmarks=tuple(bookmarks),
             clones=tuple(sorted(cloned.clones)),
-            seconds=elapsed(started, time.monotonic()),
+            seconds=elapsed(started),
             reason=reason,
         )
     _log.info("%s", _sentence(result))

@@ -133,7 +133,7 @@ def _result(
         files_removed=metrics.files_removed if metrics else 0,
         files_added=metrics.files_added if metrics else 0,
         tasks=tasks,
-        seconds=elapsed(started, time.monotonic()),
+        seconds=elapsed(started),
         reason=reason if metrics else "nothing to compact",
     )
 

@@ -606,7 +606,7 @@ def _result(
         rows=index.num_rows_indexed,
         segments=len(index.segments),
         bytes=index.total_size_bytes or 0,
-        seconds=elapsed(started, time.monotonic()),
+        seconds=elapsed(started),
         reason=reason,
     )
 

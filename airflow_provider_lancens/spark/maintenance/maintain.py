@@ -109,7 +109,7 @@ class _Maintenance:
             version=max(step.version or 0 for step in steps.values()),
             previous_version=state.version,
             steps=steps,
-            seconds=elapsed(started, time.monotonic()),
+            seconds=elapsed(started),
         )
 
     def _coverages(self, state: TableState, *, compacted: bool = False) -> list[tuple[Coverage, Decision]]:

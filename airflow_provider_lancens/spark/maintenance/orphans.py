@@ -162,7 +162,7 @@ class _Search:
             unfenced=unfenced,
             clones=clones,
             paths=paths,
-            seconds=elapsed(self.started, time.monotonic()),
+            seconds=elapsed(self.started),
         )
 
     def _unfenced(self, leases: _Leases) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -118,7 +117,7 @@ def check_result(
         missing_files=missing,
         complete_version=None if files is None else files.complete_version,
         reason=reason if compared is None else compared.explanation,
-        seconds=elapsed(started, time.monotonic()),
+        seconds=elapsed(started),
     )
 
 
@@ -266,7 +265,7 @@ def _commit(lookup: KeyLookup, latest: LanceDataset, version: int) -> CommitOutc
 def _earlier_result(lookup: KeyLookup, earlier: KeyedCommit) -> RestoreResult:
     transaction = None if lookup.latest is None else read_transaction(lookup.latest, earlier.version)
     version = None if transaction is None else restored_version(transaction)
-    outcome: Outcome = "found" if lookup.write.is_own(earlier) else "skipped"
+    outcome = lookup.found_outcome(earlier)
     return replace(_result(lookup, earlier, outcome, version, ()), newest_version=lookup.version)
 
 
@@ -286,7 +285,7 @@ def _result(
         key=lookup.identity.key,
         restored_version=restored,
         undone=undone,
-        seconds=elapsed(lookup.started, time.monotonic()),
+        seconds=elapsed(lookup.started),
     )
 
 

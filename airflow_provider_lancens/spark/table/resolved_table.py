@@ -218,6 +218,11 @@ class ResolvedTable:
         return self.dataset.open(version)
 
 
+def vends_options(namespace: LanceNamespace) -> bool:
+    """Return whether a namespace vends its storage options, as the namespaces of this package do."""
+    return hasattr(namespace, "allowed_locations")
+
+
 @contextlib.contextmanager
 def resolved_table(
     namespace: NamespaceSpec | LanceNamespace, table: TableId | str
@@ -250,8 +255,8 @@ def resolved_table(
             connect = namespace.connect
             own_options, namespace = namespace.storage_options(), connect()
             opened.callback(getattr(namespace, "close", lambda: None))
-            if hasattr(namespace, "allowed_locations"):
-                own_options = {}  # those of this package vend them, and never beside another's credentials
+            if vends_options(namespace):
+                own_options = {}  # never beside another's credentials
         else:
             connect = partial(_itself, namespace)
         # Reading and writing the data needs credentials. They are requested, since a namespace may not vend
