@@ -12,6 +12,7 @@ from airflow_provider_lancens.operators._spark.maintenance_args import check_thr
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     DEFAULT_AGE,
+    DEFAULT_ORPHAN_AGE,
     check_age,
     check_retention,
 )
@@ -124,7 +125,7 @@ class LanceRemoveOrphansOperator(LanceOperator):
         self,
         *,
         table: str,
-        older_than: timedelta = timedelta(days=7),
+        older_than: timedelta = DEFAULT_ORPHAN_AGE,
         dry_run: bool = False,
         **kwargs: Any,
     ) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, Ty
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId, staged_number
+from airflow_provider_lancens.spark.maintenance.maintenance_options import DEFAULT_AGE, DEFAULT_ORPHAN_AGE
 from airflow_provider_lancens.spark.options import (
     VERSION_AUTHORITIES,
     Append,
@@ -67,8 +68,6 @@ IfMissing: TypeAlias = Literal["fail", "skip"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-_TWO_WEEKS, _A_WEEK = timedelta(days=14), timedelta(days=7)
 
 
 def _verb(
@@ -1005,7 +1004,7 @@ class Table:
         self,
         *,
         indices: Sequence[IndexSpec | Mapping[str, Any]] = (),
-        older_than: timedelta = _TWO_WEEKS,
+        older_than: timedelta = DEFAULT_AGE,
         keep_versions: int = 1,
         keys_older_than: timedelta | None = None,
         orphans_older_than: timedelta | None = None,
@@ -1171,7 +1170,7 @@ class Table:
     def expire_versions(
         self,
         *,
-        older_than: timedelta = _TWO_WEEKS,
+        older_than: timedelta = DEFAULT_AGE,
         keep_versions: int = 1,
         keys_older_than: timedelta | None = None,
         thresholds: Thresholds | Mapping[str, Any] | None = None,
@@ -1213,7 +1212,9 @@ class Table:
         )
 
     @_verb("removing orphaned files of", writes=True)
-    def remove_orphans(self, *, older_than: timedelta = _A_WEEK, dry_run: bool = False) -> OrphansResult:
+    def remove_orphans(
+        self, *, older_than: timedelta = DEFAULT_ORPHAN_AGE, dry_run: bool = False
+    ) -> OrphansResult:
         """Remove the files of failed writes; no Spark is needed.
 
         Args:

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 DEFAULT_AGE = timedelta(days=14)
 """Lance's default."""
+DEFAULT_ORPHAN_AGE = timedelta(days=7)
 
 IfIndexExists = Literal["skip", "extend", "replace", "fail"]
 IF_INDEX_EXISTS: tuple[str, ...] = get_args(IfIndexExists)

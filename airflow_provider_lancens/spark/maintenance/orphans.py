@@ -38,6 +38,7 @@ from airflow_provider_lancens.spark.commit.lease_revocation import pending_revoc
 from airflow_provider_lancens.spark.commit.write_lease import REVOKED, acquire_lease, stray_heartbeats
 from airflow_provider_lancens.spark.keys import FOLDERS as KEY_FOLDERS
 from airflow_provider_lancens.spark.maintenance.cloned_files import ClonedFiles
+from airflow_provider_lancens.spark.maintenance.maintenance_options import DEFAULT_ORPHAN_AGE
 from airflow_provider_lancens.spark.publish import (
     StagedVersion,
     is_staged_tag,
@@ -51,8 +52,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-A_WEEK = timedelta(days=7)
 SHORTEST = SILENCE
+_STAGED_FOR = timedelta(days=7)
+"""A staged version can't be published after six days; a day later its files are removed."""
 _SLACK = timedelta(minutes=1)
 """Allowed clock skew between a storage's machines."""
 _DATA = "data"
@@ -64,7 +66,7 @@ def remove_orphans(
     namespace: NamespaceSpec | LanceNamespace,
     table: TableId | str,
     *,
-    older_than: timedelta = A_WEEK,
+    older_than: timedelta = DEFAULT_ORPHAN_AGE,
     dry_run: bool = False,
 ) -> OrphansResult:
     """Remove the files of failed writes: data, deletions, and files of interrupted commits.
@@ -182,7 +184,8 @@ class _Search:
         beginning = min(lease.began for lease in leases.alive) - _SLACK
         tags = [file for file in self.files.below(TAGS) if is_staged_tag(file.path)]
         staged = self._staged()
-        expired = [one for one in staged if one.created < min(self.threshold, datetime.now(UTC) - A_WEEK)]
+        expired_before = min(self.threshold, datetime.now(UTC) - _STAGED_FOR)
+        expired = [one for one in staged if one.created < expired_before]
         current = [one for one in staged if one not in expired]
         kept = self._referred_to(current) | {one.tag for one in current}
         # Of blobs: each folder has the name of the data file that they belong to.
