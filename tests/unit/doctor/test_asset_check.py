@@ -1,7 +1,6 @@
 """What the doctor says about the authority of a connection's assets."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -12,12 +11,13 @@ from airflow.models.asset import (
     TaskOutletAssetReference,
 )
 from airflow.models.dagrun import DagRun
-from sqlalchemy import create_engine, insert
+from sqlalchemy import insert
 from sqlalchemy.orm import Session
 
 from airflow_provider_lancens.doctor.asset_check import check_assets, check_names
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.identifiers import TableId
+from tests.support.airflow_database import airflow_database
 
 Connect = Callable[..., str]
 REFERENCED = (DagRun,)
@@ -64,16 +64,8 @@ def test_a_connection_with_other_assets_is_a_warning(
 @pytest.fixture
 def database(monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
     """The tables of Airflow's database that are read, empty."""
-    engine = create_engine("sqlite://")
-    for model in (AssetModel, DagScheduleAssetReference, TaskInletAssetReference, TaskOutletAssetReference):
-        model.__table__.create(engine)
-    with Session(engine) as session:
-
-        @contextmanager
-        def opened() -> Iterator[Session]:
-            yield session
-
-        monkeypatch.setattr("airflow.utils.session.create_session", opened)
+    models = (AssetModel, DagScheduleAssetReference, TaskInletAssetReference, TaskOutletAssetReference)
+    with airflow_database(monkeypatch, models, used_by=["airflow.utils.session"]) as session:
         yield session
 
 

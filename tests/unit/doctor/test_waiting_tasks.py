@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -13,13 +12,14 @@ from airflow.models.renderedtifields import RenderedTaskInstanceFields
 from airflow.models.taskinstance import TaskInstance
 from airflow.models.taskreschedule import TaskReschedule
 from airflow.models.trigger import Trigger
-from sqlalchemy import create_engine, insert
+from sqlalchemy import insert
 from sqlalchemy.orm import Session
 
 from airflow_provider_lancens.doctor.checks import check_waits
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.table_status import TableStatus
 from airflow_provider_lancens.ui.waits import list_missing, list_waits
+from tests.support.airflow_database import airflow_database
 
 REFERENCED = (DagRun,)
 """Models that have to be loaded, since others refer to their tables."""
@@ -36,17 +36,10 @@ def now() -> datetime:
 @pytest.fixture
 def database(monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
     """The tables of Airflow's database that are read, empty."""
-    engine = create_engine("sqlite://")
-    for model in (TaskInstance, RenderedTaskInstanceFields, TaskReschedule, Trigger):
-        model.__table__.create(engine)
-    with Session(engine) as session:
-
-        @contextmanager
-        def opened() -> Iterator[Session]:
-            yield session
-
-        for module in ("airflow.utils.session", "airflow_provider_lancens.ui.waits"):
-            monkeypatch.setattr(f"{module}.create_session", opened)
+    models = (TaskInstance, RenderedTaskInstanceFields, TaskReschedule, Trigger)
+    with airflow_database(
+        monkeypatch, models, used_by=["airflow.utils.session", "airflow_provider_lancens.ui.waits"]
+    ) as session:
         yield session
 
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,12 +12,13 @@ from airflow.models.dagrun import DagRun
 from airflow.models.renderedtifields import RenderedTaskInstanceFields
 from airflow.models.taskinstance import TaskInstance
 from airflow.models.xcom import XComModel
-from sqlalchemy import create_engine, insert
+from sqlalchemy import insert
 from sqlalchemy.orm import Session
 
 from airflow_provider_lancens.ui import known_connections, task_tables
 from airflow_provider_lancens.ui.known_connections import KnownConnections
 from airflow_provider_lancens.ui.task_tables import tables_of
+from tests.support.airflow_database import airflow_database
 
 REFERENCED = (DagRun, TaskInstance)
 """Models that have to be loaded, since others refer to their tables."""
@@ -28,17 +28,10 @@ RUN = {"dag_id": "sales", "run_id": "r1"}
 @pytest.fixture
 def database(monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
     """The tables of Airflow's database that are read, empty."""
-    engine = create_engine("sqlite://")
-    for model in (Connection, RenderedTaskInstanceFields, XComModel, AssetModel, AssetEvent):
-        model.__table__.create(engine)
-    with Session(engine) as session:
-
-        @contextmanager
-        def opened() -> Iterator[Session]:
-            yield session
-
-        for module in (task_tables, known_connections):
-            monkeypatch.setattr(module, "create_session", opened)
+    models = (Connection, RenderedTaskInstanceFields, XComModel, AssetModel, AssetEvent)
+    with airflow_database(
+        monkeypatch, models, used_by=[task_tables.__name__, known_connections.__name__]
+    ) as session:
         yield session
 
 
