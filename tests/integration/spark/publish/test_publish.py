@@ -24,7 +24,7 @@ from airflow_provider_lancens.spark.maintenance.restore import restore_version
 from airflow_provider_lancens.spark.publish import discard_version, staged_versions
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from tests.integration.spark.publish.staging import publish, stage
-from tests.support.maintained_tables import Maintained, on, rows
+from tests.support.maintained_tables import ON_LOCAL_FILES, Maintained, on, rows
 from tests.support.results import number_of
 from tests.support.writes import write_table
 
@@ -217,7 +217,7 @@ def test_maintenance_keeps_what_is_staged(table: Maintained) -> None:
     assert not table.newest.tags.list()
 
 
-@on("stored")
+@on("stored", of=ON_LOCAL_FILES)
 def test_the_files_of_an_expired_version_are_removed(
     table: Maintained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,7 +255,7 @@ def test_a_version_that_was_staged_too_long_ago_is_not_published(
         publish(table, staged)
 
 
-@on("stored")
+@on("stored", of=ON_LOCAL_FILES)
 def test_a_version_of_a_long_write_expires_by_its_oldest_file(table: Maintained) -> None:
     table.write(rows(table.spark, 0, 3))
     staged = stage(table, 3, 5)
