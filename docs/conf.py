@@ -17,6 +17,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "refer
 autodoc_typehints = "description"
 autodoc_member_order = "bysource"
 default_role = "code"
+myst_enable_extensions = ["attrs_block"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "performance/*.md"]  # the latter are parts of performance.md
 html_theme = "furo"

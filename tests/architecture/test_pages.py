@@ -32,6 +32,12 @@ def pages(root: Path) -> dict[str, str]:
     return {page.name: page.read_text() for page in sorted((root / "docs").glob("*.md"))}
 
 
+def test_every_page_is_in_the_table_of_contents_once(pages: dict[str, str]) -> None:
+    entries = re.findall(r"```\{toctree\}\n(?::.*\n)+\n((?:[\w-]+\n)+)```", pages["index.md"])
+    listed = [f"{name}.md" for name in "".join(entries).split()]
+    assert sorted(listed) == sorted(pages.keys() - {"index.md"})
+
+
 def test_every_task_shown_in_a_page_is_part_of_a_tested_example(pages: dict[str, str]) -> None:
     assert [name for name, text in pages.items() if "task_id=" in text] == []
 
