@@ -1,9 +1,11 @@
 """Errors of this provider, and which of them fail a task without retries.
 
-A namespace raises subclasses of ``LanceNamespaceError``, each with a code of the specification. Operators,
-sensors and hooks convert them to Airflow's exceptions by that code, and end the message with it: ``(code 17,
-SERVICE_UNAVAILABLE)``. An error that may pass becomes a ``LanceRetryableError``, so that the task is retried
-and a wait goes on; all others become an ``AirflowFailException``, which fails the task without retries::
+Namespaces, catalogs and tables raise subclasses of ``LanceNamespaceError``, each with a code of the
+specification. Operators, sensors and hooks make them Airflow's exceptions as well, by that code, and end the
+message with it: ``(code 17, SERVICE_UNAVAILABLE)``. An error that may pass is then also a
+``LanceRetryableError``, so that the task is retried and a wait goes on; any other one is also an
+``AirflowFailException``, which fails the task without retries. So ``except TableNotFoundError`` works in a
+task as it does in a job without Airflow, and ``error.code`` has the number::
 
     class                                   code  in a task
     Exception
@@ -135,18 +137,25 @@ def airflow_error(attempt: str, error: LanceNamespaceError) -> AirflowException:
         error: the namespace's error.
 
     Returns:
-        A LanceRetryableError for codes 14, 17 and 21, else an AirflowFailException.
+        A LanceRetryableError for codes 14, 17 and 21, else an AirflowFailException; it is of the class of
+        `error` too, with its ``code``.
     """
     from airflow_provider_lancens.redaction import redact
 
-    kind = LanceRetryableError if error.code in _TRANSIENT_CODES else AirflowFailException
     advice = f". {_ADVICE[error.code]}" if error.code in _ADVICE else ""
-    return kind(redact(f"{attempt}: {error} (code {int(error.code)}, {error.code.name}){advice}"))
+    text = redact(f"{attempt}: {error} (code {int(error.code)}, {error.code.name}){advice}")
+    return _airflow_class(type(error))(text)
+
+
+def _airflow_class(kind: type[LanceNamespaceError]) -> type[AirflowException]:
+    """Return the class of errors that are of a namespace's class, and of the one that Airflow goes by."""
+    airflow_kind = LanceRetryableError if kind.code in _TRANSIENT_CODES else AirflowFailException
+    return type(kind.__name__, (airflow_kind, kind), {"__module__": kind.__module__, "__doc__": kind.__doc__})
 
 
 @contextmanager
 def airflow_errors(attempt: str) -> Iterator[None]:
-    """Convert a namespace's errors to Airflow's, and chain the cause if its text contains no secret.
+    """Make a namespace's errors Airflow's too, and chain the cause if its text contains no secret.
 
     Args:
         attempt: the action, which messages begin with: ``creating namespace 'sales'``.
@@ -162,10 +171,10 @@ def airflow_errors(attempt: str) -> Iterator[None]:
 
     try:
         yield
+    except AirflowException:  # among them those that an inner block has converted
+        raise
     except LanceNamespaceError as error:
         raise airflow_error(attempt, error) from shareable_cause(error)
-    except AirflowException:
-        raise
     except Exception as error:  # whatever a library raises, Airflow logs its text and its causes' texts
         if shareable_cause(error) is error:
             raise

@@ -42,8 +42,9 @@ def http_errors() -> Iterator[None]:
     try:
         yield
     except LanceNamespaceError as error:
-        detail = redact(f"{error} (code {int(error.code)}, {error.code.name})")
-        raise HTTPException(_STATUS.get(error.code, 502), detail) from None
+        # A hook's message ends with the code.
+        code = "" if isinstance(error, AirflowException) else f" (code {int(error.code)}, {error.code.name})"
+        raise HTTPException(_STATUS.get(error.code, 502), redact(f"{error}{code}")) from None
     except (AirflowException, ValueError) as error:
         raise HTTPException(_status(error), redact(str(error))) from None
     except TimeoutError:

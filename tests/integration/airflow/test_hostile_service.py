@@ -116,7 +116,7 @@ def test_an_answer_decides_whether_the_task_is_retried(
 
     error = declare(lake)
 
-    assert type(error) is kind
+    assert isinstance(error, kind)
     assert said in str(error)
     assert Service.seen == [f"Bearer {TOKEN}"]
 
@@ -126,7 +126,7 @@ def test_a_service_that_does_not_answer_is_given_up(lake: str) -> None:
 
     error = declare(lake)
 
-    assert type(error) is LanceRetryableError
+    assert isinstance(error, LanceRetryableError)
     assert "didn't answer within 0.5 s (code 17, SERVICE_UNAVAILABLE)" in str(error)
 
 

@@ -1,7 +1,7 @@
 """A namespace's errors fail a task without retries, or are retryable."""
 
 import pytest
-from lance_namespace.errors import ErrorCode, from_error_code
+from lance_namespace.errors import ErrorCode, TableNotFoundError, from_error_code
 
 from airflow_provider_lancens.hooks.airflow_errors import (
     AirflowException,
@@ -47,6 +47,25 @@ def test_what_does_not_exist_is_told_with_the_operator_that_creates_it(
 ) -> None:
     with pytest.raises(AirflowFailException, match=f"gone.*{operator}"), airflow_errors("reading"):
         raise from_error_code(code, "gone")
+
+
+@pytest.mark.parametrize("code", sorted(ErrorCode))
+def test_an_error_keeps_its_class_and_its_code(code: ErrorCode) -> None:
+    raised_by_namespace = from_error_code(code, "no")
+    with pytest.raises(type(raised_by_namespace)) as raised, airflow_errors("polling table 'a$b'"):
+        raise raised_by_namespace
+    assert raised.value.code == code
+    assert isinstance(raised.value, AirflowException)
+
+
+def test_an_inner_block_converts_an_error_once() -> None:
+    with (
+        pytest.raises(TableNotFoundError) as raised,
+        airflow_errors("loading table 'a$b'"),
+        airflow_errors("looking up table 'a$b'"),
+    ):
+        raise TableNotFoundError("gone")
+    assert str(raised.value).startswith("looking up table 'a$b': gone (code 4")
 
 
 def test_other_errors_are_not_converted() -> None:
