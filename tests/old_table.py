@@ -19,8 +19,8 @@ from lance.fragment import write_fragments
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.object_store import VERSIONS, manifest_names
+from airflow_provider_lancens.spark.commit.append_overwrite import KINDS
 from airflow_provider_lancens.spark.commit.committer import Committer
-from airflow_provider_lancens.spark.commit.table_changes import KINDS
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
 from airflow_provider_lancens.spark.keys.commit_lineage import (
     LINEAGE,

@@ -31,18 +31,14 @@ from airflow_provider_lancens.namespace.storage.object_store import (
 )
 from airflow_provider_lancens.namespace.storage.version_tags import TAGS, create_tag, file_of_tag
 from airflow_provider_lancens.namespace.storage.write_leases import leases_of
-from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
-from airflow_provider_lancens.spark.commit.table_changes import (
-    RUN_AGAIN,
+from airflow_provider_lancens.spark.commit.append_overwrite import (
     AppendCommit,
-    CommitStep,
     OverwriteCommit,
-    ReplaceValuesCommit,
     ReplaceWhereCommit,
-    TableChange,
-    UpsertCommit,
-    read_keys,
 )
+from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
+from airflow_provider_lancens.spark.commit.table_change import RUN_AGAIN, CommitStep, TableChange
+from airflow_provider_lancens.spark.commit.upsert import ReplaceValuesCommit, UpsertCommit, read_keys
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease
 from airflow_provider_lancens.spark.keys import (
     IDEMPOTENCY_KEY,

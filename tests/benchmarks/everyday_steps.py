@@ -21,8 +21,8 @@ from lance_namespace import DeclareTableRequest
 
 from airflow_provider_lancens.namespace.storage.object_store import latest_version
 from airflow_provider_lancens.spark import NamespaceSpec
+from airflow_provider_lancens.spark.commit.append_overwrite import KINDS
 from airflow_provider_lancens.spark.commit.committer import Committer
-from airflow_provider_lancens.spark.commit.table_changes import KINDS
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from airflow_provider_lancens.ui.table_details import describe

@@ -3,7 +3,8 @@
 import pyarrow as pa
 from lance.fragment import write_fragments
 
-from airflow_provider_lancens.spark.commit.table_changes import KINDS, TableChange
+from airflow_provider_lancens.spark.commit.append_overwrite import KINDS
+from airflow_provider_lancens.spark.commit.table_change import TableChange
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 ROWS = pa.table({"n": [1, 2]})

@@ -20,7 +20,7 @@ from airflow_provider_lancens.namespace.lance_errors import (
     is_conflict,
     panic_error,
 )
-from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
+from airflow_provider_lancens.spark.commit.table_change import CommitStep, TableChange
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease
 from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedCommit, KeyedWrite
 from airflow_provider_lancens.spark.table.history import added_files

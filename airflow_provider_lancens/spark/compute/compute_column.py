@@ -20,7 +20,7 @@ from airflow_provider_lancens.spark.amounts import counted, size_of
 from airflow_provider_lancens.spark.blobs import inner_blob, is_blob
 from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.commit.schema_commits import SchemaCommits, SchemaStep
-from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
+from airflow_provider_lancens.spark.commit.table_change import CommitStep, TableChange
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease
 from airflow_provider_lancens.spark.compute.column_task import (
     ColumnFile,

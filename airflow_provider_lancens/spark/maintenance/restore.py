@@ -15,7 +15,7 @@ from airflow_provider_lancens.namespace.storage.version_removals import check_no
 from airflow_provider_lancens.namespace.storage.version_tags import temporary_tag
 from airflow_provider_lancens.redaction import on_one_line
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
-from airflow_provider_lancens.spark.commit.table_changes import CommitStep, TableChange
+from airflow_provider_lancens.spark.commit.table_change import CommitStep, TableChange
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import (
     RESTORE,

@@ -14,17 +14,19 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.conditions import Condition, parse_condition
 from airflow_provider_lancens.identifiers import TableId, staged_name
 from airflow_provider_lancens.spark.blobs import check_format, with_blobs
-from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
-from airflow_provider_lancens.spark.commit.replacement import check_same_condition, replacing
-from airflow_provider_lancens.spark.commit.table_changes import (
+from airflow_provider_lancens.spark.commit.append_overwrite import (
     KINDS,
     AppendCommit,
     OverwriteCommit,
-    ReplaceValuesCommit,
     ReplaceWhereCommit,
-    TableChange,
-    UpsertCommit,
     already_exists,
+)
+from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
+from airflow_provider_lancens.spark.commit.redo import check_same_condition, redo_change
+from airflow_provider_lancens.spark.commit.table_change import TableChange
+from airflow_provider_lancens.spark.commit.upsert import (
+    ReplaceValuesCommit,
+    UpsertCommit,
     check_keys,
     comparable_keys,
     read_keys,
@@ -259,7 +261,7 @@ def _kind_onto(context: WriteContext, base: LanceDataset) -> Callable[..., Table
     """Return the kind of a change that replaces earlier commits under its key, or creates the dataset."""
     if not context.replaced:
         raise already_exists(context.table, base.version)
-    return replacing(context.change.MODE, base, context.replaced, context.table)
+    return redo_change(context.change.MODE, base, context.replaced, context.table)
 
 
 def _task(context: WriteContext, columns: Columns) -> WriteTask:

@@ -11,9 +11,9 @@ import pyarrow as pa
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS
 from airflow_provider_lancens.spark.blobs import check_format, with_blobs
-from airflow_provider_lancens.spark.commit.replacement import replacing
+from airflow_provider_lancens.spark.commit.redo import redo_change
 from airflow_provider_lancens.spark.commit.schema_commits import SchemaCommits, SchemaStep
-from airflow_provider_lancens.spark.commit.table_changes import check_keys
+from airflow_provider_lancens.spark.commit.upsert import check_keys
 from airflow_provider_lancens.spark.types import with_vectors
 from airflow_provider_lancens.spark.write.row_schema import (
     MergePlan,
@@ -61,7 +61,7 @@ def with_merged_columns(context: WriteContext, columns: Columns) -> WriteContext
         return context
     replaces_rows = bool(context.replaced) and request.where is None
     if replaces_rows:
-        replacing(request.change.MODE, base, context.replaced, table)
+        redo_change(request.change.MODE, base, context.replaced, table)
     rows = columns.schema(context.target.dataset.storage_options, table=base.schema)
 
     def next_step(latest: LanceDataset) -> SchemaStep | None:

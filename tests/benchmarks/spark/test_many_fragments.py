@@ -10,8 +10,8 @@ from lance.fragment import write_fragments
 from lance.optimize import Compaction
 
 from airflow_provider_lancens.spark import NamespaceSpec
+from airflow_provider_lancens.spark.commit.append_overwrite import KINDS
 from airflow_provider_lancens.spark.commit.committer import Committer
-from airflow_provider_lancens.spark.commit.table_changes import KINDS
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
 from airflow_provider_lancens.spark.maintenance import CompactionOptions, Thresholds
 from airflow_provider_lancens.spark.maintenance.table_state import table_state

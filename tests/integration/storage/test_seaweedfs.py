@@ -16,8 +16,8 @@ from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
 from airflow_provider_lancens.namespace.storage.conditional_writes import has_conditional_writes
 from airflow_provider_lancens.namespace.storage.purge import LANCE_ENTRIES
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
+from airflow_provider_lancens.spark.commit.append_overwrite import KINDS
 from airflow_provider_lancens.spark.commit.committer import Committer
-from airflow_provider_lancens.spark.commit.table_changes import KINDS
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
 from tests.old_table import ROW, target_at
 from tests.servers.glue_double import GlueDouble

@@ -30,7 +30,7 @@ from airflow_provider_lancens.namespace.storage.version_tags import (
 )
 from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.bookmarks import move_bookmark
-from airflow_provider_lancens.spark.commit.table_changes import AppendCommit
+from airflow_provider_lancens.spark.commit.append_overwrite import AppendCommit
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions

@@ -33,8 +33,8 @@ from airflow_provider_lancens.namespace.metastore_protocol import (
     TableUpdate,
 )
 from airflow_provider_lancens.namespace.storage import write_leases
+from airflow_provider_lancens.spark.commit.append_overwrite import KINDS
 from airflow_provider_lancens.spark.commit.committer import Committer
-from airflow_provider_lancens.spark.commit.table_changes import KINDS
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, look_up
 from airflow_provider_lancens.spark.options import WriteIdentity

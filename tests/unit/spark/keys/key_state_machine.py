@@ -21,9 +21,9 @@ from lance_namespace import DeclareTableRequest, LanceNamespace, connect
 from lance_namespace.errors import InvalidInputError, InvalidTableStateError
 
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
+from airflow_provider_lancens.spark.commit.append_overwrite import ReplaceWhereCommit
 from airflow_provider_lancens.spark.commit.committer import Committer
-from airflow_provider_lancens.spark.commit.replacement import replacing
-from airflow_provider_lancens.spark.commit.table_changes import ReplaceWhereCommit
+from airflow_provider_lancens.spark.commit.redo import redo_change
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, look_up
 from airflow_provider_lancens.spark.keys.commit_lineage import LINEAGE
@@ -366,7 +366,7 @@ class KeyedTableMachine(RuleBasedStateMachine):
                 return False
             change = prepare(target, "append", pa.table({"key": [key]}))
             if lookup.replaced and lookup.latest is not None:
-                kind = replacing("append", lookup.latest, lookup.replaced, self.table)
+                kind = redo_change("append", lookup.latest, lookup.replaced, self.table)
                 change = kind(change.table, change.base, change.schema, change.fragments)
             with acquire_lease(target.dataset).kept_alive(end=True) as lease:
                 committer = Committer(target, lookup.write, Counts(1, 1, 1), lease=lease)

@@ -6,7 +6,7 @@ import pytest
 from lance.fragment import write_fragments
 from lance_namespace import LanceNamespace
 
-from airflow_provider_lancens.spark.commit.table_changes import TableChange
+from airflow_provider_lancens.spark.commit.table_change import TableChange
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
 from airflow_provider_lancens.spark.publish import ChangeSpec, publish_version, stage

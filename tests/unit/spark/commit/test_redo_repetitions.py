@@ -6,7 +6,7 @@ import pytest
 from lance_namespace.errors import ConcurrentModificationError
 
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
-from airflow_provider_lancens.spark.commit.replacement import replacing
+from airflow_provider_lancens.spark.commit.redo import redo_change
 from airflow_provider_lancens.spark.keys import Counts, KeyLookup, look_up
 from airflow_provider_lancens.spark.options import WriteIdentity
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
@@ -27,7 +27,7 @@ def finish(lookup: KeyLookup, number: int) -> CommitOutcome:
     change = prepare(target, "append", rows)
     if lookup.replaced:
         assert lookup.latest is not None
-        kind = replacing("append", lookup.latest, lookup.replaced, str(target.id))
+        kind = redo_change("append", lookup.latest, lookup.replaced, str(target.id))
         change = kind(str(target.id), lookup.version, rows.schema, change.fragments)
     committer = Committer(target, lookup.write, Counts(1, 1, 1))
     return committer.commit(change, looked_up_to=lookup.version)

@@ -11,10 +11,12 @@ import pytest
 from lance.fragment import write_fragments
 from lance_namespace.errors import ConcurrentModificationError, InvalidInputError
 
+from airflow_provider_lancens.spark.commit.append_overwrite import ReplaceWhereCommit
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
 from airflow_provider_lancens.spark.commit.delete import Deletion
-from airflow_provider_lancens.spark.commit.replacement import check_same_condition, replacing
-from airflow_provider_lancens.spark.commit.table_changes import ReplaceWhereCommit, TableChange, UpsertCommit
+from airflow_provider_lancens.spark.commit.redo import check_same_condition, redo_change
+from airflow_provider_lancens.spark.commit.table_change import TableChange
+from airflow_provider_lancens.spark.commit.upsert import UpsertCommit
 from airflow_provider_lancens.spark.keys import Counts, KeyedCommit, KeyedWrite, look_up
 from airflow_provider_lancens.spark.keys.key_records import digest
 from airflow_provider_lancens.spark.maintenance.restore import Restoration
@@ -37,7 +39,7 @@ def begin(
     base = lookup.latest
     assert base is not None
     assert lookup.replaced
-    kind = replacing(mode, base, lookup.replaced, str(target.id))
+    kind = redo_change(mode, base, lookup.replaced, str(target.id))
     table = pa.table({"n": pa.array(numbers, pa.int64())})
     location = base if mode == "append" else target.dataset.location
     fragments = write_fragments(table, location, mode="append" if mode == "append" else "overwrite")
@@ -162,7 +164,7 @@ def test_a_check_of_compacted_rows_writes_nothing(stable: ResolvedTable) -> None
     commit = look_up(stable, WriteIdentity("january", on_existing_key="skip")).earlier
     assert latest is not None
     assert commit is not None
-    replacing("append", latest, [commit], str(stable.id))
+    redo_change("append", latest, [commit], str(stable.id))
 
     assert sorted(folder.rglob("*")) == before
 
@@ -212,7 +214,7 @@ def test_a_commit_known_only_from_the_write_log_is_not_replaced(target: Resolved
     assert latest is not None
 
     with pytest.raises(InvalidInputError, match="cleaned up"):
-        replacing("append", latest, [KeyedCommit(7)], "db$t")
+        redo_change("append", latest, [KeyedCommit(7)], "db$t")
 
 
 def test_an_overwrite_is_repeated_despite_maintenance(target: ResolvedTable, write: Write) -> None:

@@ -6,7 +6,7 @@ import pytest
 from lance.fragment import write_fragments
 
 from airflow_provider_lancens.spark.commit.committer import Committer
-from airflow_provider_lancens.spark.commit.table_changes import UpsertCommit, read_keys
+from airflow_provider_lancens.spark.commit.upsert import UpsertCommit, read_keys
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from tests.unit.spark.indexed_rows import INDICES, NEW, OLD, found, rows_of, write_indexed

@@ -1,4 +1,7 @@
-"""Replace all that earlier commits under the same key have written, or say why that isn't possible."""
+"""What a redo commits in place of what earlier commits under its key have written, or why it can't.
+
+The rows of an append are found by their data files; after a compaction, by the versions of their rows.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,8 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.system_columns import CREATED_AT_VERSION, UPDATED_AT_VERSION
-from airflow_provider_lancens.spark.commit.table_changes import (
-    CommitStep,
-    OverwriteCommit,
-    RowDeletions,
-    TableChange,
-    replace_where_kind,
-)
+from airflow_provider_lancens.spark.commit.append_overwrite import OverwriteCommit, replace_where_kind
+from airflow_provider_lancens.spark.commit.table_change import CommitStep, RowDeletions, TableChange
 from airflow_provider_lancens.spark.keys import (
     APPEND,
     DELETION,
@@ -37,6 +35,7 @@ from airflow_provider_lancens.spark.table.history import (
 if TYPE_CHECKING:
     from lance import LanceDataset
 
+
 _KINDS = {
     "Append": APPEND,
     "Overwrite": OVERWRITE,
@@ -45,6 +44,7 @@ _KINDS = {
     "Restore": RESTORE,
 }
 """Kinds of commits by the operations of those that don't say theirs."""
+
 _DID = {
     APPEND: ("appended rows", "so they would be left, or those of others lost"),
     REPLACEMENT: ("replaced rows of an append", "so its rows would be left, or those of others lost"),
@@ -56,6 +56,7 @@ _DID = {
     RESTORE: ("restored an older version", "since that can only be undone by another restore"),
 }
 """What a commit of each kind did, and why it isn't replaced."""
+
 _ADVICE = (
     "nothing was written. Load such rows by an overwrite with where, which can always be made again; or use "
     "on_existing_key='skip' to keep what the key has written, or 'write_again' to add the rows once more"
@@ -98,7 +99,7 @@ class AppendedRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Replacement(TableChange):
+class RedoneAppend(TableChange):
     """Remove the rows of earlier appends, and add fragments, in one commit."""
 
     KIND = REPLACEMENT
@@ -121,7 +122,7 @@ class Replacement(TableChange):
         return CommitStep(operation, latest.version, deleted=sum(rows.rows for rows in self.replaced))
 
 
-def replacing(
+def redo_change(
     mode: str, dataset: LanceDataset, commits: Sequence[KeyedCommit], table: str
 ) -> Callable[..., TableChange]:
     """Return the kind of change in this mode that replaces what commits under its key have written.
@@ -147,7 +148,7 @@ def replacing(
         replaced.append(_appended_rows(dataset, commit, table))
         if _kind_of(dataset, commit) == REPLACEMENT:
             break
-    return partial(Replacement, replaced=replaced)
+    return partial(RedoneAppend, replaced=replaced)
 
 
 def check_same_condition(

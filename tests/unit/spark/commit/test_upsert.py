@@ -11,13 +11,9 @@ import pytest
 from lance.fragment import write_fragments
 from lance_namespace.errors import ConcurrentModificationError, InvalidInputError
 
+from airflow_provider_lancens.spark.commit.append_overwrite import ReplaceWhereCommit
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
-from airflow_provider_lancens.spark.commit.table_changes import (
-    ReplaceWhereCommit,
-    UpsertCommit,
-    check_keys,
-    read_keys,
-)
+from airflow_provider_lancens.spark.commit.upsert import UpsertCommit, check_keys, read_keys
 from airflow_provider_lancens.spark.keys import Counts, KeyedCommit, KeyedWrite
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
