@@ -20,6 +20,7 @@ default_role = "code"
 myst_enable_extensions = ["attrs_block"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "performance/*.md"]  # the latter are parts of performance.md
+suppress_warnings = ["ref.python"]  # results have a field `bytes`, which a type `bytes` may mean
 html_theme = "furo"
 html_static_path = ["static"]
 html_css_files = ["pages.css"]

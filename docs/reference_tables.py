@@ -24,6 +24,7 @@ _RETURNING = ("operators", "sensors")
 _BASE_CLASS = "LanceOperator"
 _XCOM = re.compile(r"Its XCom is ``\{(?P<fields>.*?)\}``(?P<note>.*?)(?:\n\n|\Z)", re.DOTALL)
 _FIELD = re.compile(r'"(\w+)": (.*?)(?=, "\w+": |\Z)', re.DOTALL)
+_PAGE = re.compile(r"`?docs/([a-z-]+)\.md`?")
 _NESTED = re.compile(r"\{.*?\}")
 _STANDARD_FIELDS = {"host": "Host", "port": "Port", "login": "Login", "password": "Password"}
 _TYPES = {"string": "text", "number": "number", "integer": "integer"}
@@ -124,8 +125,14 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def linked_pages(_app: Any, _what: str, _name: str, _of: Any, _options: Any, lines: list[str]) -> None:
+    """Make links of the pages that a docstring names, such as ``docs/conditions.md``."""
+    lines[:] = [_PAGE.sub(r":doc:`\1`", line) for line in lines]
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Register the directives."""
+    """Register the directives, and the links of docstrings."""
+    app.connect("autodoc-process-docstring", linked_pages)
     app.add_directive("connection-fields", ConnectionFields)
     app.add_directive("xcoms", XComs)
     return {"parallel_read_safe": True}

@@ -113,7 +113,7 @@ class LanceCreateIndexOperator(LanceSparkOperator):
     Args:
         table: table identifier, ``database$table``. Templated.
         column: the column to index. Templated.
-        index_type: such as ``BTREE``, ``BITMAP``, ``INVERTED``, ``IVF_PQ``; see docs/maintenance.md.
+        index_type: such as ``BTREE``, ``BITMAP``, ``INVERTED``, ``IVF_PQ``; see docs/indices.md.
         name: by default ``<column>_idx``. Templated.
         if_exists: whether an existing index of that name, column and type is left unchanged (``skip``),
             extended by the rows that it doesn't cover (``extend``), rebuilt over all rows (``replace``), or

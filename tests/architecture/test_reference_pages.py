@@ -66,6 +66,17 @@ def test_the_keys_of_nested_dictionaries_are_not_keys_of_the_xcom(reference_tabl
     assert fields == [("a", "str"), ("b", '{"c": int} | None'), ("d", "list[dict]")]
 
 
+def test_a_page_that_a_docstring_names_is_linked(reference_tables: ModuleType, root: Path) -> None:
+    lines = ["where: a condition, see docs/conditions.md. Templated."]
+    reference_tables.linked_pages(None, "class", "LanceDeleteOperator", None, None, lines)
+    assert lines == ["where: a condition, see :doc:`conditions`. Templated."]
+
+    code = "".join(file.read_text() for file in (root / "airflow_provider_lancens").rglob("*.py"))
+    named = set(re.findall(r"docs/[a-z-]+\.md", code))
+    assert named
+    assert [page for page in named if not (root / page).exists()] == []
+
+
 def test_the_page_on_permissions_has_the_actions_that_are_called_on_glue(root: Path) -> None:
     page = (root / "docs/permissions.md").read_text()
 

@@ -391,7 +391,7 @@ def build_index(
             an index whose files are lost, an index on a column that was computed anew since, and a vector
             index that was trained with other options, or on less than a quarter of the rows.
         segments: the maximum number of segments, each built by a Spark task; a query searches all of them.
-        options: options of the type, such as ``metric`` and ``num_partitions``; see docs/maintenance.md.
+        options: options of the type, such as ``metric`` and ``num_partitions``; see docs/indices.md.
         thresholds: when extending or replacing the index is due, decided by the table's metadata alone; None
             is always.
 
