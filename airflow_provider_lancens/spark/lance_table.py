@@ -41,11 +41,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.bookmarks import Bookmark
     from airflow_provider_lancens.spark.changes.read_changes import IfUnavailable
     from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
-    from airflow_provider_lancens.spark.maintenance import (
-        CompactionOptions,
-        IndexSpec,
-        Thresholds,
-    )
+    from airflow_provider_lancens.spark.maintenance import CompactionOptions, IndexSpec, Thresholds
     from airflow_provider_lancens.spark.results import (
         CheckResult,
         CompactionResult,
@@ -612,7 +608,7 @@ class Table:
             TableNotFoundError: (4) the table isn't declared.
             InvalidInputError: (13) an argument is invalid, or that call had another fingerprint.
         """
-        from airflow_provider_lancens.spark.write.pipeline import find_write
+        from airflow_provider_lancens.spark.keys import find_write
 
         identity = _needed_key(key)
         return find_write(
@@ -634,7 +630,7 @@ class Table:
         Raises:
             InvalidInputError: (13) there is no write under the key whose outcome is unknown.
         """
-        from airflow_provider_lancens.spark.write.pipeline import confirm_write
+        from airflow_provider_lancens.spark.keys import confirm_write
 
         confirm_write(self.lake.source, self._table, _needed_key(key).key or "")
 
@@ -650,7 +646,7 @@ class Table:
             TableNotFoundError: (4) the table isn't declared.
             InvalidInputError: (13) no records of the table are known to be lost.
         """
-        from airflow_provider_lancens.spark.write.pipeline import accept_lost_keys
+        from airflow_provider_lancens.spark.keys import accept_lost_keys
 
         accept_lost_keys(self.lake.source, self._table)
 
