@@ -1,4 +1,4 @@
-"""What a write does if its key was committed before, by its `on_existing_key`, and the search for such a write."""
+"""What a write does if its key was committed before, by its `on_existing_key`; and finding such a write."""
 
 from __future__ import annotations
 
