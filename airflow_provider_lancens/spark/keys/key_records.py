@@ -23,21 +23,16 @@ from airflow_provider_lancens.spark.keys.keyed_commit import Counts, KeyedCommit
 
 KEYS = f"{RECORDED}/keys"
 """Folder of the records. A shard's name is the first two hex digits of the digests in it."""
-
 _SHARD = 2
-
 _DIGITS = 32
 """Hex digits of a digest: 128 bits."""
-
 CONFIRMED = ".committed"
 """Suffix of the object that confirms a record."""
-
 _NAME = re.compile(
     r"(?P<record>.*/[0-9]{1,20}-[^/#]+?)(?P<confirmed>\.committed)?"
     r"(?(confirmed)(-(?P<newest>[0-9]{1,20})-(?P<id>[0-9a-f]{8}))?)"
 )
 """Pattern of the paths of records and of what confirms them; a local object store stages one as name#1."""
-
 _MAX_FILES = 8
 """Data files in a record: where one of them still is, the commit is in the table."""
 
@@ -168,16 +163,11 @@ def _record(path: str, *, confirmed: bool, vouched: tuple[CommittedVersion, ...]
 
 INDEX = f"{RECORDED}/key-index"
 """Folder of the index."""
-
 _COMPLETE = f"{INDEX}/index.json"
-
 _LOST = f"{INDEX}/lost"
-
 _EXPIRED = f"{INDEX}/expired"
-
 EXPIRED_KEYS = f"{RECORDED}/expired-keys"
 """Folder of the expired keys, see `expired_keys`."""
-
 FOLDERS = frozenset({KEYS, INDEX, EXPIRED_KEYS})
 """All folders of keys: no clean-up of other files touches them."""
 
@@ -253,7 +243,6 @@ def remove_leftovers(files: TableFiles, exists: Callable[[], bool]) -> None:
 
 
 _TRIES = 5
-
 _UUID = 36
 """Characters of the UUID in a file's name; older names have no size before it."""
 

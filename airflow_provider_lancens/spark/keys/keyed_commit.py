@@ -19,24 +19,15 @@ if TYPE_CHECKING:
 
 
 IDEMPOTENCY_KEY = "lancens.idempotency_key"
-
 _FINGERPRINT = "lancens.fingerprint"
-
 _EXECUTION_ID = "lancens.execution_id"
-
 _KIND = "lancens.kind"
-
 _PREFIX = "lancens."
-
 _COUNTS = ("rows", "files", "bytes", "updated", "deleted")
-
 APPEND, OVERWRITE, REPLACEMENT = "append", "overwrite", "replacement"
-
 UPSERT, REPLACE_WHERE, DELETION, RESTORE = "upsert", "replace_where", "deletion", "restore"
-
 REPLACE_VALUES = "replace_values"
 """Kinds of commits; that of an overwrite with a condition is followed by a digest of its condition."""
-
 _OPERATIONS = {
     APPEND: "append",
     REPLACEMENT: "append",
@@ -48,7 +39,6 @@ _OPERATIONS = {
     RESTORE: "restore",
 }
 """The operations of results by kinds of commits."""
-
 _LANCE_OPERATIONS = {
     "CreateIndex": "create_index",
     "DataReplacement": "compute_column",
@@ -57,7 +47,6 @@ _LANCE_OPERATIONS = {
     "Rewrite": "compact",
 }
 """The operations by Lance's names, where the name isn't that of the verb."""
-
 REPLACING_ALL = frozenset({OVERWRITE, REPLACEMENT})
 """Kinds of commits after which nothing is left of what the key has written before."""
 
