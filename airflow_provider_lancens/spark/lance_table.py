@@ -1318,7 +1318,7 @@ class Table:
 
     def _write(self, rows: Any, change: Change, key: Key) -> WriteResult:
         from airflow_provider_lancens.spark.file_source import FileSource
-        from airflow_provider_lancens.spark.write.pipeline import write_rows
+        from airflow_provider_lancens.spark.write.write_rows import write_rows
 
         given = WriteIdentity.of(key)
         WriteRequest(change, given)  # refuses what contradicts before anything is read
@@ -1340,7 +1340,7 @@ class Table:
 
             written, digest = FrameRows(rows), functools.partial(plan_digest, rows)
         elif hasattr(rows, "__arrow_c_stream__"):
-            from airflow_provider_lancens.spark.write.arrow_rows import ArrowRows
+            from airflow_provider_lancens.spark.write.row_sources import ArrowRows
 
             _refuse_comparisons(change, "rows in memory", "make them a DataFrame by spark.createDataFrame")
             in_memory = ArrowRows.of(rows)

@@ -26,8 +26,8 @@ from airflow_provider_lancens.spark.options import Overwrite, WriteIdentity, Wri
 from airflow_provider_lancens.spark.results import ReleaseResult, WriteResult
 from airflow_provider_lancens.spark.table.opened_version import open_version
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
-from airflow_provider_lancens.spark.write.pipeline import write_rows
 from airflow_provider_lancens.spark.write.write_context import WriteContext
+from airflow_provider_lancens.spark.write.write_rows import write_rows
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
     from airflow_provider_lancens.spark.lance_table import Table
-    from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
     from airflow_provider_lancens.spark.write.row_sources import Written
+    from airflow_provider_lancens.spark.write.write_task import WriteTask
 
 _log = logging.getLogger(__name__)
 

@@ -23,9 +23,9 @@ from airflow_provider_lancens.spark.options import (
 )
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
-from airflow_provider_lancens.spark.write.pipeline import write_rows
 from airflow_provider_lancens.spark.write.row_sources import FrameRows
 from airflow_provider_lancens.spark.write.write_context import WriteContext
+from airflow_provider_lancens.spark.write.write_rows import write_rows
 
 if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
@@ -96,7 +96,7 @@ def check_same_rows(table: object, key: str, earlier: KeyedCommit, digest: str) 
         table: the table's identifier.
         key: the key of the epoch.
         earlier: its commit.
-        digest: the digest of its rows now, see `row_digest`.
+        digest: the digest of its rows now, see `row_hashes`.
 
     Raises:
         InvalidInputError: (13) it has other rows.

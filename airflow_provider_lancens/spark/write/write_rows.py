@@ -41,17 +41,8 @@ from airflow_provider_lancens.spark.table.dataset_ref import small_manifest
 from airflow_provider_lancens.spark.table.described_columns import update_catalog_columns
 from airflow_provider_lancens.spark.table.history import data_changed
 from airflow_provider_lancens.spark.table.opened_version import parse_filter
+from airflow_provider_lancens.spark.table.row_hashes import combined_digest
 from airflow_provider_lancens.spark.write.batch_sizing import BATCH_BYTES
-from airflow_provider_lancens.spark.write.compared_rows import (
-    by_names_of_the_table,
-    check_collations,
-    compared_rows,
-    frame_rows,
-    stored_columns,
-)
-from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
-from airflow_provider_lancens.spark.write.row_changes import KeptColumns, decoded_keys
-from airflow_provider_lancens.spark.write.row_digest import combined_digest
 from airflow_provider_lancens.spark.write.row_schema import check_columns, mismatches, schema_mismatch
 from airflow_provider_lancens.spark.write.row_sources import FrameRows
 from airflow_provider_lancens.spark.write.schema_evolution import (
@@ -61,7 +52,16 @@ from airflow_provider_lancens.spark.write.schema_evolution import (
     with_merged_columns,
 )
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress
+from airflow_provider_lancens.spark.write.upsert_rows import (
+    by_names_of_the_table,
+    check_collations,
+    compared_rows,
+    frame_rows,
+    stored_columns,
+)
+from airflow_provider_lancens.spark.write.upsert_task import KeptColumns, decoded_keys
 from airflow_provider_lancens.spark.write.write_context import WriteContext
+from airflow_provider_lancens.spark.write.write_task import WriteTask
 
 if TYPE_CHECKING:
     from lance import FragmentMetadata, LanceDataset
@@ -294,7 +294,7 @@ def _task(context: WriteContext, columns: Columns) -> WriteTask:
 
 
 def digest_of(written: Written) -> str:
-    """Return the digest of all rows of a write whose tasks digested theirs, see `row_digest`."""
+    """Return the digest of all rows of a write whose tasks digested theirs, see `row_hashes`."""
     return combined_digest(row["digest"] for row in written if row["digest"] is not None)
 
 
