@@ -705,7 +705,7 @@ class Table:
 
     def _range_of_task(self, target: ResolvedTable, bookmark: str, after: int, version: int) -> int:
         """Return up to which version the running task reads: in its later tries as in the first."""
-        from airflow_provider_lancens.spark.bookmark_ranges import fix_range
+        from airflow_provider_lancens.spark.bookmarks import fix_range
 
         execution_id = self.lake.policy.execution_id
         if not execution_id or version <= after:
@@ -1529,8 +1529,7 @@ class Changes:
         policy.end_range()
         if kind is not None or self._bookmark is None or self.version <= (self._position or 0):
             return
-        from airflow_provider_lancens.spark.bookmark_ranges import forget_range
-        from airflow_provider_lancens.spark.bookmarks import advance_bookmark
+        from airflow_provider_lancens.spark.bookmarks import advance_bookmark, forget_range
 
         with table.lake.attempt(f"moving bookmark {self._bookmark!r} of table {table.name!r}"):
             advance_bookmark(

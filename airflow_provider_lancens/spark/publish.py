@@ -51,7 +51,6 @@ from airflow_provider_lancens.spark.keys import (
 )
 from airflow_provider_lancens.spark.options import WriteIdentity
 from airflow_provider_lancens.spark.results import WriteResult
-from airflow_provider_lancens.spark.table.described_columns import update_catalog_columns
 from airflow_provider_lancens.spark.table.history import added_fragments, read_transaction, transactions
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 
@@ -480,7 +479,7 @@ def _publish(lookup: KeyLookup, staged: StagedVersion, lease: WriteLease) -> Com
     committer = Committer(target, staged.write, staged.commit.counts, lease=lease)
     outcome = committer.commit(StagedChange.of(target, staged), lookup.version)
     if staged.spec.replaces_all:
-        update_catalog_columns(target, staged.schema)
+        target.update_catalog_columns(staged.schema)
     return outcome
 
 

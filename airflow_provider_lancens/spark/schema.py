@@ -19,7 +19,6 @@ from airflow_provider_lancens.conditions import parse_expression
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.commit.schema_commits import SchemaCommits, SchemaStep
 from airflow_provider_lancens.spark.results import SchemaResult, elapsed
-from airflow_provider_lancens.spark.table.described_columns import update_catalog_columns
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.type_names import parse_type
 from airflow_provider_lancens.spark.write.row_schema import (
@@ -73,7 +72,7 @@ def change_columns(
         changed = commits.run(lambda newest: _first(change.plan(str(target.id), newest).steps), latest)
         committed = bool(commits.made)
         if committed:
-            update_catalog_columns(target, changed.schema)
+            target.update_catalog_columns(changed.schema)
         result = SchemaResult(
             table=str(target.id),
             operation=change.OPERATION,

@@ -36,10 +36,6 @@ from airflow_provider_lancens.spark.compute.column_task import (
     field_ids,
     read_file_info,
 )
-from airflow_provider_lancens.spark.compute.compute_options import (
-    DEFAULT_BATCH_ROWS,
-    check_sizes,
-)
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite, unique_key
 from airflow_provider_lancens.spark.maintenance.parallel_tasks import (
     ParallelTasks,
@@ -48,8 +44,8 @@ from airflow_provider_lancens.spark.maintenance.parallel_tasks import (
     tasks_at_once,
 )
 from airflow_provider_lancens.spark.maintenance.table_state import COMPUTED
+from airflow_provider_lancens.spark.options import DEFAULT_BATCH_ROWS, check_sizes
 from airflow_provider_lancens.spark.results import ComputeResult, elapsed
-from airflow_provider_lancens.spark.table.described_columns import update_catalog_columns
 from airflow_provider_lancens.spark.table.opened_version import parse_filter
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.type_names import parse_type
@@ -145,7 +141,7 @@ def add_null_column(target: ResolvedTable, latest: LanceDataset, column: pa.Fiel
     added = SchemaCommits(target).run(
         lambda newest: None if column.name in newest.schema.names else step, latest
     )
-    update_catalog_columns(target, added.schema)
+    target.update_catalog_columns(added.schema)
     return added
 
 

@@ -28,7 +28,6 @@ from airflow_provider_lancens.spark.keys import (
 )
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteIdentity
 from airflow_provider_lancens.spark.results import CheckResult, Outcome, RestoreResult, UndoneCommit, elapsed
-from airflow_provider_lancens.spark.table.described_columns import update_catalog_columns
 from airflow_provider_lancens.spark.table.history import data_changed, read_transaction, restored_version
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.table.version_lookup import VersionLike, WantedVersion
@@ -215,7 +214,7 @@ def _restored(lookup: KeyLookup, wanted: WantedVersion) -> RestoreResult:
         made = _commit(lookup, latest, version)
     if made.made_here:
         restored = target.open(made.commit.version)
-        update_catalog_columns(target, restored.schema)
+        target.update_catalog_columns(restored.schema)
     return _result(lookup, made.commit, made.outcome, version, undone)
 
 

@@ -38,7 +38,6 @@ from airflow_provider_lancens.spark.options import TableLayout, WriteRequest
 from airflow_provider_lancens.spark.publish import ChangeSpec, discard_repeated, find_staged, stage
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.dataset_ref import small_manifest
-from airflow_provider_lancens.spark.table.described_columns import update_catalog_columns
 from airflow_provider_lancens.spark.table.history import data_changed
 from airflow_provider_lancens.spark.table.opened_version import parse_filter
 from airflow_provider_lancens.spark.table.row_hashes import combined_digest
@@ -194,7 +193,7 @@ class WritePlan:
         if isinstance(change, OverwriteCommit) and outcome.made_here:
             report_overwrite(target, outcome.commit.version)
         if outcome.made_here and (self.base is None or self.request.change.schema_mode != "strict"):
-            update_catalog_columns(target, self.task.schema)
+            target.update_catalog_columns(self.task.schema)
         return outcome
 
     def _change_spec(self, change: TableChange) -> ChangeSpec:
