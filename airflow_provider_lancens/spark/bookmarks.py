@@ -272,23 +272,7 @@ def move_bookmark(
 
     An expired bookmark becomes valid again.
 
-    Args:
-        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
-        name: the bookmark's name, a tag of the table.
-        version: an existing version, up to which the consumer has read the table.
-        expires_after: how long the version is kept, if the bookmark isn't moved again, after this move or,
-            if later, after the commit of the next version. None never expires.
-        allow_older: whether it may move to an older version than it names.
-
-    Raises:
-        TableNotFoundError: (4) the table isn't declared.
-        TableVersionNotFoundError: (11) there is no such version.
-        InvalidInputError: (13) an argument is invalid, or the version is staged or, unless `allow_older`,
-            older than that of the bookmark.
-        ConcurrentModificationError: (14) a clean-up may be removing the version, or others kept changing the
-            tag meanwhile; the bookmark wasn't moved.
-        ServiceUnavailableError: (17) the storage or the metastore failed.
+    See `Table.move_bookmark` for its arguments and errors.
     """
     try:
         check_expires_after(expires_after)

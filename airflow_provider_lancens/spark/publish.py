@@ -332,6 +332,8 @@ def publish_version(
     others wrote since it was staged are treated as by the write itself: an append and an upsert are applied
     to them, an overwrite is refused if there are any.
 
+    See `Table.publish` for its errors.
+
     Args:
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
         table: its identifier, such as ``db$table``.
@@ -340,14 +342,6 @@ def publish_version(
 
     Returns:
         The version with the rows, and what was written for it.
-
-    Raises:
-        TableNotFoundError: (4) the table isn't declared.
-        TableVersionNotFoundError: (11) there is no such version: it was discarded, or it has expired.
-        InvalidInputError: (13) other rows were published under its idempotency key.
-        ConcurrentModificationError: (14) every attempt lost to a commit of others.
-        InvalidTableStateError: (19) it conflicts with a commit that others made since it was staged, it was
-            staged more than six days ago, or files of it were removed.
     """
     with resolved_table(namespace, table) as target:
         if not is_detached(version):

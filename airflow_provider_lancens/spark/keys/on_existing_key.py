@@ -226,21 +226,12 @@ def find_write(
 ) -> WriteResult | None:
     """Return the result of an earlier write under this key, without Spark.
 
-    Args:
-        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
-        key: the idempotency key.
-        fingerprint: identifies the data that would be written now; None matches any.
-        on_existing_key: what would be done if another execution has committed under the key, see
-            `write_table`: with ``redo``, a write of another execution is one that is still to be made.
-        execution_id: the same for all tries of one execution, see `Table.append`.
+    `fingerprint` identifies the data that would be written now; None matches any. With ``redo`` as
+    `on_existing_key`, a write of another execution than `execution_id` is one that is still to be made. See
+    `Table.find_write` for its errors.
 
     Returns:
         The result of that call; None if the write is still to be made.
-
-    Raises:
-        TableNotFoundError: (4) the table isn't declared.
-        InvalidInputError: (13) an argument is invalid, or that call had another fingerprint.
     """
     identity = WriteIdentity(key, fingerprint, on_existing_key, execution_id)
     with resolved_table(namespace, table) as target:
@@ -254,14 +245,10 @@ def confirm_write(namespace: NamespaceSpec | LanceNamespace, table: TableId | st
     Other clients cleaned up its version and all that would show whether it was committed, or whether others
     have undone it. Call this if its rows are in the table; the next run then skips the write.
 
-    Args:
-        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
-        key: the idempotency key.
+    See `Table.confirm_write` for its arguments and other errors.
 
     Raises:
         TableNotFoundError: (4) the table isn't declared.
-        InvalidInputError: (13) there is no write under the key whose outcome is unknown.
     """
     with resolved_table(namespace, table) as target:
         latest = target.open_latest()
@@ -279,13 +266,7 @@ def accept_lost_keys(namespace: NamespaceSpec | LanceNamespace, table: TableId |
     committed; until this is called, writes under keys without records are refused. Call it if none of the
     keys that will run again is one of those versions', or if their rows may be written twice.
 
-    Args:
-        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
-
-    Raises:
-        TableNotFoundError: (4) the table isn't declared.
-        InvalidInputError: (13) no records of the table are known to be lost.
+    See `Table.accept_lost_keys` for its errors.
     """
     with resolved_table(namespace, table) as target:
         index = KeyIndex.of(target.dataset.manifests)

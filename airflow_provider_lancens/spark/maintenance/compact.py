@@ -47,20 +47,8 @@ def compact_table(
     Rows that others append meanwhile aren't affected, nor are the indices. Run again, it has nothing left to
     do and commits nothing. A driver that dies leaves unreferenced files.
 
-    Args:
-        spark: the session, or a function that starts one, called only if there is work.
-        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
-        options: which fragments to rewrite, and how.
-        thresholds: when that is due, decided by the table's metadata alone; None is whenever there is work.
-
-    Raises:
-        TableNotFoundError: (4) the table isn't declared.
-        TableVersionNotFoundError: (11) nothing was written to it yet.
-        InvalidInputError: (13) `table` isn't a valid identifier.
-        ConcurrentModificationError: (14) others changed rows of the same fragments meanwhile.
-        ServiceUnavailableError: (17) the storage or the metastore failed.
-        InvalidTableStateError: (19) a direct writer bypassed the metastore that decides the versions.
+    `spark` is the session, or a function that starts one, called only if there is work; `options` say which
+    fragments to rewrite, and how. See `Table.compact` for the other arguments and errors.
     """
     started, options = time.monotonic(), options or CompactionOptions()
     reason = ""
