@@ -4,6 +4,9 @@ Search the versions up to the latest one for the idempotency key, announce the n
 records, then create exactly that version through a `SingleVersionCommit` (the fence). A driver that committed
 under the same key in between would have created the same version: of two live drivers of one execution, one
 finds the other's commit; of two executions, one is refused.
+
+A commit whose reply was lost is looked for before the next attempt, by the UUID of its transaction: one that
+is there counts as made, otherwise its error is raised.
 """
 
 from __future__ import annotations
