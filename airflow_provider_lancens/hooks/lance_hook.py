@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from airflow.sdk import BaseHook
 from airflow.sdk.log import mask_secret
 
+from airflow_provider_lancens.hooks import metrics
 from airflow_provider_lancens.hooks.airflow_errors import (
     AirflowException,
     AirflowFailException,
@@ -182,6 +183,10 @@ class LanceHook(BaseHook, ABC):
         """
         if self._namespace is None:
             self._namespace = self._new_namespace(self.namespace_properties())
+            if metrics.is_on():
+                from airflow_provider_lancens.spark.observed import observe
+
+                observe(self._namespace, metrics.observer(self.lance_conn_id))
         return self._namespace
 
     def catalog(self, *, spark: Any = None, policy: WritePolicy | None = None) -> LanceCatalog:

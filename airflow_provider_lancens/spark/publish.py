@@ -49,6 +49,7 @@ from airflow_provider_lancens.spark.keys import (
     key_of,
     look_up,
 )
+from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.options import WriteIdentity
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.history import added_fragments, read_transaction, transactions
@@ -323,6 +324,7 @@ EXPIRES_AFTER = timedelta(days=6)
 """A clean-up by any client of Lance removes files that no published version refers to after seven days."""
 
 
+@observed("publish")
 def publish_version(
     namespace: NamespaceSpec | LanceNamespace, table: TableId | str, version: int
 ) -> WriteResult:

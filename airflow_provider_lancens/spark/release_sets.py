@@ -22,6 +22,7 @@ from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.namespace.storage.version_tags import delete_tag, list_tags, set_tag
 from airflow_provider_lancens.spark.keys import KeyedCommit, KeyLookup
+from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.options import Overwrite, WriteIdentity, WriteRequest, is_whole_number
 from airflow_provider_lancens.spark.results import ReleaseResult, WriteResult
 from airflow_provider_lancens.spark.table.opened_version import open_version
@@ -217,6 +218,7 @@ def _check(target: ResolvedTable, version: int) -> None:
 DEFAULT_KEEP = 2
 
 
+@observed("release")
 def move_release_set(
     namespace: NamespaceSpec | LanceNamespace,
     release_set: TableId | str,

@@ -18,6 +18,7 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.conditions import parse_expression
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.commit.schema_commits import SchemaCommits, SchemaStep
+from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.results import SchemaResult, elapsed
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.type_names import parse_type
@@ -60,6 +61,7 @@ class ColumnChange(Protocol):
         """Return what is left to do at a version, or raise why it can't be done, before anything is done."""
 
 
+@observed()
 def change_columns(
     namespace: NamespaceSpec | LanceNamespace, table: TableId | str, change: ColumnChange
 ) -> SchemaResult:
@@ -68,7 +70,7 @@ def change_columns(
     with resolved_table(namespace, table) as target:
         latest = _written(target)
         before, planned = latest.version, change.plan(str(target.id), latest)
-        commits = SchemaCommits(target)
+        commits = SchemaCommits(target, change.OPERATION)
         changed = commits.run(lambda newest: _first(change.plan(str(target.id), newest).steps), latest)
         committed = bool(commits.made)
         if committed:

@@ -26,6 +26,7 @@ from airflow_provider_lancens.namespace.lance_errors import (
 from airflow_provider_lancens.spark.commit.table_change import CommitStep, TableChange
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease
 from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedCommit, KeyedWrite
+from airflow_provider_lancens.spark.observed import ObservedCommit
 from airflow_provider_lancens.spark.table.history import added_files
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
@@ -83,6 +84,7 @@ class Committer:
 
         attempts = self.attempts or KeyAttempts(self.target, self.write)
         failure: Exception | None = None
+        observed = ObservedCommit.begin(self.target, KeyedCommit(0, kind=change.kind).operation)
         for attempt in range(_ATTEMPTS):
             latest = self.target.open_latest(attempts.opened())
             found = attempts.find(latest, after=looked_up_to)
@@ -103,8 +105,12 @@ class Committer:
             announcement.result()  # raises if the commit was refused since it couldn't be announced
             if is_made:
                 attempts.conclude(commit)
+                observed.made()
                 return self._committed(commit)
             failure = fence.failure
+            is_stale = isinstance(failure, StaleTableError)
+            is_last = is_stale or attempt + 1 == _ATTEMPTS
+            observed.lost(is_conflict=failure is None or is_stale, is_repeated=not is_last)
             if isinstance(failure, StaleTableError):
                 raise failure
             pause(attempt)

@@ -12,6 +12,7 @@ from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Commi
 from airflow_provider_lancens.spark.commit.table_change import CommitStep, RowDeletions, TableChange
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import DELETION, Counts, KeyAttempts, KeyLookup, look_up
+from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteIdentity
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.opened_version import parse_filter
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+@observed("delete")
 def delete_rows(
     namespace: NamespaceSpec | LanceNamespace,
     table: TableId | str,

@@ -44,6 +44,7 @@ from airflow_provider_lancens.spark.maintenance.parallel_tasks import (
     tasks_at_once,
 )
 from airflow_provider_lancens.spark.maintenance.table_state import COMPUTED
+from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.options import DEFAULT_BATCH_ROWS, check_sizes
 from airflow_provider_lancens.spark.results import ComputeResult, elapsed
 from airflow_provider_lancens.spark.table.opened_version import parse_filter
@@ -138,7 +139,7 @@ def add_null_column(target: ResolvedTable, latest: LanceDataset, column: pa.Fiel
     """
     marked = column.with_metadata({COMPUTED: "true"})
     step = SchemaStep(f"adds {column.name} ({column.type})", lambda opened: opened.add_columns(marked))
-    added = SchemaCommits(target).run(
+    added = SchemaCommits(target, "compute_column").run(
         lambda newest: None if column.name in newest.schema.names else step, latest
     )
     target.update_catalog_columns(added.schema)
@@ -157,7 +158,7 @@ def mark_computed(target: ResolvedTable, latest: LanceDataset, column: str) -> L
         is_noted = COMPUTED.encode() in (newest.schema.field(column).metadata or {})
         return None if is_noted else step
 
-    return SchemaCommits(target).run(next_step, latest)
+    return SchemaCommits(target, "compute_column").run(next_step, latest)
 
 
 _SECONDS = 60.0
@@ -358,6 +359,7 @@ class _Numbered:
         return self.task.fragment, self.task()
 
 
+@observed("compute_column")
 def compute_column(
     spark: Spark,
     namespace: NamespaceSpec | LanceNamespace,

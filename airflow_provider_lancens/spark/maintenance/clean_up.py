@@ -47,6 +47,7 @@ from airflow_provider_lancens.spark.maintenance.table_state import (
     referenced_versions,
     table_state,
 )
+from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.results import ExpireResult, elapsed
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable
 
@@ -314,6 +315,7 @@ _ABANDONED = timedelta(days=7)
 """Age of temporary tags that are deleted: later than the lease of a dead restore is revoked."""
 
 
+@observed("expire_versions")
 def clean_up_versions(
     namespace: NamespaceSpec | LanceNamespace,
     table: TableId | str,

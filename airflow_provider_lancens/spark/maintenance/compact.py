@@ -22,6 +22,7 @@ from airflow_provider_lancens.spark.maintenance.table_state import (
     plan_compaction,
     table_state,
 )
+from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.results import CompactionResult, elapsed
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
@@ -34,6 +35,7 @@ _COMPACT = "compact"
 _log = logging.getLogger(__name__)
 
 
+@observed("compact")
 def compact_table(
     spark: Spark,
     namespace: NamespaceSpec | LanceNamespace,
@@ -103,7 +105,7 @@ def _compact(spark: Spark, opened: MaintainedTable, plan: CompactionPlan) -> Com
 def _commit(opened: MaintainedTable, rewritten: list[RewriteResult]) -> CompactionMetrics:
     from lance.optimize import Compaction
 
-    with opened.committing():
+    with opened.committing(_COMPACT):
         return Compaction.commit(opened.dataset, rewritten)
 
 

@@ -45,6 +45,7 @@ from airflow_provider_lancens.spark.maintenance.table_state import (
     stored_segments,
     table_state,
 )
+from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.results import IndexResult, elapsed
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.index_coverage import deleted_share, misses_rows
@@ -358,6 +359,7 @@ def _of_small_segments(
     return {fragment for fragments in small for fragment in fragments}
 
 
+@observed("create_index")
 def build_index(
     spark: Spark,
     namespace: NamespaceSpec | LanceNamespace,
@@ -419,7 +421,7 @@ def drop_index(namespace: NamespaceSpec | LanceNamespace, table: TableId | str, 
     with maintained(namespace, table) as opened:
         if described_index(opened.dataset, name) is None:
             return False
-        with opened.committing():
+        with opened.committing("drop_index"):
             opened.dataset.drop_index(name)
     _log.info("table %s: dropped index %r", opened.target.id, name)
     return True
@@ -542,7 +544,7 @@ def _build(
     built = run_in_parallel(
         spark, [SegmentTask(reference, version, spec, extension.shared, share) for share in shares]
     )
-    with opened.committing():
+    with opened.committing(_CREATE_INDEX):
         dataset.commit_existing_index_segments(spec.name, spec.column, [*built])
 
 

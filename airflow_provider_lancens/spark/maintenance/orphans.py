@@ -39,6 +39,7 @@ from airflow_provider_lancens.spark.commit.write_lease import REVOKED, acquire_l
 from airflow_provider_lancens.spark.keys import FOLDERS as KEY_FOLDERS
 from airflow_provider_lancens.spark.maintenance.cloned_files import ClonedFiles
 from airflow_provider_lancens.spark.maintenance.maintenance_options import DEFAULT_ORPHAN_AGE
+from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.publish import (
     StagedVersion,
     is_staged_tag,
@@ -62,6 +63,7 @@ _FOLDERS = {_DATA: (".lance",), "_deletions": (".arrow", ".bin")}
 _BRANCHES = "tree"
 
 
+@observed("remove_orphans")
 def remove_orphans(
     namespace: NamespaceSpec | LanceNamespace,
     table: TableId | str,

@@ -26,6 +26,7 @@ from airflow_provider_lancens.spark.keys import (
     look_up,
     operation_of,
 )
+from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteIdentity
 from airflow_provider_lancens.spark.results import CheckResult, Outcome, RestoreResult, UndoneCommit, elapsed
 from airflow_provider_lancens.spark.table.history import data_changed, read_transaction, restored_version
@@ -120,6 +121,7 @@ def check_result(
     )
 
 
+@observed("restore")
 def restore_version(
     namespace: NamespaceSpec | LanceNamespace,
     table: TableId | str,

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.spark.observed import Ended, tell
 from airflow_provider_lancens.spark.options import (
     DEFAULT_LAYOUT,
     SchemaMode,
@@ -215,7 +216,11 @@ def write_epoch(
             cached.enter_context(_cached(frame))
             write = replace(lookup.write, fingerprint=rows.digest(_AS_THEY_ARE))
             context = replace(context, lookup=replace(lookup, write=write))
-        result = write_rows(rows, context) if found is None else lookup.found_result(found)
+        if found is None:
+            result = write_rows(rows, context)
+        else:
+            result = lookup.found_result(found)
+            tell(target.namespace, Ended(result))
     _log.info("%s", result)
     return result
 

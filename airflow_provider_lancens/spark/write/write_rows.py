@@ -34,6 +34,7 @@ from airflow_provider_lancens.spark.commit.upsert import (
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedCommit, KeyedWrite, KeyLookup
+from airflow_provider_lancens.spark.observed import Ended, observed, tell
 from airflow_provider_lancens.spark.options import TableLayout, WriteRequest
 from airflow_provider_lancens.spark.publish import ChangeSpec, discard_repeated, find_staged, stage
 from airflow_provider_lancens.spark.results import WriteResult
@@ -333,7 +334,13 @@ def write_rows(rows: Rows, context: WriteContext) -> WriteResult:
     if context.earlier is not None:
         return skipped_write(context, context.earlier)
     if context.change.stage and (staged := staged_before(context.lookup)) is not None:
+        tell(context.target.namespace, Ended(staged))
         return staged
+    return _write(rows, context)
+
+
+@observed()
+def _write(rows: Rows, context: WriteContext) -> WriteResult:
     _warn_of_older_values(context)
     target = context.target
     with storage_failures(target.dataset.location, target.dataset.storage_options):
@@ -406,6 +413,7 @@ def _staged_result(result: WriteResult, base: int | None) -> WriteResult:
     )
 
 
+@observed()
 def skipped_write(context: WriteContext, earlier: KeyedCommit) -> WriteResult:
     """Return the result of the earlier run, and log how to repeat the write if it is skipped."""
     result = context.lookup.found_result(earlier)
