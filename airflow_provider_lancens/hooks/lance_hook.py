@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 from airflow.sdk import BaseHook
 from airflow.sdk.log import mask_secret
 
-from airflow_provider_lancens.hooks import metrics
 from airflow_provider_lancens.hooks.airflow_errors import (
     AirflowException,
     AirflowFailException,
@@ -183,6 +182,8 @@ class LanceHook(BaseHook, ABC):
         """
         if self._namespace is None:
             self._namespace = self._new_namespace(self.namespace_properties())
+            from airflow_provider_lancens.hooks import metrics
+
             if metrics.is_on():
                 from airflow_provider_lancens.spark.observed import observe
 

@@ -152,6 +152,8 @@ def count_poll(lance_conn_id: str, seconds: float, *, tables: int, waits: int, f
         waits: the number of waits that it was for.
         failed: the number of tables that didn't answer.
     """
+    if not is_on():
+        return
     of = {_CONNECTION: lance_conn_id}
     send(FAILED_POLLS if failed and failed == tables else POLLS, 1, **of)
     send(POLL_TIME, seconds, **of)

@@ -14,7 +14,6 @@ import pendulum
 from airflow.sdk import BaseSensorOperator, PokeReturnValue
 
 from airflow_provider_lancens.assets.table import WRITES_XCOM
-from airflow_provider_lancens.hooks import metrics
 from airflow_provider_lancens.hooks.airflow_errors import (
     AirflowFailException,
     AirflowRescheduleException,
@@ -50,6 +49,8 @@ from airflow_provider_lancens.sensors.version_bounds import (
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+    from airflow_provider_lancens.hooks.metrics import WaitOutcome
 
 _ALL, _ANY = "all", "any"
 T = TypeVar("T")
@@ -235,7 +236,9 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
             raise
         self._count_wait("succeeded", began)
 
-    def _count_wait(self, outcome: metrics.WaitOutcome, began: datetime) -> None:
+    def _count_wait(self, outcome: WaitOutcome, began: datetime) -> None:
+        from airflow_provider_lancens.hooks import metrics
+
         seconds = (datetime.now(UTC) - began).total_seconds()
         table = self.table if isinstance(self.table, str) else None
         metrics.count_wait(outcome, seconds, table, self.lance_conn_id)

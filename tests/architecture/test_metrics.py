@@ -52,3 +52,13 @@ def test_names_and_tags_are_what_statsd_and_opentelemetry_take() -> None:
         "operation",
         "lance_conn_id",
     }
+
+
+def test_the_page_lists_every_metric_once(root: Path) -> None:
+    page = (root / "docs/monitoring.md").read_text()
+    prefixes = [prefix for line in re.findall(r"```\{metrics\} (.+)", page) for prefix in line.split()]
+
+    listed = [name for prefix in prefixes for name in METRICS if name.startswith(prefix)]
+    assert sorted(listed) == sorted(METRICS)
+    named = set(re.findall(r"`(lance\.[a-z_.]+[a-z])`", page))
+    assert named - METRICS.keys() == set()
