@@ -20,6 +20,8 @@ has_stream_limits = pytest.mark.skipif(
     find_spec("pyspark.sql.streaming.datasource") is None, reason="a stream can be limited since PySpark 4.2"
 )
 
+has_hive_4_client = pytest.mark.skipif(not SPARK_V_4_0_PLUS, reason="Spark takes Hive 4's client since 4.0")
+
 has_pipelines = pytest.mark.skipif(not SPARK_V_4_1_PLUS, reason="Spark has declarative pipelines since 4.1")
 
 

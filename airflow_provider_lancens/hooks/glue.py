@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
     from airflow_provider_lancens.namespace.base import MetastoreNamespace
 
+_HIVE_ON_GLUE = (
+    "spark.sql.catalogImplementation=hive, spark.hadoop.hive.metastore.client.factory.class="
+    "com.amazonaws.glue.catalog.metastore.AWSGlueDataCatalogHiveClientFactory"
+)
 _ENDPOINT_FIELDS = ("region", "catalog_id", "endpoint")
 
 
@@ -56,6 +60,18 @@ class LanceGlueHook(LanceHook):
                 self.close()
                 self._namespace, self._made_from = self._new_namespace(properties), properties
         return super().get_conn()
+
+    def hive_tables_conf(self, given: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002 the base's
+        """See `LanceHook.hive_tables_conf`: Spark itself can't read a Glue catalog.
+
+        Raises:
+            AirflowFailException: always.
+        """
+        raise AirflowFailException(
+            f"connection {self.lance_conn_id!r}, hive_tables: Spark reads the tables of a Glue catalog only "
+            "with AWS's client, as on EMR and in Glue jobs; run Spark there, with these settings in "
+            f"spark_conf instead of hive_tables: {_HIVE_ON_GLUE}"
+        )
 
     def endpoint_properties(self) -> dict[str, str]:
         """Region, catalog and endpoint: the connection's own, then the ``aws`` connection's."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -59,6 +60,12 @@ class LanceHiveHook(LanceHook):
     def endpoint_properties(self) -> dict[str, str]:
         """Return the ``uri`` property, from the connection's host and port."""
         return {_URI: metastore_uris(self.server_connection)}
+
+    def hive_tables_conf(self, given: Mapping[str, str]) -> dict[str, str]:
+        """See `LanceHook.hive_tables_conf`."""
+        from airflow_provider_lancens.hooks.metastore_of_spark import conf_for_hive_tables
+
+        return conf_for_hive_tables(self.lance_conn_id, self.namespace_properties(), given)
 
     def credential_properties(self) -> dict[str, str]:
         """Return ``client.user`` and ``client.password``, or a ``hive_metastore`` connection's Kerberos."""

@@ -160,6 +160,21 @@ class LanceHook(BaseHook, ABC):
         }
         return {name: str(value) for name, value in fields.items() if value}
 
+    def hive_tables_conf(self, given: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002 a subclass's
+        """Return Spark's configuration to read the Hive tables of the connection's metastore.
+
+        Args:
+            given: the configuration that Spark has besides, which takes precedence.
+
+        Raises:
+            AirflowFailException: the connection isn't to a Hive Metastore, or Spark's client needs a setting
+                that can't be derived from it; the message names the setting.
+        """
+        raise AirflowFailException(
+            f"connection {self.lance_conn_id!r}, hive_tables: the connection has type {self.conn_type}; only "
+            "those to a Hive Metastore, lance_hive2 and lance_hive3, give Spark their Hive tables"
+        )
+
     def storage_options(self) -> dict[str, str]:
         """Return Lance's storage options among the namespace's properties, including secrets.
 
@@ -182,12 +197,6 @@ class LanceHook(BaseHook, ABC):
         """
         if self._namespace is None:
             self._namespace = self._new_namespace(self.namespace_properties())
-            from airflow_provider_lancens.hooks import metrics
-
-            if metrics.is_on():
-                from airflow_provider_lancens.spark.observed import observe
-
-                observe(self._namespace, metrics.observer(self.lance_conn_id))
         return self._namespace
 
     def catalog(self, *, spark: Any = None, policy: WritePolicy | None = None) -> LanceCatalog:

@@ -18,6 +18,8 @@ from airflow_provider_lancens.hooks.template_args import parse_settings
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
+    from airflow_provider_lancens.hooks.lance_hook import LanceHook
+
 _MASTERS = ("local", "spark://", "yarn", "k8s://")
 _BINARIES = ("spark-submit", "spark2-submit", "spark3-submit")
 _DEPLOY_MODES = ("client", "cluster")
@@ -70,6 +72,15 @@ class SparkDeployment:
         if not connection.host:
             raise _refusal(connection, "Host", "is empty", "such as local[*], spark://host, yarn, sc://host")
         return readers[connection.conn_type](connection, read_extra(connection))
+
+    def with_hive_tables(self, hook: LanceHook) -> SparkDeployment:
+        """Return the same, with the Hive tables of a connection's metastore.
+
+        Raises:
+            AirflowFailException: the connection isn't to a Hive Metastore, or Spark's client needs a setting
+                that can't be derived from it.
+        """
+        return replace(self, conf={**hook.hive_tables_conf(self.conf), **self.conf})
 
     def check_driver_here(self) -> None:
         """Check that the driver is the task's process.

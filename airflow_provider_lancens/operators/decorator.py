@@ -29,6 +29,7 @@ class LanceSparkDecoratedOperator(DecoratedOperator):
         lance_conn_id: see `airflow_provider_lancens.operators.lance_spark`. Templated.
         spark_conn_id: see `airflow_provider_lancens.operators.lance_spark`. Templated.
         spark_conf: see `airflow_provider_lancens.operators.lance_spark`. Templated.
+        hive_tables: see `airflow_provider_lancens.operators.lance_spark`.
 
     Raises:
         ValueError: the function has no argument ``lake``.
@@ -52,6 +53,7 @@ class LanceSparkDecoratedOperator(DecoratedOperator):
         lance_conn_id: str = DEFAULT_CONNECTION,
         spark_conn_id: str | None = None,
         spark_conf: Mapping[str, str] | None = None,
+        hive_tables: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(
@@ -63,6 +65,7 @@ class LanceSparkDecoratedOperator(DecoratedOperator):
         self.lance_conn_id = lance_conn_id
         self.spark_conn_id = spark_conn_id
         self.spark_conf = spark_conf
+        self._hive_tables = hive_tables
 
     def execute(self, context: Context) -> Any:
         """Return what the function returns.
@@ -74,7 +77,10 @@ class LanceSparkDecoratedOperator(DecoratedOperator):
         from airflow_provider_lancens.operators.taskflow import lance_spark
 
         with lance_spark(
-            lance_conn_id=self.lance_conn_id, spark_conn_id=self.spark_conn_id, spark_conf=self.spark_conf
+            lance_conn_id=self.lance_conn_id,
+            spark_conn_id=self.spark_conn_id,
+            spark_conf=self.spark_conf,
+            hive_tables=self._hive_tables,
         ) as lake:
             given = {**context, **self.op_kwargs, _LAKE: lake}
             return self.python_callable(

@@ -171,6 +171,7 @@ def lance_spark(
     lance_conn_id: str = DEFAULT_CONNECTION,
     spark_conn_id: str | None = None,
     spark_conf: Mapping[str, str] | None = None,
+    hive_tables: bool = False,
 ) -> Iterator[LanceCatalog]:
     """Open Spark and the Lance tables of a connection for the running task; Spark ends with the task.
 
@@ -182,10 +183,13 @@ def lance_spark(
         spark_conn_id: where Spark runs: a connection of type ``spark`` or ``spark_connect``; None runs it in
             the task's process.
         spark_conf: Spark configuration, which overrides the connection's.
+        hive_tables: True lets Spark read the Hive tables of the connection's metastore,
+            ``lake.spark.table("sales.orders")``; only for connections of type ``lance_hive2`` and
+            ``lance_hive3``.
 
     Raises:
         LanceRetryableError: the task was killed.
-        AirflowFailException: a connection is invalid, or runs the driver on the cluster.
+        AirflowFailException: a connection is invalid, runs the driver on the cluster, or has no Hive tables.
     """
     from airflow.sdk import get_current_context
 
@@ -198,7 +202,7 @@ def lance_spark(
     with (
         closing(LanceHook.for_connection(lance_conn_id)) as hook,
         _ends_with(context["task"]) as work,
-        work.session(name, deployment.conf) as spark,
+        work.session(name, (deployment.with_hive_tables(hook) if hive_tables else deployment).conf) as spark,
     ):
         writes = TaskWrites(hook, context)
         yield hook.catalog(spark=spark, policy=writes)

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.redaction import NAMES_OF_SECRETS, is_secret, redact
 from airflow_provider_lancens.spark.amounts import counted, rate_of, size_of
+from airflow_provider_lancens.spark.hive_tables import check_hive_tables, settings_of_server
 
 if TYPE_CHECKING:
     from pyspark import SparkConf, SparkContext
@@ -520,6 +521,8 @@ def opened_session(app_name: str, conf: Mapping[str, str] | None = None) -> Iter
     Raises:
         RuntimeError: there is no Java to start Spark with, or the existing session runs elsewhere than
             `conf` configures.
+        InvalidInputError: (13) `conf` asks for Hive tables, which the existing session or the Spark Connect
+            server doesn't have; see `check_hive_tables` for further errors.
     """
     # Said of each function that gets rows as Arrow, too. The doctor says it once.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
@@ -527,6 +530,7 @@ def opened_session(app_name: str, conf: Mapping[str, str] | None = None) -> Iter
     try:
         opened.begin()
         with before_sigalrm(opened.abort):
+            check_hive_tables(opened.spark, conf or {})
             yield opened
     except Exception:
         with contextlib.suppress(
@@ -573,8 +577,9 @@ def _check_place(present: SparkSession, conf: Mapping[str, str]) -> None:
 def _connect(conf: dict[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
+    not_sent = {REMOTE, MASTER, *settings_of_server(conf)}
     settings: dict[str, Any] = {
-        key: value for key, value in {**_TIME_ZONE, **conf}.items() if key not in (REMOTE, MASTER)
+        key: value for key, value in {**_TIME_ZONE, **conf}.items() if key not in not_sent
     }
     spark: Any = None
     try:

@@ -71,9 +71,9 @@ def test_importing_a_module_for_a_dag_stays_in_budget(module: str, costs: dict[s
 ON_EXECUTORS = [
     f"airflow_provider_lancens.spark.{name}"
     for name in (
-        "write.write_task",
+        "write.executor_tasks",
         "write.files.file_writer",
-        "write.upsert_rows",
+        "write.compared_rows",
         "read",
         "changes.read_changes",
         "compute.compute_column",

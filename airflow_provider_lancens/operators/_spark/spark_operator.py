@@ -30,6 +30,8 @@ class LanceSparkOperator(LanceOperator):
             (which need not be installed); None runs Spark in the task's process. Templated.
         spark_conf: Spark configuration, which overrides the connection's; by default ``local[2]`` without a
             web UI, in UTC. Templated.
+        hive_tables: True lets Spark read the Hive tables of the connection's metastore,
+            ``spark.table("sales.orders")``; only for connections of type ``lance_hive2`` and ``lance_hive3``.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
@@ -39,21 +41,29 @@ class LanceSparkOperator(LanceOperator):
     _work: CancellableSparkWork | None = None
 
     def __init__(
-        self, *, spark_conn_id: str | None = None, spark_conf: Mapping[str, str] | None = None, **kwargs: Any
+        self,
+        *,
+        spark_conn_id: str | None = None,
+        spark_conf: Mapping[str, str] | None = None,
+        hive_tables: bool = False,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.spark_conn_id = spark_conn_id
+        self._hive_tables = hive_tables
         self.spark_conf = spark_conf or {}
 
     def spark_deployment(self) -> SparkDeployment:
         """Return where Spark runs, and with which configuration.
 
         Raises:
-            AirflowFailException: the connection is invalid, or `spark_conf` is not a mapping.
+            AirflowFailException: a connection is invalid, `spark_conf` is not a mapping, or `hive_tables` is
+                not possible with the connection.
         """
         from airflow_provider_lancens.hooks.spark_connection import SparkDeployment
 
-        return SparkDeployment.of(self.spark_conn_id, self.spark_conf)
+        deployment = SparkDeployment.of(self.spark_conn_id, self.spark_conf)
+        return deployment.with_hive_tables(self.hook) if self._hive_tables else deployment
 
     @contextmanager
     def spark(self, deployment: SparkDeployment) -> Iterator[Any]:
@@ -87,13 +97,6 @@ class LanceSparkOperator(LanceOperator):
             AirflowFailException: the job can't be submitted.
             LanceRetryableError: it failed, or the task was killed, and spark-submit and the driver with it.
         """
-        from airflow_provider_lancens.spark.observed import Ended, tell
-
-        result = self._submitted(deployment, job, context)
-        tell(self.hook.get_conn(), Ended(result))  # the driver's own namespace has no observer
-        return result
-
-    def _submitted(self, deployment: SparkDeployment, job: Job, context: Context) -> WriteResult:
         from airflow_provider_lancens.operators._spark.reattachment import driver_identity
         from airflow_provider_lancens.operators._spark.submission import run_job, submitting
 

@@ -1,0 +1,560 @@
+"""Find the commit of an idempotency key, whose rows are in the table, and decide what a rerun does.
+
+Two listings for a key without records, whatever the table's age; for others also the newest transaction,
+which states the lineage of its version, and the record.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.locations import is_local
+from airflow_provider_lancens.namespace.storage.manifests import Manifests
+from airflow_provider_lancens.spark.keys.commit_lineage import (
+    MANY_READ,
+    CommittedVersion,
+    Lineage,
+    LineageSegments,
+    read_lineage,
+    transaction_id,
+)
+from airflow_provider_lancens.spark.keys.key_records import (
+    REPLACING_ALL,
+    ExpiredKeys,
+    KeyedCommit,
+    KeyedWrite,
+    KeyIndex,
+    KeyRecord,
+    commit_of,
+    confirm,
+    digest,
+    folder_of,
+    has_records,
+    is_unique,
+    key_of,
+    mark_complete,
+    records_in,
+    remove_leftovers,
+    unique_key,
+    vouch,
+    write_record,
+)
+from airflow_provider_lancens.spark.options import WriteIdentity
+from airflow_provider_lancens.spark.results import Outcome, WriteResult
+from airflow_provider_lancens.spark.table.history import (
+    added_files,
+    data_files,
+    read_transaction,
+    restored_version,
+    rewritten_files,
+    transactions,
+)
+from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+
+if TYPE_CHECKING:
+    from lance import LanceDataset, Transaction
+
+
+_log = logging.getLogger(__name__)
+
+_THREADS = 16
+
+
+def recover_keys(target: ResolvedTable, latest: LanceDataset, index: KeyIndex) -> None:
+    """Write the records of all keys in a table's kept versions.
+
+    If the history shows that there were records, they were lost: which keys the versions had that are gone is
+    not known.
+
+    Args:
+        target: the table.
+        latest: its dataset, opened at its latest version.
+        index: the index of its keys.
+    """
+    if latest.version > 1:
+        _log.info(
+            "Table %s: recording the keys of its %d versions, once, so that later writes need not read "
+            "its history",
+            target.id,
+            latest.version,
+        )
+    history = _KeptVersions()
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="lance-keys") as pool:
+        written = [
+            pool.submit(_write, index, record, key, commit) for record, key, commit in _kept(latest, history)
+        ]
+    for future in written:
+        future.result()
+    if history.had_records and history.is_incomplete:
+        _log.warning(
+            "Table %s: the records of its keys were lost, and versions were cleaned up; until "
+            "accept_lost_keys is called, writes under keys without records are refused",
+            target.id,
+        )
+        index.mark_lost()
+    else:
+        index.segments.store(history.lineage, settled=True)
+    mark_complete(index.files)
+
+
+@dataclass
+class _KeptVersions:
+    """What a walk through the kept versions shows."""
+
+    ids: list[str] = field(default_factory=list)
+    """The ids of the transactions down to the first one that isn't kept, newest first."""
+    newest: int = 0
+    restores: list[tuple[int, int]] = field(default_factory=list)
+    is_incomplete: bool = False
+    had_records: bool = False
+
+    def add(self, version: int, transaction: Transaction | None) -> None:
+        """Add what the next older version shows."""
+        self.newest = max(self.newest, version)
+        if transaction is None:
+            self.is_incomplete = True
+            return
+        if not self.is_incomplete:
+            self.ids.append(transaction_id(transaction.uuid))
+        if (restored := restored_version(transaction)) is not None:
+            self.restores.append((version, restored))
+        stated = Lineage.stated_by(transaction, version)
+        self.had_records |= has_records(transaction) or (stated is not None and stated.keyed)
+
+    @property
+    def lineage(self) -> Lineage:
+        """Its lineage; a version that was cleaned up counts as no Restore."""
+        return Lineage(self.newest, 1, tuple(reversed(self.ids)), tuple(sorted(self.restores)))
+
+
+def _kept(latest: LanceDataset, history: _KeptVersions) -> Iterator[tuple[KeyRecord, str, KeyedCommit]]:
+    """Yield the commits of the kept versions that have a key, and collect what else the versions show."""
+    for version, transaction in transactions(latest, 0):
+        history.add(version, transaction)
+        if transaction is None:
+            continue
+        key = key_of(transaction)
+        if key and not is_unique(key):
+            yield (
+                KeyRecord(version, transaction.uuid, digest(key)),
+                key,
+                replace(
+                    KeyedCommit.of(version, transaction), files=tuple(added_files(transaction.operation))
+                ),
+            )
+
+
+def _write(index: KeyIndex, record: KeyRecord, key: str, commit: KeyedCommit) -> None:
+    write_record(index.files, record, key, commit)
+    confirm(index.files, record)
+
+
+_COMPACTIONS = 8
+"""The newest transactions that are read to see whether a compaction has moved the rows of a commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableHistory:
+    """What shows whether an attempt is part of a table's history."""
+
+    manifests: Manifests
+    latest: LanceDataset
+    """The dataset, opened at its latest version."""
+    segments: LineageSegments
+    lineage: Lineage
+    """The lineage of the latest version, with its segments read if they are needed."""
+    transactions: Mapping[int, Transaction]
+    """The transactions that were read for it, by version."""
+
+    @classmethod
+    def of(cls, manifests: Manifests, latest: LanceDataset, index: KeyIndex, since: int = 1) -> Self:
+        """Read what is needed to judge attempts to commit versions from this one on."""
+        segments = index.segments
+        read, found = read_lineage(latest, has_records, since, segments=segments)
+        lineage = read if since >= read.first else segments.resolved(read)
+        if len(found) >= MANY_READ:
+            segments.store(segments.resolved(read))
+        return cls(manifests, latest, segments, lineage, found)
+
+    def is_made(self, record: KeyRecord) -> bool | None:
+        """Return whether an attempt made a version of the history, also one that was undone since.
+
+        None if that isn't known.
+        """
+        point = CommittedVersion(record.version, transaction_id(record.uuid))
+        known = self.segments.id_at(self.lineage, record.version)
+        if known is not None:
+            return known == point.id
+        if record.confirmed and self.segments.is_settled(self.lineage, record.version):
+            return True
+        return self._is_at(point)
+
+    def has_rows(self, record: KeyRecord) -> bool | None:
+        """Return whether what an attempt wrote is in the table; None if that isn't known.
+
+        True even if the rows were changed later; False if a Restore of an older version removed them.
+        """
+        made = self.is_made(record)
+        kept = None if made is None else made and self.lineage.keeps(record.version)
+        if kept is not None:
+            return kept
+        for point in reversed(record.vouched):
+            if self._is_at(point) and (kept := self.lineage.keeps(point.version)) is not None:
+                return kept
+        return True if self._has_files(record) else None
+
+    @property
+    def newest(self) -> CommittedVersion | None:
+        """The latest version; None if it can't be told from others of this number."""
+        one = self.lineage.id_at(self.lineage.version)
+        return None if one is None else CommittedVersion(self.lineage.version, one)
+
+    def _is_at(self, point: CommittedVersion) -> bool | None:
+        """Return whether a transaction made a version; None if that isn't known."""
+        if point.version > self.lineage.version:
+            return False
+        known = self.segments.id_at(self.lineage, point.version)
+        if known is None and self.manifests.find(point.version) is not None:
+            # The lineage ends above it, at a version that was cleaned up.
+            newest = self.latest.checkout_version(self.lineage.version)  # not to be read by two threads
+            transaction = read_transaction(newest, point.version)
+            known = None if transaction is None else transaction_id(transaction.uuid)
+        return None if known is None else known == point.id
+
+    def _has_files(self, record: KeyRecord) -> bool:
+        described = commit_of(self.manifests, record)
+        if described is None or not described.files:
+            return False
+        if not {file.path for file in data_files(self.latest)}.isdisjoint(described.files):
+            return True
+        # A compaction by others may have moved its rows.
+        for version, transaction in itertools.islice(transactions(self.latest, record.version), _COMPACTIONS):
+            if transaction is None:
+                break
+            if not set(rewritten_files(transaction)).isdisjoint(described.files):
+                return self.lineage.keeps(version) is True
+        return False
+
+
+ListedRecords: TypeAlias = tuple[list[KeyRecord], KeyIndex]
+"""The records of a key, and the index."""
+
+
+def list_records(files: Manifests, key: str) -> ListedRecords:
+    """List the records of a key, then the index: an expired key is in it before its records are removed."""
+    found = records_in(files.below(folder_of(digest(key))))
+    return found, KeyIndex.of(files)
+
+
+@dataclass(frozen=True)
+class RecordSearch:
+    """The records of one key, as listed for one version of the table's dataset."""
+
+    target: ResolvedTable
+    latest: LanceDataset
+    """The dataset, opened at its latest version before the records were listed."""
+    key: str
+    files: Manifests
+    attempts: Sequence[KeyRecord]
+    """The attempts to commit versions up to the latest, by version."""
+    index: KeyIndex
+
+    @classmethod
+    def of(
+        cls, target: ResolvedTable, latest: LanceDataset, key: str, listed: ListedRecords | None = None
+    ) -> Self:
+        """List the records of a key, once all keys of the table have records.
+
+        Args:
+            target: the table.
+            latest: its dataset, opened at its latest version.
+            key: the key.
+            listed: its records, as listed since that version was known to be the latest; None lists them.
+        """
+        files = target.dataset.manifests
+        found, index = listed or list_records(files, key)
+        if not index.is_complete:
+            recover_keys(target, latest, index)
+            found, index = list_records(files, key)
+        # Those above the latest version are in progress, or their driver ended: a later commit shows which.
+        attempts = [record for record in found if record.version <= latest.version]
+        return cls(target, latest, key, files, attempts, index)
+
+    @cached_property
+    def _history(self) -> TableHistory:
+        return TableHistory.of(self.files, self.latest, self.index, self.attempts[0].version)
+
+    def commit(self, *, disproved: Sequence[int] = (), own: str = "", above: int = 0) -> KeyedCommit | None:
+        """Return the newest commit under the key whose rows are in the table, or None.
+
+        Args:
+            disproved: versions at which the caller's own attempts are known to have failed.
+            own: the UUID of the caller's attempts.
+            above: commits up to this version are ignored.
+
+        Raises:
+            InvalidTableStateError: (19) it cannot be determined whether an attempt was committed.
+        """
+        unknown: list[KeyRecord] = []
+        for record in reversed(self.attempts):
+            if record.version <= above or (record.uuid == own and record.version in disproved):
+                continue
+            has_rows = self._history.has_rows(record)
+            if has_rows is None:
+                unknown.append(record)
+            elif has_rows:
+                if not record.confirmed and record.uuid != own:
+                    confirm(self.files, record)
+                return self._described(record)
+        if unknown:
+            raise self._unknown(unknown[0])
+        return None
+
+    def commits(self) -> Iterator[KeyedCommit]:
+        """Yield all commits under the key whose rows are in the table, newest first.
+
+        Raises:
+            InvalidTableStateError: (19) it cannot be determined whether the next attempt was committed.
+        """
+        for record in reversed(self.attempts):
+            has_rows = self._history.has_rows(record)
+            if has_rows is None:
+                raise self._unknown(record)
+            if has_rows:
+                yield self._described(record)
+
+    def vouch(self) -> bool:
+        """Record that the rows are in the table, as a user says, if the attempts don't show it.
+
+        Returns:
+            Whether there was such an attempt.
+        """
+        unknown = [one for one in self.attempts if self._history.has_rows(one) is None]
+        if not unknown or (newest := self._history.newest) is None:
+            return False
+        for record in unknown:
+            vouch(self.files, record, newest)
+        return True
+
+    def check_not_lost(self) -> None:
+        """Check that the key, which has no commit, isn't one whose record was lost or has expired.
+
+        Raises:
+            InvalidInputError: (13) it was committed, and has expired.
+            InvalidTableStateError: (19) records were lost, maybe also that of this key.
+        """
+        if self.index.has_expired and ExpiredKeys(self.files).contain(digest(self.key)):
+            raise spec_errors.InvalidInputError(
+                f"table {self.target.id}: idempotency key {self.key!r} was committed, and has expired "
+                "since by keys_older_than of a clean-up; nothing was written. on_existing_key='write_again' "
+                "writes regardless of that"
+            )
+        if self.index.has_lost and not self.attempts:
+            raise spec_errors.InvalidTableStateError(
+                f"table {self.target.id}: cannot determine whether idempotency key {self.key!r} was "
+                "committed: the records of keys beside the data, in _lancens, were removed, and so were old "
+                "versions; nothing was written. Use on_existing_key='write_again' for a key whose rows "
+                "aren't there, or call Table.accept_lost_keys: a key without records then counts as new"
+            )
+
+    def _described(self, record: KeyRecord) -> KeyedCommit:
+        """Return the commit of a record, without counts if they are lost."""
+        transaction = self._history.transactions.get(record.version)
+        if transaction is None:
+            if (described := commit_of(self.files, record)) is not None:
+                return described
+            transaction = read_transaction(self.latest, record.version)
+        if transaction is None or transaction.uuid != record.uuid:
+            return KeyedCommit(record.version, record.uuid)
+        return KeyedCommit.of(record.version, transaction)
+
+    def _unknown(self, record: KeyRecord) -> spec_errors.InvalidTableStateError:
+        return spec_errors.InvalidTableStateError(
+            f"table {self.target.id}: cannot determine whether idempotency key {self.key!r} was committed: "
+            f"an earlier run tried to commit version {record.version}, which is gone, and no commit since "
+            "shows whether it was made, or was undone; another client has cleaned up versions, or lost "
+            "them. Nothing was written. If its rows are in the table, call Table.confirm_write; otherwise "
+            "use on_existing_key='write_again'"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLookup:
+    """A table, and what its history contains under the key of a write that begins now."""
+
+    target: ResolvedTable
+    identity: WriteIdentity
+    write: KeyedWrite
+    latest: LanceDataset | None
+    """The dataset at its newest version; None if nothing was written yet."""
+    version: int
+    """The version up to which the history was searched; 0 if there was none."""
+    started: float
+    """When it began, by the monotonic clock."""
+    earlier: KeyedCommit | None = None
+    """The commit by which an earlier run has made the same write."""
+    repeated: KeyedCommit | None = None
+    """The newest commit under the key, if another execution made it and this write is made again."""
+    replaced: Sequence[KeyedCommit] = ()
+    """The commits under the key whose rows this write is to replace, newest first."""
+
+    def found_outcome(self, commit: KeyedCommit) -> Outcome:
+        """Return the outcome of a write that isn't made, since a commit was found under its key."""
+        return "found" if self.write.is_own(commit) else "skipped"
+
+    def found_result(self, commit: KeyedCommit) -> WriteResult:
+        """Return the result of a write that isn't made, since a commit was found under its key."""
+        outcome = self.found_outcome(commit)
+        result = commit.result(self.target.id, self.started, outcome, key=self.identity.key)
+        return result if outcome == "found" else replace(result, newest_version=self.version)
+
+    def at_newest(self) -> Self:
+        """Return this with the newest dataset, for a write that waited; the key isn't looked up again."""
+        return replace(self, latest=self.target.open_latest(self.latest))
+
+
+def look_up(target: ResolvedTable, identity: WriteIdentity, *, replaces_rows: bool = True) -> KeyLookup:
+    """Look up what a table contains under the key of a write that begins now.
+
+    Args:
+        target: the table.
+        identity: what identifies the write.
+        replaces_rows: whether the write, if it is made again, removes the rows of its earlier commits, which
+            are then looked up too.
+
+    Raises:
+        InvalidInputError: (13) the key was committed with other data, and `on_existing_key` is "skip"; or it
+            has expired; or "redo_if_changed" has no fingerprint to compare.
+        InvalidTableStateError: (19) it cannot be determined whether the key was committed.
+    """
+    started, policy = time.monotonic(), identity.on_existing_key
+    if policy == "redo_if_changed" and identity.key is not None and not identity.fingerprint:
+        raise spec_errors.InvalidInputError(
+            f"table {target.id}: fingerprint: on_existing_key='redo_if_changed' compares it with that of the "
+            "earlier write, and none was given; nothing was written. Set it to what identifies the data, or "
+            "use on_existing_key='redo'"
+        )
+    write = KeyedWrite(
+        unique_key() if identity.key is None else identity.key,
+        digest(identity.fingerprint) if identity.fingerprint else "",
+        policy,
+        str(identity.execution_id or ""),
+    )
+    latest, listed = _open(target, write.key)
+    lookup = KeyLookup(target, identity, write, latest, 0 if latest is None else latest.version, started)
+    search = _search(lookup, listed)
+    found = None if search is None else _find(lookup, search)
+    if found is not None and write.is_done_by(found):
+        return replace(lookup, earlier=found)
+    if found is not None and policy == "skip":
+        raise _different_data(lookup, found)
+    if found is None and policy != "write_again":
+        return lookup
+    above = replace(write, above=lookup.version)
+    replaced = _replaced(search) if replaces_rows and search is not None and policy != "write_again" else ()
+    return replace(lookup, write=above, repeated=found, replaced=replaced)
+
+
+def is_used(target: ResolvedTable, key: str) -> bool:
+    """Return whether a write under a key was ever begun, by one listing."""
+    return bool(records_in(target.dataset.manifests.below(folder_of(digest(key)))))
+
+
+def confirm_unknown(target: ResolvedTable, key: str) -> bool:
+    """Record that the rows of attempts under a key, whose outcome cannot be determined, are in the table.
+
+    Returns:
+        Whether there was such an attempt.
+    """
+    latest = target.open_latest()
+    return latest is not None and RecordSearch.of(target, latest, key).vouch()
+
+
+def accept_lost(target: ResolvedTable) -> bool:
+    """Let keys without records count as never committed, although records were lost.
+
+    Returns:
+        Whether they were.
+    """
+    index = KeyIndex.of(target.dataset.manifests)
+    if index.has_lost:
+        index.accept_lost()
+    return index.has_lost
+
+
+def _open(target: ResolvedTable, key: str) -> tuple[LanceDataset | None, ListedRecords | None]:
+    """Open the newest version; on an object store, list the records of the key meanwhile."""
+    if is_unique(key) or is_local(target.dataset.location):
+        return target.open_latest(), None
+    # Before the records are listed: the attempts up to this version are then among them.
+    version = target.latest_version()
+    if version is None:
+        return None, None
+    with ThreadPoolExecutor(1, thread_name_prefix="lance-keys") as pool:
+        listing = pool.submit(list_records, target.dataset.manifests, key)
+        latest = target.open(version)
+    return latest, listing.result()
+
+
+def _search(lookup: KeyLookup, listed: ListedRecords | None) -> RecordSearch | None:
+    """List the records of the key; None if there is nothing to search."""
+    target, latest, write = lookup.target, lookup.latest, lookup.write
+    if latest is None:
+        remove_leftovers(target.dataset.manifests, lambda: target.latest_version() is not None)
+        return None
+    if is_unique(write.key):
+        return None
+    try:
+        return RecordSearch.of(target, latest, write.key, listed)
+    except spec_errors.InvalidTableStateError:  # a file of the records is unreadable
+        if write.policy != "write_again":
+            raise
+        return None
+
+
+def _find(lookup: KeyLookup, search: RecordSearch) -> KeyedCommit | None:
+    """Return the newest commit under the key; one that a Restore undid counts as never committed.
+
+    Raises:
+        InvalidInputError: (13) the key has expired.
+        InvalidTableStateError: (19) it cannot be determined whether the key was committed.
+    """
+    writes_regardless = lookup.write.policy == "write_again"
+    try:
+        found = search.commit()
+    except spec_errors.InvalidTableStateError:
+        if not writes_regardless:
+            raise
+        return None
+    if found is None and not writes_regardless:
+        search.check_not_lost()
+    return found
+
+
+def _replaced(search: RecordSearch) -> tuple[KeyedCommit, ...]:
+    """Return the commits with all that is left of what the key wrote, newest first."""
+    found: list[KeyedCommit] = []
+    for commit in search.commits():
+        found.append(commit)
+        if commit.kind in REPLACING_ALL:
+            break
+    return tuple(found)
+
+
+def _different_data(lookup: KeyLookup, found: KeyedCommit) -> spec_errors.InvalidInputError:
+    write = lookup.write
+    return spec_errors.InvalidInputError(
+        f"table {lookup.target.id}: version {found.version} was committed under idempotency key "
+        f"{write.key!r} with different data (fingerprint {found.fingerprint}, now {write.fingerprint}); "
+        "nothing was written. Use another key to write this data as well, or on_existing_key='redo' to write "
+        "it in place of that version's data; in Airflow, the configuration of a run "
+        '{"lance_on_existing_key": "redo"} does that without a change of the DAG'
+    )

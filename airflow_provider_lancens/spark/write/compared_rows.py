@@ -1,0 +1,281 @@
+"""Which rows of an upsert are written, and with which values, if that depends on each other and on the table.
+
+Spark compares them, as joins and windows on the executors. Whether others wrote rows of the same keys
+meanwhile is checked at the commit, see `upsert`.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.conditions import Condition, parse_condition
+from airflow_provider_lancens.spark.blobs import inner_blob, is_blob
+from airflow_provider_lancens.spark.read import read_keys_of
+from airflow_provider_lancens.spark.types import arrow_type
+from airflow_provider_lancens.spark.write.row_changes import DELETED, POSITION
+from airflow_provider_lancens.spark.write.row_sources import FrameRows
+from airflow_provider_lancens.spark.write.write_context import UpsertContext
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lance import LanceDataset
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructField
+
+    from airflow_provider_lancens.spark.write.row_sources import Rows
+
+_log = logging.getLogger(__name__)
+
+_RANK, _NUMBERED = "_lancens_rank", "_lancens_"
+_BINARY = "UTF8_BINARY"
+
+
+def compared_rows(rows: FrameRows, context: UpsertContext) -> FrameRows:
+    """Choose the rows of an upsert by `sequence_by`, `when_matched`, `delete_when` and `update_columns`.
+
+    The rows are evaluated once, by the job that writes them: whether one is a deletion, and which row of the
+    table it updates, are columns of their own, see `row_changes`.
+
+    Args:
+        rows: see `frame_rows`.
+        context: the upsert, and the table.
+
+    Returns:
+        The rows to write and to delete.
+
+    Raises:
+        InvalidInputError: (13) a column doesn't exist, or the condition is invalid.
+    """
+    upsert, on = context.change, list(context.change.on)
+    _check_rows_have(rows.frame.columns, context)
+    frame = rows.frame
+    if upsert.sequence_by:
+        frame = _last_of_each_key(frame, on, upsert.sequence_by)
+    if upsert.delete_when is not None:
+        frame = _with_deletions(frame, _condition(frame, context), helpers_of(frame, context))
+    kept = None
+    if context.latest is not None:
+        if upsert.update_columns:
+            kept = _kept_columns(context, context.latest, upsert.update_columns)
+        if upsert.compares_rows:
+            frame = _compared(frame, context, context.latest)
+    return FrameRows(frame, upsert.delete_when is not None, kept)
+
+
+def frame_rows(rows: Rows, context: UpsertContext) -> FrameRows:
+    """Return the rows of an upsert, if Spark can compare them.
+
+    Raises:
+        InvalidInputError: (13) they are no DataFrame, or `delete_when` is invalid for them.
+    """
+    table = context.table
+    if not isinstance(rows, FrameRows):
+        raise spec_errors.InvalidInputError(
+            f"table {table}: when_matched, sequence_by, delete_when, update_columns: expected a DataFrame, "
+            "since Spark compares its rows; read the files with spark.read"
+        )
+    if context.change.delete_when is not None:
+        _condition(rows.frame, context)
+    return rows
+
+
+def check_collations(rows: FrameRows, context: UpsertContext) -> None:
+    """Refuse keys that Spark compares by a collation, and Lance by their bytes.
+
+    Raises:
+        InvalidInputError: (13) a key column, or that of `sequence_by`, has a collation.
+    """
+    upsert = context.change
+    compared = {*upsert.on, *([upsert.sequence_by] if upsert.sequence_by else [])}
+    for column in rows.frame.schema.fields:
+        collation = getattr(column.dataType, "collation", _BINARY)
+        if column.name in compared and collation != _BINARY:
+            raise spec_errors.InvalidInputError(
+                f"table {context.table}: on, sequence_by: column {column.name!r} has the collation "
+                f"{collation}, but a table compares text by its bytes; cast it: CAST({column.name} AS STRING "
+                f"COLLATE {_BINARY})"
+            )
+
+
+def by_names_of_the_table(rows: FrameRows, context: UpsertContext) -> tuple[FrameRows, UpsertContext]:
+    """Return rows and an upsert with the table's spelling of names, where the session ignores case.
+
+    Args:
+        rows: the rows; their columns are renamed only where columns are merged, which matches them so.
+        context: the upsert, and the table.
+    """
+    if rows.match_case:
+        return rows, context
+    names = rows.frame.columns
+    stored = context.latest.schema.names if context.latest is not None else []
+    if context.change.schema_mode == "merge":
+        names = [_spelled(name, stored, among=names) for name in names]
+    frame = rows.frame if names == rows.frame.columns else rows.frame.toDF(*names)
+
+    def spelled(given: Sequence[str] | None) -> list[str] | None:
+        return None if given is None else [_spelled(name, [*stored, *names]) for name in given]
+
+    upsert = context.change
+    sequence = spelled([upsert.sequence_by] if upsert.sequence_by else [])
+    resolved = replace(
+        upsert,
+        on=[_spelled(name, [*stored, *names]) for name in upsert.on],
+        sequence_by=sequence[0] if sequence else None,
+        update_columns=spelled(upsert.update_columns),
+        helper_columns=spelled(upsert.helper_columns),
+    )
+    return FrameRows(frame), context.with_change(resolved)
+
+
+def _spelled(name: str, names: Sequence[str], among: Sequence[str] = ()) -> str:
+    """Return the one name that differs from a given one in case alone; itself if none or several do."""
+    alike = {one for one in names if one.lower() == name.lower()}
+    others = [one for one in among if one.lower() == name.lower()]
+    return name if name in names or len(alike) != 1 or len(others) > 1 else alike.pop()
+
+
+def stored_columns(rows: FrameRows, context: UpsertContext) -> FrameRows:
+    """Return the rows without the columns that only tell which of them are deletions."""
+    ignored = helpers_of(rows.frame, context)
+    return FrameRows(rows.frame.drop(*map(_column, ignored))) if ignored else rows
+
+
+def helpers_of(frame: DataFrame, context: UpsertContext) -> list[str]:
+    """Return the columns of rows that aren't written: the given ones, or else what the table tells.
+
+    A column that `delete_when` names and a table that exists lacks is none of its data. Before the first
+    write nothing is known, so that all columns are data.
+
+    Raises:
+        InvalidInputError: (13) the rows lack a given column.
+    """
+    given = context.change.helper_columns
+    if context.change.delete_when is None:
+        return []
+    if given is not None:
+        problem = f"table {context.table}: helper_columns: the rows have no column"
+        _check_columns(given, frame.columns, problem)
+        return list(given)
+    if context.latest is None:
+        return []
+    stored = [*context.change.on, *context.latest.schema.names]
+    named = _condition(frame, context).columns
+    helpers = [name for name in frame.columns if name not in stored and name in named]
+    if helpers:
+        _log.info(
+            "table %s: %s aren't written, since delete_when names them and the table doesn't have them; "
+            "helper_columns=[] writes them",
+            context.table,
+            ", ".join(helpers),
+        )
+    return helpers
+
+
+def _condition(frame: DataFrame, context: UpsertContext) -> Condition:
+    """Return `delete_when` for these rows; columns of types that Lance lacks can only be null or not.
+
+    Raises:
+        InvalidInputError: (13) it is invalid for them.
+    """
+    fields = [pa.field(field.name, _arrow_type(field)) for field in frame.schema.fields]
+    text = str(context.change.delete_when)
+    return parse_condition(text, pa.schema(fields), f"table {context.table}: delete_when")
+
+
+def _arrow_type(field: StructField) -> pa.DataType:
+    try:
+        return arrow_type(field.dataType, field.name)
+    except spec_errors.InvalidInputError:
+        return pa.null()
+
+
+def _check_rows_have(columns: Sequence[str], context: UpsertContext) -> None:
+    upsert, table = context.change, f"table {context.table}"
+    sequence = [upsert.sequence_by] if upsert.sequence_by else []
+    _check_columns([*upsert.on, *sequence], columns, f"{table}: on, sequence_by: the rows have no column")
+    _check_columns(upsert.update_columns or (), columns, f"{table}: update_columns: the rows have no column")
+
+
+def _check_columns(names: Sequence[str], present: Sequence[str], problem: str) -> None:
+    if missing := [name for name in names if name not in present]:
+        raise spec_errors.InvalidInputError(f"{problem} {missing[0]!r}; columns: {list(present)}")
+
+
+def _last_of_each_key(frame: DataFrame, on: Sequence[str], sequence: str) -> DataFrame:
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    # Rows of the same rank are all kept: the check of the keys refuses them, rather than choose one.
+    window = Window.partitionBy(*map(_column, on)).orderBy(_column(sequence).desc_nulls_last())
+    return frame.withColumn(_RANK, f.rank().over(window)).where(f"{_RANK} = 1").drop(_RANK)
+
+
+def _with_deletions(frame: DataFrame, condition: Condition, helpers: Sequence[str]) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    flagged = frame.withColumn(DELETED, f.expr(f"coalesce(({condition.spark_sql}), false)"))
+    return flagged.drop(*map(_column, helpers))
+
+
+def _compared(frame: DataFrame, context: UpsertContext, latest: LanceDataset) -> DataFrame:
+    """Leave out the rows that those of the table take precedence of, and add positions if they are needed."""
+    upsert, on, present = context.change, list(context.change.on), latest.schema.names
+    keeps = upsert.when_matched == "keep"
+    sequence = None if keeps else upsert.sequence_by
+    others = [sequence] if sequence and sequence not in on else []
+    problem = (
+        "update_columns: it has no column" if upsert.update_columns else "on, sequence_by: it has no column"
+    )
+    _check_columns([*on, *others], present, f"table {context.table}: {problem}")
+    existing = read_keys_of(frame.sparkSession, context.target, latest, on, others)
+    renamed = existing.toDF(*map(_position, range(len(existing.columns))))
+    same, position = _same_keys(renamed, on), renamed[_position(len(existing.columns) - 1)]
+    if sequence:
+        theirs = renamed[_position([*on, *others].index(sequence))]
+        first = _column(sequence).isNull() | (theirs >= _column(sequence))
+    if not upsert.update_columns:
+        return frame.join(renamed, same & first if sequence else same, "left_anti")
+    from pyspark.sql import functions as f
+
+    joined = frame.join(renamed, same, "left")
+    if sequence:
+        joined = joined.where(position.isNull() | ~f.coalesce(first, f.lit(False)))
+    chosen = joined.select(*map(_column, frame.columns), position.alias(POSITION))
+    # So that a task reads neighboring rows of the table together.
+    return chosen.sortWithinPartitions(POSITION)
+
+
+def _kept_columns(context: UpsertContext, latest: LanceDataset, updated: Sequence[str]) -> pa.Schema:
+    """Return the columns that rows that exist keep."""
+    names, on = latest.schema.names, context.change.on
+    _check_columns([*on, *updated], names, f"table {context.table}: update_columns: it has no column")
+    kept = pa.schema([one for one in latest.schema if one.name not in updated and one.name not in on])
+    if blobs := [one.name for one in kept if is_blob(one.type) or inner_blob(one.type, one.name)]:
+        raise spec_errors.InvalidInputError(
+            f"table {context.table}: update_columns: the other columns of a row are copied, which "
+            f"blob column {blobs[0]!r} cannot be; upsert whole rows, or compute the columns instead"
+        )
+    return kept
+
+
+def _same_keys(renamed: DataFrame, on: Sequence[str]) -> Column:
+    equal = (_column(name) == renamed[_position(number)] for number, name in enumerate(on))
+    return reduce(and_, equal)
+
+
+def _position(number: int) -> str:
+    return f"{_NUMBERED}{number}"
+
+
+def _column(name: str) -> Column:
+    from pyspark.sql import functions as f
+
+    return f.col("`" + name.replace("`", "``") + "`")
