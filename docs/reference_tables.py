@@ -1,7 +1,8 @@
 """Sphinx extension: tables of the reference that are generated from the package's code.
 
-``{connection-fields} TYPE`` lists the fields of a connection type's form, from the provider metadata, and
-``{xcoms}`` what each operator and sensor returns, from the docstrings of their classes.
+``{connection-fields} TYPE`` lists the fields of a connection type's form, from the provider metadata,
+``{xcoms}`` what each operator and sensor returns, from the docstrings of their classes, and
+``{metrics} PREFIX…`` the metrics whose names begin so.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sphinx.util.docutils import SphinxDirective
 
+from airflow_provider_lancens.hooks.metrics import METRICS
 from airflow_provider_lancens.provider_info import get_provider_info
 
 if TYPE_CHECKING:
@@ -46,6 +48,31 @@ class XComs(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Parse the sections."""
         return self.parse_text_to_nodes("\n\n".join(xcom_sections()), allow_section_headings=True)
+
+
+class Metrics(SphinxDirective):
+    """Lists the metrics whose names begin with a prefix."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        """Parse the table."""
+        return self.parse_text_to_nodes(metrics_table(*self.arguments[0].split()))
+
+
+def metrics_table(*prefixes: str) -> str:
+    """Return the table of the metrics whose names begin with one of the prefixes, as Markdown.
+
+    Args:
+        prefixes: such as ``lance.poll``.
+    """
+    rows = [
+        (f"`{one.name}`", one.kind, one.description, ", ".join(f"`{tag}`" for tag in one.tags))
+        for one in METRICS.values()
+        if one.name.startswith(prefixes)
+    ]
+    return _table(("Metric", "Kind", "Value", "Tags"), rows)
 
 
 def connection_fields(conn_type: str) -> str:
@@ -134,5 +161,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directives, and the links of docstrings."""
     app.connect("autodoc-process-docstring", linked_pages)
     app.add_directive("connection-fields", ConnectionFields)
+    app.add_directive("metrics", Metrics)
     app.add_directive("xcoms", XComs)
     return {"parallel_read_safe": True}

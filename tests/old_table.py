@@ -29,7 +29,8 @@ from airflow_provider_lancens.spark.keys.commit_lineage import (
     Lineage,
     transaction_id,
 )
-from airflow_provider_lancens.spark.keys.key_records import CONFIRMED, INDEX, KeyRecord, digest, lineage_below
+from airflow_provider_lancens.spark.keys.key_attempts import lineage_below
+from airflow_provider_lancens.spark.keys.key_records import CONFIRMED, INDEX, KeyRecord, digest
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from airflow_provider_lancens.spark.table.storage_versions import StorageVersions

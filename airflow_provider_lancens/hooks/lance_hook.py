@@ -197,6 +197,12 @@ class LanceHook(BaseHook, ABC):
         """
         if self._namespace is None:
             self._namespace = self._new_namespace(self.namespace_properties())
+            from airflow_provider_lancens.hooks import metrics
+
+            if metrics.is_on():
+                from airflow_provider_lancens.spark.observed import observe
+
+                observe(self._namespace, metrics.observer(self.lance_conn_id))
         return self._namespace
 
     def catalog(self, *, spark: Any = None, policy: WritePolicy | None = None) -> LanceCatalog:

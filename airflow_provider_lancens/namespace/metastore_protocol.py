@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from airflow_provider_lancens.identifiers import DELIMITER, NamespaceId, TableId
+from airflow_provider_lancens.namespace.locations import normalize
 
 if TYPE_CHECKING:
     from lance_namespace.errors import LanceNamespaceError
@@ -326,3 +327,22 @@ class Metastore(Protocol):
 
     def close(self) -> None:
         """Close idle connections."""
+
+
+def table_matches(found: CatalogTable, wanted: CatalogTable) -> bool:
+    """Whether a catalog table has everything that was requested, so that its creation took effect."""
+    same_place = normalize(found.location or "") == normalize(wanted.location or "")
+    return same_place and contains(found.parameters, wanted.parameters)
+
+
+def contains(parameters: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    """Whether the parameters contain all of `wanted`."""
+    return wanted.items() <= parameters.items()
+
+
+def change_applied(table: CatalogTable, change: ParameterChange) -> bool:
+    """Whether a change of a catalog table took effect."""
+    gone = all(key not in table.parameters for key in change.remove if key not in change.set)
+    described = change.columns is None or change.columns == table.columns
+    moved = change.location is None or normalize(table.location or "") == normalize(change.location)
+    return gone and described and moved and contains(table.parameters, change.set)

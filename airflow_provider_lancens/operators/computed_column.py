@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_lancens.hooks.template_args import parse_list, parse_table, parse_text
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators._spark.spark_operator import LanceSparkOperator
-from airflow_provider_lancens.spark.compute.compute_options import DEFAULT_BATCH_ROWS, check_sizes
+from airflow_provider_lancens.spark.options import DEFAULT_BATCH_ROWS, check_sizes
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -176,8 +176,8 @@ class LanceWriteOperator(LanceSparkOperator):
         from airflow_provider_lancens.operators._spark.partitions import changed_partitions
         from airflow_provider_lancens.operators._spark.result_log import log_result, written_again
         from airflow_provider_lancens.spark.table.resolved_table import resolved_table
-        from airflow_provider_lancens.spark.write.pipeline import skipped_write, staged_before
         from airflow_provider_lancens.spark.write.write_context import WriteContext
+        from airflow_provider_lancens.spark.write.write_rows import skipped_write, staged_before
 
         table = parse_table(self.table)
         source = self._parsed_source()
@@ -238,7 +238,7 @@ class LanceWriteOperator(LanceSparkOperator):
     def _written(
         self, source: IngestSource, namespace: LanceNamespace, write: WriteContext, context: Context
     ) -> tuple[WriteResult, Mapping[str, DerivedColumn]]:
-        from airflow_provider_lancens.spark.write.pipeline import write_rows
+        from airflow_provider_lancens.spark.write.write_rows import write_rows
 
         deployment = self.spark_deployment()
         if deployment.deploy_mode == "cluster":

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -16,7 +16,9 @@ from airflow.sdk import BaseSensorOperator, PokeReturnValue
 from airflow_provider_lancens.assets.table import WRITES_XCOM
 from airflow_provider_lancens.hooks.airflow_errors import (
     AirflowFailException,
+    AirflowRescheduleException,
     AirflowSensorTimeout,
+    AirflowSkipException,
     AirflowTaskTimeout,
     LanceRetryableError,
 )
@@ -47,6 +49,8 @@ from airflow_provider_lancens.sensors.version_bounds import (
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+    from airflow_provider_lancens.hooks.metrics import WaitOutcome
 
 _ALL, _ANY = "all", "any"
 T = TypeVar("T")
@@ -142,10 +146,11 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
             AirflowFailException: an argument is invalid, or polling can never succeed.
             AirflowSensorTimeout: it timed out; the message has the tables, what was waited for and found.
         """
-        try:
-            return super().execute(context)
-        except AirflowSensorTimeout as error:
-            raise AirflowSensorTimeout(f"{error} {self._last_answers()}".strip()) from None
+        with self._counted(self._first_poke(context)):
+            try:
+                return super().execute(context)
+            except AirflowSensorTimeout as error:
+                raise AirflowSensorTimeout(f"{error} {self._last_answers()}".strip()) from None
 
     def poke(self, context: Context) -> PokeReturnValue | bool:
         """Poll once. A deferrable sensor that has to wait defers from here.
@@ -202,14 +207,41 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
         Raises:
             AirflowSensorTimeout: it did; the message has the tables.
         """
+        deadline = (next_kwargs or {}).get("deadline")
+        began = datetime.fromisoformat(deadline) - timedelta(seconds=self.timeout) if deadline else None
+        with self._counted(began):
+            try:
+                return super().resume_execution(next_method, next_kwargs, context)
+            except AirflowSensorTimeout as error:
+                if str(error) != "Trigger timeout":
+                    raise
+                raise AirflowSensorTimeout(
+                    f"Sensor has timed out, waiting for {self.table}: no triggerer has answered in time"
+                ) from None
+
+    @contextmanager
+    def _counted(self, began: datetime | None) -> Iterator[None]:
+        """Count the block if it ends the wait, rather than defers or reschedules the task.
+
+        Args:
+            began: when the wait began; None if the block begins it.
+        """
+        began = began or pendulum.now("UTC")
         try:
-            return super().resume_execution(next_method, next_kwargs, context)
-        except AirflowSensorTimeout as error:
-            if str(error) != "Trigger timeout":
-                raise
-            raise AirflowSensorTimeout(
-                f"Sensor has timed out, waiting for {self.table}: no triggerer has answered in time"
-            ) from None
+            yield
+        except AirflowRescheduleException:
+            raise
+        except Exception as error:
+            self._count_wait("timed_out" if _is_timeout(error) else "failed", began)
+            raise
+        self._count_wait("succeeded", began)
+
+    def _count_wait(self, outcome: WaitOutcome, began: datetime) -> None:
+        from airflow_provider_lancens.hooks import metrics
+
+        seconds = (datetime.now(UTC) - began).total_seconds()
+        table = self.table if isinstance(self.table, str) else None
+        metrics.count_wait(outcome, seconds, table, self.lance_conn_id)
 
     def _deadline_from_now(self) -> datetime:
         return pendulum.now("UTC") + timedelta(seconds=self.timeout)
@@ -419,6 +451,13 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
             # The trigger ends the wait itself, and says what it found; unless no triggerer runs it.
             timeout=left + _TRIGGERER_GRACE,
         )
+
+
+def _is_timeout(error: BaseException) -> bool:
+    # With ``soft_fail``, Airflow raises a skip instead: from the error, or without one after `timeout`.
+    if isinstance(error, AirflowSkipException):
+        return error.__cause__ is None or _is_timeout(error.__cause__)
+    return isinstance(error, (AirflowSensorTimeout, AirflowTaskTimeout))
 
 
 def _is_long_ago(began: datetime) -> bool:

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_lancens._exports import lazy_exports
 
 if TYPE_CHECKING:
-    from airflow_provider_lancens.spark.bookmarks import (
-        Bookmark,
-    )
+    from airflow_provider_lancens.spark.bookmarks import Bookmark
     from airflow_provider_lancens.spark.compute.column_task import ColumnFunctionError
     from airflow_provider_lancens.spark.datasource import LanceDataSource, lance_data_source
     from airflow_provider_lancens.spark.file_source import FileSource

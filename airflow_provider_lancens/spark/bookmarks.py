@@ -1,15 +1,17 @@
 """Bookmarks: the version up to which a consumer has read a table's changes, kept as a tag with metadata.
 
 A file beside the data repeats when a bookmark expires, since other clients that move a tag drop its metadata.
+Another one fixes up to which version the tries of an execution read from it, see `fix_range`.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens import spec_errors
@@ -270,23 +272,7 @@ def move_bookmark(
 
     An expired bookmark becomes valid again.
 
-    Args:
-        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
-        name: the bookmark's name, a tag of the table.
-        version: an existing version, up to which the consumer has read the table.
-        expires_after: how long the version is kept, if the bookmark isn't moved again, after this move or,
-            if later, after the commit of the next version. None never expires.
-        allow_older: whether it may move to an older version than it names.
-
-    Raises:
-        TableNotFoundError: (4) the table isn't declared.
-        TableVersionNotFoundError: (11) there is no such version.
-        InvalidInputError: (13) an argument is invalid, or the version is staged or, unless `allow_older`,
-            older than that of the bookmark.
-        ConcurrentModificationError: (14) a clean-up may be removing the version, or others kept changing the
-            tag meanwhile; the bookmark wasn't moved.
-        ServiceUnavailableError: (17) the storage or the metastore failed.
+    See `Table.move_bookmark` for its arguments and errors.
     """
     try:
         check_expires_after(expires_after)
@@ -435,3 +421,56 @@ def _expire(latest: LanceDataset, files: Manifests, bookmark: Bookmark, now: dat
     if tag is None or (tag["version"], tag["updated_at"]) != (bookmark.version, bookmark.moved_at):
         return False  # moved or deleted meanwhile
     return delete_tag(latest, bookmark.name)
+
+
+_RANGES = f"{RECORDED}/bookmark-ranges"
+_RANGE_SUFFIX = ".json"
+_RANGE_DIGITS = 32
+
+
+def fix_range(files: TableFiles, bookmark: str, execution_id: str, after: int, version: int) -> int:
+    """Return up to which version an execution reads from a bookmark; its first try decides for later ones.
+
+    A later try finds what an earlier one has written, which had the rows of its range. With a range of its
+    own, it would move the bookmark past versions whose rows nobody has written. So the range is recorded
+    beside the data before anything is read, and the record is removed once the bookmark has moved. Of an
+    execution that fails for good, it stays until a clean-up of orphans. An empty range needs no record: what
+    is written for it has another key than what is written for any other range.
+
+    What decides is in the record's name, so that it isn't lost with its content in a power failure.
+
+    Args:
+        files: the files at the table's location.
+        bookmark: its name.
+        execution_id: what the tries of the execution share.
+        after: the version that the bookmark has; 0 if it is new.
+        version: the newest version, up to which a first try reads.
+    """
+    # Since an earlier try moved the bookmark, this one begins where that one has ended.
+    fixed = [end for _, start, end in _range_records(files, bookmark, execution_id) if start == after]
+    if fixed:
+        return min(fixed)
+    content = {"bookmark": bookmark, "execution_id": execution_id, "after": after, "version": version}
+    path = f"{_RANGES}/{_range_digest(bookmark, execution_id)}.{after}.{version}{_RANGE_SUFFIX}"
+    files.put(path, json.dumps(content).encode())
+    return version
+
+
+def forget_range(files: TableFiles, bookmark: str, execution_id: str) -> None:
+    """Remove the records of an execution's ranges, after its bookmark has moved."""
+    for path, *_ in list(_range_records(files, bookmark, execution_id)):
+        files.remove(path)
+
+
+def _range_records(files: TableFiles, bookmark: str, execution_id: str) -> Iterator[tuple[str, int, int]]:
+    """Yield the path of each record of an execution, with the two versions of its range."""
+    digest = _range_digest(bookmark, execution_id)
+    for file in files.below(_RANGES):
+        name, *numbers = file.path.rpartition("/")[2].removesuffix(_RANGE_SUFFIX).split(".")
+        versions = [number for one in numbers if (number := whole_number(one)) is not None]
+        if name == digest and len(versions) == len(numbers) == 2:
+            yield file.path, versions[0], versions[1]
+
+
+def _range_digest(bookmark: str, execution_id: str) -> str:
+    return sha256(json.dumps([bookmark, execution_id]).encode()).hexdigest()[:_RANGE_DIGITS]

@@ -18,9 +18,9 @@ from airflow_provider_lancens.spark.blobs import with_blobs
 from airflow_provider_lancens.spark.options import Create, WriteRequest
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from airflow_provider_lancens.spark.type_names import parse_type
-from airflow_provider_lancens.spark.write.arrow_rows import ArrowRows
-from airflow_provider_lancens.spark.write.pipeline import write_rows
+from airflow_provider_lancens.spark.write.row_sources import ArrowRows
 from airflow_provider_lancens.spark.write.write_context import WriteContext
+from airflow_provider_lancens.spark.write.write_rows import write_rows
 
 if TYPE_CHECKING:
     from lance_namespace import LanceNamespace

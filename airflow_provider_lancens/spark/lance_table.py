@@ -41,11 +41,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.bookmarks import Bookmark
     from airflow_provider_lancens.spark.changes.read_changes import IfUnavailable
     from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
-    from airflow_provider_lancens.spark.maintenance import (
-        CompactionOptions,
-        IndexSpec,
-        Thresholds,
-    )
+    from airflow_provider_lancens.spark.maintenance import CompactionOptions, IndexSpec, Thresholds
     from airflow_provider_lancens.spark.results import (
         CheckResult,
         CompactionResult,
@@ -522,7 +518,8 @@ class Table:
         """Make an older version the newest again, by a new commit; no Spark is needed.
 
         Args:
-            version: see `at`.
+            version: the version to restore, see `at`. Without it, that is the newest one that lacks no file,
+                and nothing is committed if that is already the newest version.
             key: see `append`.
 
         Returns:
@@ -612,7 +609,7 @@ class Table:
             TableNotFoundError: (4) the table isn't declared.
             InvalidInputError: (13) an argument is invalid, or that call had another fingerprint.
         """
-        from airflow_provider_lancens.spark.write.pipeline import find_write
+        from airflow_provider_lancens.spark.keys import find_write
 
         identity = _needed_key(key)
         return find_write(
@@ -634,7 +631,7 @@ class Table:
         Raises:
             InvalidInputError: (13) there is no write under the key whose outcome is unknown.
         """
-        from airflow_provider_lancens.spark.write.pipeline import confirm_write
+        from airflow_provider_lancens.spark.keys import confirm_write
 
         confirm_write(self.lake.source, self._table, _needed_key(key).key or "")
 
@@ -650,7 +647,7 @@ class Table:
             TableNotFoundError: (4) the table isn't declared.
             InvalidInputError: (13) no records of the table are known to be lost.
         """
-        from airflow_provider_lancens.spark.write.pipeline import accept_lost_keys
+        from airflow_provider_lancens.spark.keys import accept_lost_keys
 
         accept_lost_keys(self.lake.source, self._table)
 
@@ -709,7 +706,7 @@ class Table:
 
     def _range_of_task(self, target: ResolvedTable, bookmark: str, after: int, version: int) -> int:
         """Return up to which version the running task reads: in its later tries as in the first."""
-        from airflow_provider_lancens.spark.bookmark_ranges import fix_range
+        from airflow_provider_lancens.spark.bookmarks import fix_range
 
         execution_id = self.lake.policy.execution_id
         if not execution_id or version <= after:
@@ -737,7 +734,8 @@ class Table:
         Args:
             name: the bookmark's name.
             version: see `at`; None is the version that the table is opened at, or the newest.
-            expires_after: the time without a move after which it expires; None is never.
+            expires_after: how long the version is kept, if the bookmark isn't moved again, after this move
+                or, if later, after the commit of the next version. None never expires.
             allow_older: whether it may move to an older version than it names.
 
         Returns:
@@ -862,7 +860,8 @@ class Table:
         """Add columns; one that exists is left as it is. No Spark is needed.
 
         Args:
-            columns: types of columns without values, by name.
+            columns: types of columns without values, by name: ``bigint``, ``struct<x: double, y: double>`` or
+                a PyArrow type; docs/schema-changes.md lists them.
             expressions: expressions by name, such as ``price * quantity``.
 
         Raises:
@@ -890,10 +889,13 @@ class Table:
         """Rename columns, widen their types, and allow nulls in them. No Spark is needed.
 
         Args:
-            rename: new names by the present ones.
-            types: wider types by the new names.
+            rename: new names by the current ones. A column that has the new name already, while none has the
+                old one, counts as renamed.
+            types: types by the columns' new names, such as ``bigint``; each must represent all values of the
+                present type. That of a struct may also have further fields.
             nullable: columns to allow nulls in, by their new names.
-            drop_indices: whether indices on columns that are widened may be dropped.
+            drop_indices: whether indices on columns that are widened may be dropped; otherwise they are
+                refused.
 
         Raises:
             TableNotFoundError: (4) the table isn't declared.
@@ -924,7 +926,7 @@ class Table:
 
         Args:
             columns: the columns.
-            drop_indices: whether indices on them may be dropped too.
+            drop_indices: whether indices on the columns may be dropped with them; otherwise they are refused.
 
         Raises:
             TableNotFoundError: (4) the table isn't declared.
@@ -956,16 +958,21 @@ class Table:
 
         Args:
             column: the column; if it doesn't exist, it is added.
-            function: ``function(batch)`` of a record batch with `columns`, which returns an array; or its
-                path.
+            function: ``function(batch)`` gets a `pyarrow.RecordBatch` with `columns`, and returns a
+                `pyarrow.Array` with a value for each row, or a record batch with `column`. Or its path, such
+                as ``module.function``. A row for which it returns null counts as missing in the next run.
             columns: the columns that the function gets.
-            dtype: the type of a column that is added.
-            setup: called once in each Python worker; the function gets what it returns as second argument.
+            dtype: the type of a column that is added, such as ``float[768]`` or a PyArrow type; None calls
+                the function with a batch without rows to find out.
+            setup: a function, or its path, that is called once in each Python worker; `function` then gets
+                what it returns as a second argument. Load models here.
             where: a condition: the rows that match it are computed, whether they have a value or not
                 (``TRUE`` computes all). None computes the rows without a value.
             batch_rows: the maximum number of rows that the function gets at once.
-            commit_every: the number of finished fragments to commit at once.
-            max_tasks: the maximum number of fragments that are computed at the same time.
+            commit_every: the number of finished fragments to commit at once; by default a quarter of the
+                tasks that run at once, and what is finished after a minute.
+            max_tasks: the maximum number of fragments that are computed at the same time; by default what the
+                session's executors can run (8 with Spark Connect, which doesn't say).
 
         Raises:
             UnsupportedOperationError: (0) the table has Lance's first file format, or data overlays.
@@ -1059,7 +1066,8 @@ class Table:
         """Merge small fragments and remove deleted rows; Spark is needed only if there is work.
 
         Args:
-            thresholds: when it is due; None is whenever there is work.
+            thresholds: when that is due, decided by the table's metadata alone; None is whenever there is
+                work.
             compaction_options: which fragments to rewrite, and how.
 
         Raises:
@@ -1094,12 +1102,19 @@ class Table:
 
         Args:
             column: the column.
-            index_type: such as ``BTREE``, ``BITMAP``, ``INVERTED`` or ``IVF_PQ``.
+            index_type: for filters ``BTREE``, ``BITMAP``, ``LABEL_LIST``, ``NGRAM``, ``ZONEMAP`` and
+                ``BLOOMFILTER``; for full-text search ``INVERTED``; for nearest neighbors ``IVF_FLAT``,
+                ``IVF_SQ``, ``IVF_PQ``, and the same with ``IVF_HNSW_``.
             name: the name of the index; by default ``<column>_idx``.
-            if_exists: whether an index that exists is left (``skip``), extended by the rows that it doesn't
-                cover (``extend``), built anew (``replace``), or an error (``fail``).
-            segments: the maximum number of segments, each built by a Spark task.
-            thresholds: when extending or replacing is due; None is always.
+            if_exists: whether an index of that name, column and type is left unchanged (``skip``), extended
+                by the rows that aren't in it (``extend``), rebuilt over all rows (``replace``) or an error
+                (``fail``). Extending merges small segments if there are many. What can't be extended is
+                rebuilt: an index whose files are lost, an index on a column that was computed anew since, and
+                a vector index that was trained with other options, or on less than a quarter of the rows.
+            segments: the maximum number of segments, each built by a Spark task; a query searches all of
+                them.
+            thresholds: when extending or replacing the index is due, decided by the table's metadata alone;
+                None is always.
             index_options: options of the type, such as ``metric``.
 
         Raises:
@@ -1179,10 +1194,10 @@ class Table:
         """Remove old versions, and the files that only they refer to; no Spark is needed.
 
         Args:
-            older_than: the least age of versions to remove.
+            older_than: the age from which a version is removed; a reader without a tag has this much time.
             keep_versions: the number of newest versions to keep whatever their age.
             keys_older_than: the age at which an idempotency key expires; None keeps all.
-            thresholds: when that is due; None is whenever there is work.
+            thresholds: when a clean-up is due, decided by the table's metadata alone; None is always.
             dry_run: only report what would be removed.
 
         Raises:
@@ -1322,7 +1337,7 @@ class Table:
 
     def _write(self, rows: Any, change: Change, key: Key) -> WriteResult:
         from airflow_provider_lancens.spark.file_source import FileSource
-        from airflow_provider_lancens.spark.write.pipeline import write_rows
+        from airflow_provider_lancens.spark.write.write_rows import write_rows
 
         given = WriteIdentity.of(key)
         WriteRequest(change, given)  # refuses what contradicts before anything is read
@@ -1344,7 +1359,7 @@ class Table:
 
             written, digest = FrameRows(rows), functools.partial(plan_digest, rows)
         elif hasattr(rows, "__arrow_c_stream__"):
-            from airflow_provider_lancens.spark.write.arrow_rows import ArrowRows
+            from airflow_provider_lancens.spark.write.row_sources import ArrowRows
 
             _refuse_comparisons(change, "rows in memory", "make them a DataFrame by spark.createDataFrame")
             in_memory = ArrowRows.of(rows)
@@ -1533,8 +1548,7 @@ class Changes:
         policy.end_range()
         if kind is not None or self._bookmark is None or self.version <= (self._position or 0):
             return
-        from airflow_provider_lancens.spark.bookmark_ranges import forget_range
-        from airflow_provider_lancens.spark.bookmarks import advance_bookmark
+        from airflow_provider_lancens.spark.bookmarks import advance_bookmark, forget_range
 
         with table.lake.attempt(f"moving bookmark {self._bookmark!r} of table {table.name!r}"):
             advance_bookmark(

@@ -462,3 +462,21 @@ def _refuse(message: str) -> NoReturn:
     from lance_namespace.errors import InvalidInputError  # takes a second: only where it is raised
 
     raise InvalidInputError(message)
+
+
+DEFAULT_BATCH_ROWS = 1024
+
+
+def check_sizes(batch_rows: object, commit_every: object, max_tasks: object) -> None:
+    """Check the sizes of batches and steps.
+
+    Raises:
+        ValueError: one isn't a positive number; the message names it.
+    """
+    # Only where an operator is made: a module less for those that import one.
+    from airflow_provider_lancens.spark.maintenance.maintenance_options import check_positive
+
+    check_positive("batch_rows", batch_rows)
+    for name, value in (("commit_every", commit_every), ("max_tasks", max_tasks)):
+        if value is not None:
+            check_positive(name, value)

@@ -49,9 +49,9 @@ from airflow_provider_lancens.spark.keys import (
     key_of,
     look_up,
 )
+from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.options import WriteIdentity
 from airflow_provider_lancens.spark.results import WriteResult
-from airflow_provider_lancens.spark.table.described_columns import update_catalog_columns
 from airflow_provider_lancens.spark.table.history import added_fragments, read_transaction, transactions
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 
@@ -324,6 +324,7 @@ EXPIRES_AFTER = timedelta(days=6)
 """A clean-up by any client of Lance removes files that no published version refers to after seven days."""
 
 
+@observed("publish")
 def publish_version(
     namespace: NamespaceSpec | LanceNamespace, table: TableId | str, version: int
 ) -> WriteResult:
@@ -333,6 +334,8 @@ def publish_version(
     others wrote since it was staged are treated as by the write itself: an append and an upsert are applied
     to them, an overwrite is refused if there are any.
 
+    See `Table.publish` for its errors.
+
     Args:
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
         table: its identifier, such as ``db$table``.
@@ -341,14 +344,6 @@ def publish_version(
 
     Returns:
         The version with the rows, and what was written for it.
-
-    Raises:
-        TableNotFoundError: (4) the table isn't declared.
-        TableVersionNotFoundError: (11) there is no such version: it was discarded, or it has expired.
-        InvalidInputError: (13) other rows were published under its idempotency key.
-        ConcurrentModificationError: (14) every attempt lost to a commit of others.
-        InvalidTableStateError: (19) it conflicts with a commit that others made since it was staged, it was
-            staged more than six days ago, or files of it were removed.
     """
     with resolved_table(namespace, table) as target:
         if not is_detached(version):
@@ -480,7 +475,7 @@ def _publish(lookup: KeyLookup, staged: StagedVersion, lease: WriteLease) -> Com
     committer = Committer(target, staged.write, staged.commit.counts, lease=lease)
     outcome = committer.commit(StagedChange.of(target, staged), lookup.version)
     if staged.spec.replaces_all:
-        update_catalog_columns(target, staged.schema)
+        target.update_catalog_columns(staged.schema)
     return outcome
 
 

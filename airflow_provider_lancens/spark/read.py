@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-import pyarrow as pa
-from pyspark.sql.types import LongType, StructField, StructType
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.conditions import Condition
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.spark.blobs import BlobRange, BlobReads
-from airflow_provider_lancens.spark.table.opened_version import (
-    open_version,
-    parse_filter,
-    projected_columns,
-)
+from airflow_provider_lancens.namespace.lance_errors import version_cleaned_up
+from airflow_provider_lancens.spark.blobs import NO_BLOBS, BlobRange, BlobReads
+from airflow_provider_lancens.spark.executor_failures import explaining_removal, storage_failures
+from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
+from airflow_provider_lancens.spark.table.opened_version import open_version, parse_filter, projected_columns
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.table.version_lookup import VersionLike, WantedVersion
 from airflow_provider_lancens.spark.types import arrow_schema, spark_schema
-from airflow_provider_lancens.spark.write.executor_tasks import KeyReadTask, ReadTask
-from airflow_provider_lancens.spark.write.row_changes import POSITION
+from airflow_provider_lancens.spark.write.record_batches import conform, without_empty
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    import pyarrow as pa
     from lance import LanceDataset
     from lance_namespace import LanceNamespace
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from airflow_provider_lancens.conditions import Condition
 
 
 _GROUP_BYTES = 32 * 1024 * 1024
@@ -73,7 +73,7 @@ def read_table(
     """
     wanted = WantedVersion.of(version)
     schema, task = plan_read(namespace, table, wanted=wanted, columns=columns, condition=filter, blobs=blobs)
-    return _frame(spark, schema, task)
+    return frame_of(spark, schema, task)
 
 
 def read_opened(
@@ -89,45 +89,11 @@ def read_opened(
         TableColumnNotFoundError: (12) it has no such column.
         InvalidInputError: (13) Spark has no type for a column.
     """
-    return _frame(spark, *_plan(target, dataset, columns, condition))
+    return frame_of(spark, *plan_opened(target, dataset, columns, condition))
 
 
-def read_keys_of(
-    spark: SparkSession,
-    target: ResolvedTable,
-    dataset: LanceDataset,
-    keys: Sequence[str],
-    others: Sequence[str] = (),
-) -> DataFrame:
-    """Return key columns of an opened version, others, and the position of each row in the table.
-
-    Rows whose keys no row of Spark can have are left out: their times have nanoseconds.
-
-    Raises:
-        TableColumnNotFoundError: (12) it has no such column.
-        InvalidInputError: (13) Spark has no type for a column.
-    """
-    schema, task = _plan(target, dataset, [*keys, *others], None)
-    schema = StructType([*schema.fields, StructField(POSITION, LongType())])
-    sizes = [fragment.metadata.num_rows for fragment in dataset.get_fragments()]
-    starts = itertools.accumulate(sizes, initial=0)
-    firsts = {one.fragment_id: start for one, start in zip(dataset.get_fragments(), starts, strict=False)}
-    return _frame(
-        spark,
-        schema,
-        KeyReadTask(
-            dataset=task.dataset,
-            version=task.version,
-            schema=task.schema.append(pa.field(POSITION, pa.int64())),
-            filter=None,
-            groups=task.groups,
-            firsts=firsts,
-            keys=keys,
-        ),
-    )
-
-
-def _frame(spark: SparkSession, schema: StructType, task: ReadTask) -> DataFrame:
+def frame_of(spark: SparkSession, schema: StructType, task: ReadTask) -> DataFrame:
+    """Return the rows that a task reads on the executors, with these columns."""
     if not task.groups:
         return spark.createDataFrame([], schema)
     return spark.range(0, len(task.groups), 1, len(task.groups)).mapInArrow(task.run, schema)
@@ -144,16 +110,17 @@ def plan_read(
 ) -> tuple[StructType, ReadTask]:
     """Plan a read on the driver: return the Spark schema, and the task for the executors."""
     with resolved_table(namespace, table) as target:
-        return _plan(target, open_version(target, wanted.find(target)), columns, condition, blobs)
+        return plan_opened(target, open_version(target, wanted.find(target)), columns, condition, blobs)
 
 
-def _plan(
+def plan_opened(
     target: ResolvedTable,
     dataset: LanceDataset,
     columns: Sequence[str] | None,
     condition: Condition | str | None,
     blobs: Mapping[str, BlobRange] | None = None,
 ) -> tuple[StructType, ReadTask]:
+    """Plan a read of an opened version, see `plan_read`."""
     projected = projected_columns(target, dataset.schema, columns)
     try:
         reads = BlobReads.of(projected, blobs)
@@ -196,3 +163,48 @@ def _sizes(dataset: LanceDataset) -> Iterable[tuple[int, int]]:
         files = fragment.metadata.files
         # Older writers didn't record the size: such a fragment is read alone.
         yield fragment.fragment_id, sum(file.file_size_bytes or _GROUP_BYTES for file in files)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTask:
+    """Read fragments of one version."""
+
+    dataset: DatasetRef
+    version: int
+    schema: pa.Schema
+    """The columns to return to Spark, in their order."""
+    filter: str | None
+    """In Lance's SQL."""
+    groups: Sequence[Sequence[int]]
+    """Fragment ids; a task reads one group."""
+    blobs: BlobReads = NO_BLOBS
+    """What to read of the blob columns."""
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Read the groups with the numbers in `batches`, and yield their rows."""
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from self.read(number)
+
+    def read(self, number: int) -> Iterator[pa.RecordBatch]:
+        """Read one group, by its number."""
+        # Spark has no nanoseconds: those that another writer stored are truncated.
+        with (
+            storage_failures(self.dataset.location, self.dataset.storage_options),
+            explaining_removal(self.dataset, self.version, version_cleaned_up),
+        ):
+            yield from conform(self._scan(self.groups[number]), self.schema, cut_times=True)
+
+    def _scan(self, fragment_ids: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        dataset = self.dataset.open(self.version)
+        wanted = frozenset(fragment_ids)
+        fragments = [fragment for fragment in dataset.get_fragments() if fragment.fragment_id in wanted]
+        scanner = dataset.scanner(
+            fragments=fragments,
+            columns=self.schema.names,
+            filter=self.filter,
+            with_row_address=bool(self.blobs.ranges),
+        )
+        return self.blobs.batches(
+            dataset, without_empty(scanner.to_batches()), self.dataset.blob_check(dataset)
+        )

@@ -22,12 +22,13 @@ from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.namespace.storage.version_tags import delete_tag, list_tags, set_tag
 from airflow_provider_lancens.spark.keys import KeyedCommit, KeyLookup
+from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.options import Overwrite, WriteIdentity, WriteRequest, is_whole_number
 from airflow_provider_lancens.spark.results import ReleaseResult, WriteResult
 from airflow_provider_lancens.spark.table.opened_version import open_version
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
-from airflow_provider_lancens.spark.write.pipeline import write_rows
 from airflow_provider_lancens.spark.write.write_context import WriteContext
+from airflow_provider_lancens.spark.write.write_rows import write_rows
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
     from airflow_provider_lancens.spark.lance_table import Table
-    from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
     from airflow_provider_lancens.spark.write.row_sources import Written
+    from airflow_provider_lancens.spark.write.write_task import WriteTask
 
 _log = logging.getLogger(__name__)
 
@@ -217,6 +218,7 @@ def _check(target: ResolvedTable, version: int) -> None:
 DEFAULT_KEEP = 2
 
 
+@observed("release")
 def move_release_set(
     namespace: NamespaceSpec | LanceNamespace,
     release_set: TableId | str,

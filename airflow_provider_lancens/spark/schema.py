@@ -18,8 +18,8 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.conditions import parse_expression
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.commit.schema_commits import SchemaCommits, SchemaStep
+from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.results import SchemaResult, elapsed
-from airflow_provider_lancens.spark.table.described_columns import update_catalog_columns
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.type_names import parse_type
 from airflow_provider_lancens.spark.write.row_schema import (
@@ -61,6 +61,7 @@ class ColumnChange(Protocol):
         """Return what is left to do at a version, or raise why it can't be done, before anything is done."""
 
 
+@observed()
 def change_columns(
     namespace: NamespaceSpec | LanceNamespace, table: TableId | str, change: ColumnChange
 ) -> SchemaResult:
@@ -69,11 +70,11 @@ def change_columns(
     with resolved_table(namespace, table) as target:
         latest = _written(target)
         before, planned = latest.version, change.plan(str(target.id), latest)
-        commits = SchemaCommits(target)
+        commits = SchemaCommits(target, change.OPERATION)
         changed = commits.run(lambda newest: _first(change.plan(str(target.id), newest).steps), latest)
         committed = bool(commits.made)
         if committed:
-            update_catalog_columns(target, changed.schema)
+            target.update_catalog_columns(changed.schema)
         result = SchemaResult(
             table=str(target.id),
             operation=change.OPERATION,
@@ -171,24 +172,10 @@ def add_columns(
     expression names, and writes the new one; rows that others append meanwhile are computed too. All are
     nullable.
 
-    Args:
-        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
-        columns: types of columns without values, by name: ``bigint``, ``struct<x: double, y: double>`` or a
-            PyArrow type; docs/schema-changes.md lists them.
-        expressions: expressions by name, such as ``price * quantity``, see docs/conditions.md.
+    See `Table.add_columns` for its arguments and errors.
 
     Returns:
         The version that has the columns.
-
-    Raises:
-        TableNotFoundError: (4) the table isn't declared.
-        TableVersionNotFoundError: (11) nothing was written to it yet.
-        InvalidInputError: (13) a name, a type or an expression is invalid.
-        ConcurrentModificationError: (14) every attempt lost to a commit of another writer.
-        ServiceUnavailableError: (17) the storage or the metastore failed; run it again.
-        InvalidTableStateError: (19) a direct writer bypassed the metastore that decides the versions.
-        TableSchemaValidationError: (20) a column exists with another type.
     """
     types = {name: type_of(given, f"columns[{name!r}]") for name, given in (columns or {}).items()}
     computed = dict(expressions or {})
@@ -287,30 +274,10 @@ def alter_columns(
 
     Names and nulls are metadata. To widen a column, this process rewrites it, and no other column.
 
-    Args:
-        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
-        rename: new names by the current ones. A column that has the new name already, while none has the old
-            one, counts as renamed.
-        types: types by the columns' new names, such as ``bigint``; each must represent all values of the
-            present type. That of a struct may also have further fields.
-        nullable: columns to allow nulls in, by their new names.
-        drop_indices: whether indices on columns that are widened may be dropped; otherwise they are refused.
+    See `Table.alter_columns` for its arguments and errors.
 
     Returns:
         The version that has the columns so.
-
-    Raises:
-        TableNotFoundError: (4) the table isn't declared.
-        TableVersionNotFoundError: (11) nothing was written to it yet.
-        TableColumnNotFoundError: (12) there is no such column.
-        InvalidInputError: (13) a name or a type is invalid, both names of a `rename` exist, or an index
-            covers a column that is to be widened.
-        ConcurrentModificationError: (14) every attempt lost to a commit of another writer.
-        ServiceUnavailableError: (17) the storage or the metastore failed; run it again.
-        InvalidTableStateError: (19) a direct writer bypassed the metastore that decides the versions.
-        TableSchemaValidationError: (20) a type can't represent all values of the present one, or Lance can't
-            convert to it.
     """
     if isinstance(nullable, str):
         raise spec_errors.InvalidInputError(f"nullable: expected a list of columns, got {nullable!r}")
@@ -451,22 +418,10 @@ def drop_columns(
     Only metadata is written. Earlier versions still have the columns, and their bytes remain on the storage
     until a compaction and a clean-up of versions.
 
-    Args:
-        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
-        columns: the columns.
-        drop_indices: whether indices on the columns may be dropped with them; otherwise they are refused.
+    See `Table.drop_columns` for its arguments and errors.
 
     Returns:
         The version without the columns.
-
-    Raises:
-        TableNotFoundError: (4) the table isn't declared.
-        TableVersionNotFoundError: (11) nothing was written to it yet.
-        InvalidInputError: (13) these are all columns of the table, or an index covers one of them.
-        ConcurrentModificationError: (14) every attempt lost to a commit of another writer.
-        ServiceUnavailableError: (17) the storage or the metastore failed; run it again.
-        InvalidTableStateError: (19) a direct writer bypassed the metastore that decides the versions.
     """
     if isinstance(columns, str) or not columns:
         raise spec_errors.InvalidInputError(f"columns: expected a list of columns, got {columns!r}")

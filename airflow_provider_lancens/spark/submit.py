@@ -96,9 +96,9 @@ class Job:
             LanceNamespaceError: see `Table.append`.
         """
         from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
-        from airflow_provider_lancens.spark.write.pipeline import write_rows
         from airflow_provider_lancens.spark.write.row_sources import FrameRows
         from airflow_provider_lancens.spark.write.write_context import WriteContext
+        from airflow_provider_lancens.spark.write.write_rows import write_rows
 
         namespace = NamespaceSpec(self.impl, self.properties)
         frames = {name: _frame(spark, namespace, *one) for name, one in self.inputs.items()}

@@ -10,11 +10,14 @@ import asyncio
 import contextvars
 import logging
 import random
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from weakref import WeakKeyDictionary
 
+from airflow_provider_lancens.hooks import metrics
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, LanceRetryableError
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.identifiers import TableId
@@ -183,8 +186,9 @@ class Poller:
             if self._hook is None or reread or loop.time() >= self._reread_at:
                 self._hook = await self._read_connection()
             tables = list(self.subscriptions)
+            waits = sum(map(len, self.subscriptions.values()))
             polled = await loop.run_in_executor(
-                self._metastore_thread, self._hook.poll_tables, tables, self._polled
+                self._metastore_thread, self._counted_poll, self._hook, tables, waits
             )
             self._polled = polled
         except LanceRetryableError as error:
@@ -195,6 +199,25 @@ class Poller:
         self._told = failed[0] if failed else None
         await self._notify(polled)
         return len(failed) < len(polled) or not polled
+
+    def _counted_poll(
+        self, hook: LanceHook, tables: list[TableId], waits: int
+    ) -> Mapping[TableId, TableStatus | Exception]:
+        """Poll, in a worker thread: the client of metrics may look up the address of its server."""
+        began = time.monotonic()
+        count = partial(metrics.count_poll, self.lance_conn_id, tables=len(tables), waits=waits)
+        try:
+            polled = hook.poll_tables(tables, self._polled)
+        except LanceRetryableError:
+            count(time.monotonic() - began, failed=len(tables))
+            raise
+        failed = sum(isinstance(one, Exception) for one in polled.values())
+        count(time.monotonic() - began, failed=failed)
+        return polled
+
+    def _counted_listing(self, hook: LanceHook, status: TableStatus) -> TableStatus:
+        with metrics.counted_listing(self.lance_conn_id, status.table):
+            return hook.read_storage_version(status)
 
     async def _notify(self, statuses: Mapping[TableId, TableStatus | Exception]) -> None:
         """Deliver the statuses of tables, and start the listings that they require."""
@@ -214,7 +237,7 @@ class Poller:
         loop = asyncio.get_running_loop()
         listed: TableStatus | Exception
         try:
-            listed = await loop.run_in_executor(self._storage_threads, hook.read_storage_version, status)
+            listed = await loop.run_in_executor(self._storage_threads, self._counted_listing, hook, status)
         except Exception as error:  # noqa: BLE001 - reported only to the waits on this table
             listed = error
         del self._listings[status.table]

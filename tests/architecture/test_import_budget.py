@@ -71,9 +71,9 @@ def test_importing_a_module_for_a_dag_stays_in_budget(module: str, costs: dict[s
 ON_EXECUTORS = [
     f"airflow_provider_lancens.spark.{name}"
     for name in (
-        "write.executor_tasks",
+        "write.write_task",
         "write.files.file_writer",
-        "write.compared_rows",
+        "write.upsert_rows",
         "read",
         "changes.read_changes",
         "compute.compute_column",

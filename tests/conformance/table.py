@@ -14,8 +14,7 @@ import pytest
 from lance_namespace import LanceNamespace
 from lance_namespace.errors import ErrorCode, LanceNamespaceError
 
-from airflow_provider_lancens.namespace.base import MetastoreNamespace
-from airflow_provider_lancens.namespace.interface.unsupported_requests import ALTERNATIVES
+from airflow_provider_lancens.namespace.base import ALTERNATIVES, MetastoreNamespace
 from tests.support.backends import BACKENDS, cannot
 
 PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"

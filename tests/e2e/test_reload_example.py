@@ -1,4 +1,4 @@
-"""The examples of `docs/reruns.md`, tested twice for one day: both are loaded again."""
+"""The examples of `docs/reruns.md` and `docs/backfill.md`, run twice: each loads its rows again."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def rows(namespace: Hive2Namespace, table: str, where: str | None = None) -> int
 def test_a_day_and_mapped_items_are_loaded_again(
     airflow_home: dict[str, str], metastore: MetastoreServer, tmp_path: Path
 ) -> None:
-    names = ["reload_a_day", "mapped_regions"] * 2
+    names = ["reload_a_day", "mapped_regions", "backfill_months"] * 2
     runs = [argument for name in names for argument in (str(EXAMPLES / f"{name}.py"), DAY)]
     settings = {"AIRFLOW__CORE__DAGS_FOLDER": str(EXAMPLES), "PYTHONPATH": f"{EXAMPLES}{os.pathsep}{TREE}"}
     with closing(Hive2Namespace(uri=metastore.uri, root=str(tmp_path))) as namespace:
@@ -45,9 +45,11 @@ def test_a_day_and_mapped_items_are_loaded_again(
                 process.kill()
         regions = rows(namespace, "sales_by_region") - before
         days = rows(namespace, "sales_by_day", "day = date '2026-11-01'")
+        november = rows(namespace, "sales_by_month", "day >= date '2026-11-01' AND day < date '2026-12-01'")
 
-    loaded, mapped, reloaded, mapped_again = outcomes_in(run.log)
+    loaded, mapped, filled, reloaded, mapped_again, filled_again = outcomes_in(run.log)
     assert xcom(reloaded, "load")["version"] == xcom(loaded, "load")["version"] + 1
     assert [xcom(one, "load")["outcome"] == "skipped" for one in (mapped, mapped_again)] == [False, False]
     assert {task["state"] for task in mapped_again.values()} == {"success"}
-    assert (days, regions) == (24, 40)
+    assert (xcom(filled, "load")["inserted"], xcom(filled_again, "load")["deleted"]) == (60, 60)
+    assert (days, regions, november) == (24, 40, 60)

@@ -10,7 +10,7 @@ import pyarrow.dataset
 import pyarrow.parquet  # noqa: F401
 from pyspark.daemon import manager
 
-import airflow_provider_lancens.spark.write.executor_tasks  # noqa: F401
+import airflow_provider_lancens.spark.write.write_task  # noqa: F401
 
 if __name__ == "__main__":
     manager()

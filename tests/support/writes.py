@@ -16,9 +16,9 @@ from airflow_provider_lancens.spark.options import (
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from airflow_provider_lancens.spark.write.files.file_plan import is_of_files
 from airflow_provider_lancens.spark.write.files.file_writer import FileRows
-from airflow_provider_lancens.spark.write.pipeline import write_rows
 from airflow_provider_lancens.spark.write.row_sources import FrameRows
 from airflow_provider_lancens.spark.write.write_context import WriteContext
+from airflow_provider_lancens.spark.write.write_rows import write_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -22,7 +22,7 @@ from lance_namespace.errors import (
 )
 
 from airflow_provider_lancens.identifiers import NamespaceId, TableId, is_addressable
-from airflow_provider_lancens.namespace import namespace_properties, table_properties, verify
+from airflow_provider_lancens.namespace import namespace_properties, table_properties
 from airflow_provider_lancens.namespace.batch_reads import BatchRead
 from airflow_provider_lancens.namespace.glue import converters
 from airflow_provider_lancens.namespace.glue.api import PAGE, GlueApi, GlueCall
@@ -44,6 +44,9 @@ from airflow_provider_lancens.namespace.metastore_protocol import (
     ServerInfo,
     TableLocation,
     TableUpdate,
+    change_applied,
+    contains,
+    table_matches,
 )
 
 MAX_NAME = 255
@@ -103,7 +106,7 @@ class GlueMetastore:
         def took_effect() -> bool:
             stored = self._find_namespace(namespace.id)
             wanted = namespace_properties.to_properties(namespace)
-            return stored is not None and verify.contains(namespace_properties.to_properties(stored), wanted)
+            return stored is not None and contains(namespace_properties.to_properties(stored), wanted)
 
         arguments = {"DatabaseInput": converters.database_input(namespace)}
         attempt = f"create namespace {namespace.id}"
@@ -167,7 +170,7 @@ class GlueMetastore:
 
         def took_effect() -> bool:
             stored = self._find_table(table.id)
-            return stored is not None and verify.table_matches(stored, table)
+            return stored is not None and table_matches(stored, table)
 
         arguments = {
             "DatabaseName": table.id.namespace.name,
@@ -354,7 +357,7 @@ class GlueMetastore:
         def took_effect() -> bool:
             stored = self._raw_table(table)
             after = converters.to_table(table, stored)
-            return stored.get("VersionId") != version and verify.change_applied(after, change)
+            return stored.get("VersionId") != version and change_applied(after, change)
 
         call = GlueCall("update_table", arguments, f"change table {table}", TABLE_ERRORS)
         self._api.change(call, took_effect)

@@ -24,7 +24,7 @@ from lance_namespace.errors import (
 )
 
 from airflow_provider_lancens.identifiers import NamespaceId, TableId, is_addressable
-from airflow_provider_lancens.namespace import table_properties, verify
+from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.batch_reads import BatchRead
 from airflow_provider_lancens.namespace.hive import converters, limits
 from airflow_provider_lancens.namespace.hive.api import HiveApi
@@ -44,6 +44,8 @@ from airflow_provider_lancens.namespace.metastore_protocol import (
     ServerInfo,
     TableLocation,
     TableUpdate,
+    change_applied,
+    table_matches,
 )
 
 log = logging.getLogger(__name__)
@@ -207,7 +209,7 @@ class HiveMetastore:
 
         def took_effect() -> bool:
             stored = self._find_table(table.id)
-            return stored is not None and verify.table_matches(stored, table)
+            return stored is not None and table_matches(stored, table)
 
         try:
             self._api.change(TABLE_ERRORS, f"create table {table.id}", create, took_effect)
@@ -297,7 +299,7 @@ class HiveMetastore:
             _alter(connection, table, raw, expect)
 
         def took_effect() -> bool:
-            return verify.change_applied(self.get_table(table), change)
+            return change_applied(self.get_table(table), change)
 
         self._api.change(ALTER_ERRORS, f"change table {table}", alter, took_effect)
         columns = catalog_table.columns if change.columns is None else change.columns

@@ -19,7 +19,7 @@ from airflow_provider_lancens.namespace.metastore_protocol import (
     Metastore,
     ParameterChange,
 )
-from airflow_provider_lancens.namespace.stale_table import StaleTableError
+from airflow_provider_lancens.namespace.own_errors import StaleTableError
 
 if TYPE_CHECKING:
     import pyarrow as pa

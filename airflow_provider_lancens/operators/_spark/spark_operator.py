@@ -97,6 +97,13 @@ class LanceSparkOperator(LanceOperator):
             AirflowFailException: the job can't be submitted.
             LanceRetryableError: it failed, or the task was killed, and spark-submit and the driver with it.
         """
+        from airflow_provider_lancens.spark.observed import Ended, tell
+
+        result = self._submitted(deployment, job, context)
+        tell(self.hook.get_conn(), Ended(result))  # the driver's own namespace has no observer
+        return result
+
+    def _submitted(self, deployment: SparkDeployment, job: Job, context: Context) -> WriteResult:
         from airflow_provider_lancens.operators._spark.reattachment import driver_identity
         from airflow_provider_lancens.operators._spark.submission import run_job, submitting
 

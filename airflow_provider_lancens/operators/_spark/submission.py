@@ -101,7 +101,7 @@ def committed_by(job: Job, hook: LanceHook, started: float) -> WriteResult | Non
 def _committed(job: Job, hook: LanceHook, started: float) -> tuple[WriteResult | None, int]:
     from airflow_provider_lancens.spark.keys import look_up
     from airflow_provider_lancens.spark.table.resolved_table import resolved_table
-    from airflow_provider_lancens.spark.write.pipeline import staged_before
+    from airflow_provider_lancens.spark.write.write_rows import staged_before
 
     with resolved_table(hook.get_conn(), job.table) as target:
         lookup = look_up(target, job.request.identity)

@@ -4,6 +4,9 @@ Search the versions up to the latest one for the idempotency key, announce the n
 records, then create exactly that version through a `SingleVersionCommit` (the fence). A driver that committed
 under the same key in between would have created the same version: of two live drivers of one execution, one
 finds the other's commit; of two executions, one is refused.
+
+A commit whose reply was lost is looked for before the next attempt, by the UUID of its transaction: one that
+is there counts as made, otherwise its error is raised.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from airflow_provider_lancens.namespace.lance_errors import (
 from airflow_provider_lancens.spark.commit.table_change import CommitStep, TableChange
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease
 from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedCommit, KeyedWrite
+from airflow_provider_lancens.spark.observed import ObservedCommit
 from airflow_provider_lancens.spark.table.history import added_files
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
@@ -75,11 +79,12 @@ class Committer:
             TableAlreadyExistsError: (5) `change` creates the dataset, which already exists.
             ServiceUnavailableError: (17) the storage or the metastore failed, and nothing was committed.
         """
-        from airflow_provider_lancens.namespace.stale_table import StaleTableError
+        from airflow_provider_lancens.namespace.own_errors import StaleTableError
         from airflow_provider_lancens.spark.commit.single_version_commit import SingleVersionCommit
 
         attempts = self.attempts or KeyAttempts(self.target, self.write)
         failure: Exception | None = None
+        observed = ObservedCommit.begin(self.target, KeyedCommit(0, kind=change.kind).operation)
         for attempt in range(_ATTEMPTS):
             latest = self.target.open_latest(attempts.opened())
             found = attempts.find(latest, after=looked_up_to)
@@ -100,8 +105,12 @@ class Committer:
             announcement.result()  # raises if the commit was refused since it couldn't be announced
             if is_made:
                 attempts.conclude(commit)
+                observed.made()
                 return self._committed(commit)
             failure = fence.failure
+            is_stale = isinstance(failure, StaleTableError)
+            is_last = is_stale or attempt + 1 == _ATTEMPTS
+            observed.lost(is_conflict=failure is None or is_stale, is_repeated=not is_last)
             if isinstance(failure, StaleTableError):
                 raise failure
             pause(attempt)

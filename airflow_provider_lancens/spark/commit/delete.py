@@ -12,6 +12,7 @@ from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Commi
 from airflow_provider_lancens.spark.commit.table_change import CommitStep, RowDeletions, TableChange
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import DELETION, Counts, KeyAttempts, KeyLookup, look_up
+from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteIdentity
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.opened_version import parse_filter
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+@observed("delete")
 def delete_rows(
     namespace: NamespaceSpec | LanceNamespace,
     table: TableId | str,
@@ -38,28 +40,15 @@ def delete_rows(
     A commit is made even if no row matches, so that a later try of the same execution doesn't delete rows
     added since.
 
-    Args:
-        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
-        where: a condition such as ``month = 3``, see docs/conditions.md.
-        key: identifies this deletion; None makes every call a new one.
-        on_existing_key: what to do if another execution has committed under the key: ``redo`` and
-            ``write_again`` delete the rows that match now, ``redo_if_changed`` only if the condition is
-            another one, ``skip`` deletes nothing, and refuses another condition. ``write_again`` deletes also
-            if it can't be determined whether the key was committed.
-        execution_id: the same for all tries of one execution, which then delete only once.
+    Another execution that has committed under the key is treated by `on_existing_key`: ``redo`` and
+    ``write_again`` delete the rows that match now, ``redo_if_changed`` only if the condition is another one,
+    ``skip`` deletes nothing, and refuses another condition. ``write_again`` deletes also if it can't be
+    determined whether the key was committed. The tries of one execution, which delete only once, have the
+    same `execution_id`. See `Table.delete` for the other arguments and errors.
 
     Returns:
         The version without the rows. `deleted` is their number, `files` the number of fragments that
         contained them.
-
-    Raises:
-        TableNotFoundError: (4) the table isn't declared.
-        TableVersionNotFoundError: (11) nothing was written to it yet.
-        InvalidInputError: (13) the condition is invalid, or the key has expired, or was committed with
-            another condition and `on_existing_key` is ``skip``.
-        InvalidTableStateError: (19) it cannot be determined whether the key was committed.
-        ConcurrentModificationError: (14) every attempt lost to a commit of another writer.
     """
     identity = WriteIdentity(key, where, on_existing_key, execution_id)
     with resolved_table(namespace, table) as target:

@@ -44,7 +44,6 @@ _KINDS = {
     "Restore": RESTORE,
 }
 """Kinds of commits by the operations of those that don't say theirs."""
-
 _DID = {
     APPEND: ("appended rows", "so they would be left, or those of others lost"),
     REPLACEMENT: ("replaced rows of an append", "so its rows would be left, or those of others lost"),
@@ -56,7 +55,6 @@ _DID = {
     RESTORE: ("restored an older version", "since that can only be undone by another restore"),
 }
 """What a commit of each kind did, and why it isn't replaced."""
-
 _ADVICE = (
     "nothing was written. Load such rows by an overwrite with where, which can always be made again; or use "
     "on_existing_key='skip' to keep what the key has written, or 'write_again' to add the rows once more"

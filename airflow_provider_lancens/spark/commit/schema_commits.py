@@ -24,6 +24,7 @@ from airflow_provider_lancens.namespace.lance_errors import (
 from airflow_provider_lancens.namespace.storage.storage_errors import is_storage_error
 from airflow_provider_lancens.spark.commit.committer import pause
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease
+from airflow_provider_lancens.spark.observed import ObservedCommit
 from airflow_provider_lancens.spark.table.dataset_ref import VersionAuthority
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
@@ -55,6 +56,8 @@ class SchemaCommits:
     """Makes the commits of one change of the columns."""
 
     target: ResolvedTable
+    operation: str = "change_columns"
+    """What is told of it to an observer."""
     made: list[tuple[int, str]] = field(default_factory=list)
     """The versions that were made, with what each one does."""
 
@@ -80,14 +83,17 @@ class SchemaCommits:
             for attempt in range(_ATTEMPTS):
                 if step is None:
                     return latest
+                observed = ObservedCommit.begin(self.target, self.operation)
                 base, is_made = latest.version, self._commit(step, latest.version, lease)
                 if is_made is False:
+                    observed.lost(is_conflict=True, is_repeated=attempt + 1 < _ATTEMPTS)
                     lease.check()
                     pause(attempt)
                 latest = self._newest()
                 following = next_step(latest)
                 if is_made or (is_made is None and _text(following) != step.description):
                     self.made.append((base + 1, step.description))
+                    observed.made()
                 step = following
         raise spec_errors.ConcurrentModificationError(
             f"table {self.target.id}: the change of its columns conflicted with other writers' commits in "
@@ -110,7 +116,7 @@ class SchemaCommits:
         return True
 
     def _check_retry(self, step: SchemaStep, fence: SingleVersionCommit, base: int, error: Exception) -> None:
-        from airflow_provider_lancens.namespace.stale_table import StaleTableError
+        from airflow_provider_lancens.namespace.own_errors import StaleTableError
 
         if isinstance(fence.failure, StaleTableError):
             raise fence.failure from error

@@ -158,7 +158,6 @@ def check_keys(on: Sequence[str], schema: pa.Schema, table: str) -> None:
 
 
 _BATCH_ROWS = 64 * 1024
-
 _EXAMPLES = 3
 
 

@@ -36,10 +36,6 @@ from airflow_provider_lancens.spark.compute.column_task import (
     field_ids,
     read_file_info,
 )
-from airflow_provider_lancens.spark.compute.compute_options import (
-    DEFAULT_BATCH_ROWS,
-    check_sizes,
-)
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite, unique_key
 from airflow_provider_lancens.spark.maintenance.parallel_tasks import (
     ParallelTasks,
@@ -48,8 +44,9 @@ from airflow_provider_lancens.spark.maintenance.parallel_tasks import (
     tasks_at_once,
 )
 from airflow_provider_lancens.spark.maintenance.table_state import COMPUTED
+from airflow_provider_lancens.spark.observed import observed
+from airflow_provider_lancens.spark.options import DEFAULT_BATCH_ROWS, check_sizes
 from airflow_provider_lancens.spark.results import ComputeResult, elapsed
-from airflow_provider_lancens.spark.table.described_columns import update_catalog_columns
 from airflow_provider_lancens.spark.table.opened_version import parse_filter
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.type_names import parse_type
@@ -142,10 +139,10 @@ def add_null_column(target: ResolvedTable, latest: LanceDataset, column: pa.Fiel
     """
     marked = column.with_metadata({COMPUTED: "true"})
     step = SchemaStep(f"adds {column.name} ({column.type})", lambda opened: opened.add_columns(marked))
-    added = SchemaCommits(target).run(
+    added = SchemaCommits(target, "compute_column").run(
         lambda newest: None if column.name in newest.schema.names else step, latest
     )
-    update_catalog_columns(target, added.schema)
+    target.update_catalog_columns(added.schema)
     return added
 
 
@@ -161,7 +158,7 @@ def mark_computed(target: ResolvedTable, latest: LanceDataset, column: str) -> L
         is_noted = COMPUTED.encode() in (newest.schema.field(column).metadata or {})
         return None if is_noted else step
 
-    return SchemaCommits(target).run(next_step, latest)
+    return SchemaCommits(target, "compute_column").run(next_step, latest)
 
 
 _SECONDS = 60.0
@@ -362,6 +359,7 @@ class _Numbered:
         return self.task.fragment, self.task()
 
 
+@observed("compute_column")
 def compute_column(
     spark: Spark,
     namespace: NamespaceSpec | LanceNamespace,
@@ -385,43 +383,12 @@ def compute_column(
     meanwhile have no value; the next run computes them. If a compaction rewrites fragments meanwhile, they
     are computed again. Indices on the column no longer cover the changed fragments, until they are extended.
 
-    Args:
-        spark: the session, or a function that starts one, called only if there is work.
-        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
-        column: the column to compute. If it doesn't exist, it is added.
-        function: ``function(batch)`` gets a `pyarrow.RecordBatch` with `columns`, and returns a
-            `pyarrow.Array` with a value for each row, or a record batch with `column`. Or its path, such as
-            ``module.function``. A row for which it returns null counts as missing in the next run.
-        columns: the columns that the function gets, in this order.
-        dtype: the type of a column that is added, such as ``float[768]`` or a PyArrow type; None calls the
-            function with a batch without rows to find out.
-        setup: a function, or its path, that is called once in each Python worker; `function` then gets what
-            it returns as a second argument. Load models here.
-        where: a condition, see docs/conditions.md: the rows that match it are computed, whether they have a
-            value or not; ``TRUE`` computes all. None computes the rows that have no value.
-        batch_rows: the maximum number of rows that the function gets at once.
-        commit_every: the number of finished fragments to commit at once; by default a quarter of the tasks
-            that run at once, and what is finished after a minute.
-        max_tasks: the maximum number of fragments that are computed at the same time; by default what the
-            session's executors can run (8 with Spark Connect, which doesn't say).
-        execution_id: the same for all tries of one run that recomputes rows: it skips fragments that another
-            try has committed, unless they were compacted since. None computes all of them.
+    `spark` is the session, or a function that starts one, called only if there is work. The tries of one run
+    that recomputes rows have the same `execution_id`: each skips fragments that another one has committed,
+    unless they were compacted since. See `Table.compute_column` for the other arguments and errors.
 
     Returns:
         The version with the values, and their counts.
-
-    Raises:
-        UnsupportedOperationError: (0) the table has Lance's first file format, or data overlays.
-        TableNotFoundError: (4) the table isn't declared.
-        TableVersionNotFoundError: (11) nothing was written to it yet.
-        TableColumnNotFoundError: (12) one of `columns` doesn't exist.
-        InvalidInputError: (13) an argument is invalid, or the function returned something invalid.
-        ConcurrentModificationError: (14) others changed the column or kept rewriting the table.
-        ServiceUnavailableError: (17) the storage or the metastore failed.
-        InvalidTableStateError: (19) a direct writer bypassed the metastore that decides the versions.
-        TableSchemaValidationError: (20) the column exists with a type other than `dtype`.
-        ColumnFunctionError: the function raised an exception; what was finished is committed.
     """
     started = time.monotonic()
     _check_arguments(column, columns, batch_rows, commit_every, max_tasks)

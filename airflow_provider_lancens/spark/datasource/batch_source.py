@@ -22,17 +22,17 @@ from airflow_provider_lancens.conditions import all_of
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease
 from airflow_provider_lancens.spark.datasource.source_options import condition_of
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
-from airflow_provider_lancens.spark.write.pipeline import WritePlan, skipped_write
 from airflow_provider_lancens.spark.write.row_sources import FrameColumns
 from airflow_provider_lancens.spark.write.schema_evolution import with_merged_columns
 from airflow_provider_lancens.spark.write.write_context import WriteContext
+from airflow_provider_lancens.spark.write.write_rows import WritePlan, skipped_write
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
     from airflow_provider_lancens.spark.options import WriteRequest
-    from airflow_provider_lancens.spark.write.executor_tasks import ReadTask
+    from airflow_provider_lancens.spark.read import ReadTask
 
 _log = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ def reader_class() -> type[LanceReader]:
 
 @dataclass(frozen=True)
 class TaskResultMessage(WriterCommitMessage):
-    """The result of one task: rows of `executor_tasks.WRITTEN_COLUMNS`."""
+    """The result of one task: rows of `write_task.WRITTEN_COLUMNS`."""
 
     rows: list[dict[str, Any]]
 

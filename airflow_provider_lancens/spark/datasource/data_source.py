@@ -27,8 +27,8 @@ from airflow_provider_lancens.spark.read import plan_read
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+    from airflow_provider_lancens.spark.read import ReadTask
     from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
-    from airflow_provider_lancens.spark.write.executor_tasks import ReadTask
 
 
 class LanceDataSource(DataSource):

@@ -28,8 +28,8 @@ from airflow_provider_lancens.spark.streaming.foreach_batch import QUERY_ID, che
 from airflow_provider_lancens.spark.table.opened_version import open_version, parse_filter
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 from airflow_provider_lancens.spark.types import arrow_schema, spark_schema
-from airflow_provider_lancens.spark.write.pipeline import WritePlan, digest_of, skipped_write
 from airflow_provider_lancens.spark.write.write_context import WriteContext
+from airflow_provider_lancens.spark.write.write_rows import WritePlan, digest_of, skipped_write
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -188,7 +188,7 @@ class EpochMessage(WriterCommitMessage):
     plan: WritePlan
     lease: WriteLease
     rows: list[dict[str, Any]]
-    """Rows of `executor_tasks.WRITTEN_COLUMNS`."""
+    """Rows of `write_task.WRITTEN_COLUMNS`."""
 
 
 @dataclass

@@ -2,37 +2,37 @@
 
 The other packages use what is exported here: a write looks its key up before any work (`look_up`), and
 announces and concludes its attempts to commit (`KeyAttempts`), which also find a commit that was made
-meanwhile. A clean-up maintains the records (`maintain_keys`).
+meanwhile, such as one whose reply was lost. A clean-up maintains the records (`maintain_keys`).
 """
 
 from airflow_provider_lancens.spark.keys.key_attempts import KeyAttempts
-from airflow_provider_lancens.spark.keys.key_lookup import (
-    KeyLookup,
-    accept_lost,
-    confirm_unknown,
-    is_used,
-    look_up,
-)
-from airflow_provider_lancens.spark.keys.key_maintenance import maintain_keys
-from airflow_provider_lancens.spark.keys.key_records import (
+from airflow_provider_lancens.spark.keys.key_expiry import maintain_keys
+from airflow_provider_lancens.spark.keys.key_records import FOLDERS
+from airflow_provider_lancens.spark.keys.keyed_commit import (
     APPEND,
     DELETION,
-    FOLDERS,
     IDEMPOTENCY_KEY,
     OVERWRITE,
-    REPEATING,
     REPLACE_VALUES,
     REPLACE_WHERE,
     REPLACEMENT,
-    REPLACING_ALL,
     RESTORE,
     UPSERT,
     Counts,
     KeyedCommit,
-    KeyedWrite,
     key_of,
     operation_of,
     unique_key,
+)
+from airflow_provider_lancens.spark.keys.on_existing_key import (
+    REPEATING,
+    KeyedWrite,
+    KeyLookup,
+    accept_lost_keys,
+    confirm_write,
+    find_write,
+    is_used,
+    look_up,
 )
 
 __all__ = [
@@ -45,7 +45,6 @@ __all__ = [
     "REPLACEMENT",
     "REPLACE_VALUES",
     "REPLACE_WHERE",
-    "REPLACING_ALL",
     "RESTORE",
     "UPSERT",
     "Counts",
@@ -53,8 +52,9 @@ __all__ = [
     "KeyLookup",
     "KeyedCommit",
     "KeyedWrite",
-    "accept_lost",
-    "confirm_unknown",
+    "accept_lost_keys",
+    "confirm_write",
+    "find_write",
     "is_used",
     "key_of",
     "look_up",

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
 
 _log = logging.getLogger(__name__)
-
 LINEAGE = "lancens.lineage"
 """Property of a commit's transaction: the lineage of the version below it."""
 LONG = 64
@@ -36,7 +35,6 @@ MANY_READ = 32
 _DIGITS = 8
 """Hex digits of an id."""
 _SEGMENT = re.compile(rf"(lineage|settled)-(\d{{1,20}})-([0-9a-f]{{{_DIGITS}}})\.json")
-
 Restores = tuple[tuple[int, int], ...]
 """Restores, each with the version that it made and the one that it restored."""
 

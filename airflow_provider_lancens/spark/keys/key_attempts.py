@@ -11,30 +11,30 @@ import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.spark.keys.commit_lineage import Lineage
-from airflow_provider_lancens.spark.keys.key_lookup import RecordSearch
+from airflow_provider_lancens.namespace.storage.table_files import TableFiles
+from airflow_provider_lancens.spark.keys.commit_lineage import LONG, MAX_READ, Lineage, read_lineage
 from airflow_provider_lancens.spark.keys.key_records import (
-    Counts,
-    KeyedCommit,
-    KeyedWrite,
+    KeyIndex,
     KeyRecord,
     confirm,
     digest,
-    is_unique,
-    lineage_below,
     mark_complete,
     retract,
     write_record,
 )
+from airflow_provider_lancens.spark.keys.key_search import RecordSearch
+from airflow_provider_lancens.spark.keys.keyed_commit import Counts, KeyedCommit, has_records, is_unique
+from airflow_provider_lancens.spark.keys.on_existing_key import KeyedWrite
 from airflow_provider_lancens.spark.table.history import read_transaction
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 if TYPE_CHECKING:
     from lance import LanceDataset
+
 
 _log = logging.getLogger(__name__)
 
@@ -205,3 +205,37 @@ class KeyAttempts:
 def _lineage(target: ResolvedTable, latest: LanceDataset | None) -> Lineage:
     # Of a table without versions everything is known.
     return Lineage(0, 1) if latest is None else lineage_below(target.dataset.manifests, latest)
+
+
+def lineage_below(files: TableFiles, latest: LanceDataset) -> Lineage:
+    """Return the lineage that the commit after the latest version states.
+
+    Usually the latest version is such a commit, and nothing else is read.
+
+    Args:
+        files: the files at the table's location.
+        latest: the dataset, opened at its latest version.
+    """
+    try:
+        lineage, _ = read_lineage(latest, has_records, at_most=MAX_READ)
+        if lineage.since > 1 and not lineage.keyed:
+            # A key may have been committed by versions that are gone; a loss of its record must be noticed.
+            index = KeyIndex.of(files)
+            lineage = replace(lineage, keyed=index.is_complete)
+        return _shortened(files, lineage) if len(lineage.ids) >= LONG else lineage
+    except (OSError, RuntimeError, TypeError, ValueError):  # another client's transaction, which is invalid
+        return Lineage.nothing(latest.version)
+
+
+def _shortened(files: TableFiles, lineage: Lineage) -> Lineage:
+    """Move the ids of a lineage to a segment; if that fails, the next commit tries again."""
+    try:
+        segments = KeyIndex.of(files).segments
+        full = segments.resolved(lineage)
+        point = segments.store(full)
+    except spec_errors.LanceNamespaceError as error:
+        _log.warning("The history of keys could not be stored; a later commit does that: %s", error)
+        return lineage
+    if point is None:
+        return lineage
+    return Lineage(lineage.version, full.since, segment=point, keyed=lineage.keyed)

@@ -1,4 +1,4 @@
-"""Records of idempotency keys: one file per attempt to commit, the index of all of them, and expired keys.
+"""The files that a table has for each key, and their format: attempts to commit, an index, expired keys.
 
 An attempt is recorded before its commit is made, so a key without records was never committed.
 """
@@ -7,215 +7,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import re
-import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import Self
 from uuid import uuid4
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.namespace.storage.json_records import record_fields, whole_number
+from airflow_provider_lancens.namespace.storage.json_records import record_fields
 from airflow_provider_lancens.namespace.storage.object_store import RECORDED
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
-from airflow_provider_lancens.spark.keys.commit_lineage import (
-    LINEAGE,
-    LONG,
-    MAX_READ,
-    CommittedVersion,
-    Lineage,
-    LineageSegments,
-    read_lineage,
-)
-from airflow_provider_lancens.spark.options import OnExistingKey
-from airflow_provider_lancens.spark.results import Outcome, WriteResult, elapsed
-
-if TYPE_CHECKING:
-    from lance import LanceDataset, Transaction
-
-    from airflow_provider_lancens.identifiers import TableId
-
-_log = logging.getLogger(__name__)
-
-
-IDEMPOTENCY_KEY = "lancens.idempotency_key"
-_FINGERPRINT = "lancens.fingerprint"
-_EXECUTION_ID = "lancens.execution_id"
-_KIND = "lancens.kind"
-_PREFIX = "lancens."
-_COUNTS = ("rows", "files", "bytes", "updated", "deleted")
-APPEND, OVERWRITE, REPLACEMENT = "append", "overwrite", "replacement"
-UPSERT, REPLACE_WHERE, DELETION, RESTORE = "upsert", "replace_where", "deletion", "restore"
-REPLACE_VALUES = "replace_values"
-"""Kinds of commits; that of an overwrite with a condition is followed by a digest of its condition."""
-_OPERATIONS = {
-    APPEND: "append",
-    REPLACEMENT: "append",
-    OVERWRITE: "overwrite",
-    REPLACE_WHERE: "overwrite",
-    REPLACE_VALUES: "overwrite",
-    UPSERT: "upsert",
-    DELETION: "delete",
-    RESTORE: "restore",
-}
-"""The operations of results by kinds of commits."""
-_LANCE_OPERATIONS = {
-    "CreateIndex": "create_index",
-    "DataReplacement": "compute_column",
-    "Merge": "add_columns",
-    "Project": "alter_columns",
-    "Rewrite": "compact",
-}
-"""The operations by Lance's names, where the name isn't that of the verb."""
-REPLACING_ALL = frozenset({OVERWRITE, REPLACEMENT})
-"""Kinds of commits after which nothing is left of what the key has written before."""
-REPEATING = frozenset({"redo", "write_again"})
-"""The policies under which another execution makes a write even if its data is the same."""
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """The rows, files and bytes of a write."""
-
-    rows: int = 0
-    files: int = 0
-    bytes: int = 0
-    updated: int | None = None
-    """The rows of the table that an upsert replaced; None for other writes."""
-    deleted: int | None = None
-    """The rows of the table that were removed, rather than replaced by an upsert; None if it isn't known."""
-
-    @property
-    def inserted(self) -> int:
-        """The rows that were added."""
-        return max(0, self.rows - (self.updated or 0))
-
-    @classmethod
-    def parse(cls, texts: Mapping[str, Any]) -> Self:
-        """Return the counts that have these texts by their names; others may be missing or no numbers."""
-        found = {name: whole_number(texts.get(name)) for name in _COUNTS}
-        return cls(**{name: count for name, count in found.items() if count is not None})
-
-    def as_dict(self) -> dict[str, int]:
-        """Return the counts that are known."""
-        return {name: count for name, count in asdict(self).items() if count is not None}
-
-
-def key_of(transaction: Transaction) -> str | None:
-    """Return the idempotency key under which a transaction was committed; None if it has none."""
-    return (transaction.transaction_properties or {}).get(IDEMPOTENCY_KEY)
-
-
-def operation_of(transaction: Transaction) -> str:
-    """Return what a transaction did, as a result says it; of other clients, as far as Lance says it."""
-    kind = (transaction.transaction_properties or {}).get(_KIND, "").partition("/")[0]
-    name = type(transaction.operation).__name__
-    return _OPERATIONS.get(kind) or _LANCE_OPERATIONS.get(name) or name.lower()
-
-
-@dataclass(frozen=True, slots=True)
-class KeyedCommit:
-    """A commit with an idempotency key."""
-
-    version: int
-    uuid: str = ""
-    """The transaction's UUID, which tells commits under one key apart. Empty if only the version is known."""
-    counts: Counts = field(default_factory=Counts)
-    fingerprint: str = ""
-    """The digest of what was written; empty if none was given."""
-    execution_id: str = ""
-    """The execution that made it, which tells a retry from a repetition; empty if none was given."""
-    kind: str = ""
-    """What the commit did; empty if that isn't known."""
-    files: tuple[str, ...] = field(default=(), compare=False)
-    """Data files that it added; a record has only the first ones."""
-    lineage: Lineage | None = field(default=None, compare=False)
-    """The lineage of the version below it; None for a commit that was found."""
-
-    @classmethod
-    def of(cls, version: int, transaction: Transaction) -> Self:
-        """Return the commit that a transaction made, as its properties describe it."""
-        properties = transaction.transaction_properties or {}
-        # Another client that used the key may have omitted the counts.
-        counts = Counts.parse({name: properties.get(f"{_PREFIX}{name}") for name in _COUNTS})
-        fingerprint, execution_id = properties.get(_FINGERPRINT, ""), properties.get(_EXECUTION_ID, "")
-        kind = properties.get(_KIND, "")
-        return cls(version, transaction.uuid, counts, fingerprint, execution_id, kind)
-
-    def as_properties(self, key: str) -> dict[str, str]:
-        """Return the properties of its transaction, under this idempotency key."""
-        given = {_FINGERPRINT: self.fingerprint, _EXECUTION_ID: self.execution_id}
-        given[_KIND] = self.kind
-        given[LINEAGE] = "" if self.lineage is None else self.lineage.text()
-        return {
-            IDEMPOTENCY_KEY: key,
-            **{name: text for name, text in given.items() if text},
-            **{f"{_PREFIX}{name}": str(count) for name, count in self.counts.as_dict().items()},
-        }
-
-    @property
-    def operation(self) -> str:
-        """What it did, as a result says it; ``write`` if that isn't known."""
-        return _OPERATIONS.get(self.kind.partition("/")[0], "write")
-
-    def result(
-        self, table: TableId | str, started: float, outcome: Outcome, *, key: str | None = None
-    ) -> WriteResult:
-        """Return the result of the call that made or found it.
-
-        Args:
-            table: the table's identifier.
-            started: when the call began, by the monotonic clock.
-            outcome: what that call did.
-            key: the idempotency key that was given.
-        """
-        return WriteResult(
-            table=str(table),
-            operation=self.operation,
-            outcome=outcome,
-            version=self.version,
-            previous_version=self.version if outcome == "unchanged" else self.version - 1 or None,
-            inserted=self.counts.inserted,
-            updated=self.counts.updated or 0,
-            deleted=self.counts.deleted or 0,
-            files=self.counts.files,
-            bytes=self.counts.bytes,
-            key=key,
-            seconds=elapsed(started),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class KeyedWrite:
-    """What identifies a write, and what it does about other commits under its key. Picklable."""
-
-    key: str
-    fingerprint: str = ""
-    """The digest of what is to be written; empty if none was given."""
-    policy: OnExistingKey = "skip"
-    execution_id: str = ""
-    """The same for all tries of one execution, another one for each repetition. Empty if there is none."""
-    above: int = 0
-    """The version up to which commits under the key are ignored: this write repeats or replaces them."""
-
-    def is_done_by(self, found: KeyedCommit) -> bool:
-        """Return whether a commit under the key is the same write."""
-        if self.is_own(found):
-            return True  # even if the fingerprint differs, as it does if it contains a clock
-        if self.policy in REPEATING:
-            return False
-        return not found.fingerprint or not self.fingerprint or found.fingerprint == self.fingerprint
-
-    def is_own(self, found: KeyedCommit) -> bool:
-        """Return whether a try of the same execution made a commit under the key."""
-        return bool(self.execution_id) and found.execution_id == self.execution_id
-
-    def ignores(self, found: KeyedCommit) -> bool:
-        """Return whether the write is made in addition to a commit."""
-        return self.policy == "write_again" and not self.is_done_by(found)
-
+from airflow_provider_lancens.spark.keys.commit_lineage import CommittedVersion, LineageSegments
+from airflow_provider_lancens.spark.keys.keyed_commit import Counts, KeyedCommit
 
 KEYS = f"{RECORDED}/keys"
 """Folder of the records. A shard's name is the first two hex digits of the digests in it."""
@@ -231,30 +35,11 @@ _NAME = re.compile(
 """Pattern of the paths of records and of what confirms them; a local object store stages one as name#1."""
 _MAX_FILES = 8
 """Data files in a record: where one of them still is, the commit is in the table."""
-_UNIQUE = re.compile(r"once-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""Pattern of the keys of `unique_key`; no key of a user matches it."""
 
 
 def digest(text: str) -> str:
     """Return a short digest of a text, which doesn't reveal it."""
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
-
-
-def unique_key() -> str:
-    """Return a key for a write that has none: it is never looked up, so it gets no records."""
-    return f"once-{uuid.uuid4()}"
-
-
-def is_unique(key: str) -> bool:
-    """Return whether a key is of a write that has none, and which therefore has no records."""
-    return _UNIQUE.fullmatch(key) is not None
-
-
-def has_records(transaction: Transaction) -> bool:
-    """Return whether a transaction was committed under a key, after that got its record."""
-    properties = transaction.transaction_properties or {}
-    key = properties.get(IDEMPOTENCY_KEY, "")
-    return bool(key) and not is_unique(key) and LINEAGE in properties
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -455,40 +240,6 @@ def remove_leftovers(files: TableFiles, exists: Callable[[], bool]) -> None:
         return
     files.remove(*index, *expired)
     retract(files, records)
-
-
-def lineage_below(files: TableFiles, latest: LanceDataset) -> Lineage:
-    """Return the lineage that the commit after the latest version states.
-
-    Usually the latest version is such a commit, and nothing else is read.
-
-    Args:
-        files: the files at the table's location.
-        latest: the dataset, opened at its latest version.
-    """
-    try:
-        lineage, _ = read_lineage(latest, has_records, at_most=MAX_READ)
-        if lineage.since > 1 and not lineage.keyed:
-            # A key may have been committed by versions that are gone; a loss of its record must be noticed.
-            index = KeyIndex.of(files)
-            lineage = replace(lineage, keyed=index.is_complete)
-        return _shortened(files, lineage) if len(lineage.ids) >= LONG else lineage
-    except (OSError, RuntimeError, TypeError, ValueError):  # another client's transaction, which is invalid
-        return Lineage.nothing(latest.version)
-
-
-def _shortened(files: TableFiles, lineage: Lineage) -> Lineage:
-    """Move the ids of a lineage to a segment; if that fails, the next commit tries again."""
-    try:
-        segments = KeyIndex.of(files).segments
-        full = segments.resolved(lineage)
-        point = segments.store(full)
-    except spec_errors.LanceNamespaceError as error:
-        _log.warning("The history of keys could not be stored; a later commit does that: %s", error)
-        return lineage
-    if point is None:
-        return lineage
-    return Lineage(lineage.version, full.since, segment=point, keyed=lineage.keyed)
 
 
 _TRIES = 5

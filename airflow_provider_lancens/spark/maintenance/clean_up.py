@@ -47,6 +47,7 @@ from airflow_provider_lancens.spark.maintenance.table_state import (
     referenced_versions,
     table_state,
 )
+from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.results import ExpireResult, elapsed
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable
 
@@ -314,6 +315,7 @@ _ABANDONED = timedelta(days=7)
 """Age of temporary tags that are deleted: later than the lease of a dead restore is revoked."""
 
 
+@observed("expire_versions")
 def clean_up_versions(
     namespace: NamespaceSpec | LanceNamespace,
     table: TableId | str,
@@ -341,25 +343,7 @@ def clean_up_versions(
     Idempotency keys outlive their versions. If `keys_older_than` is given, older ones expire: a write under
     one is refused from then on.
 
-    Args:
-        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
-        older_than: the age from which a version is removed; a reader without a tag has this much time.
-        keep_versions: how many of the newest versions to keep, regardless of their age.
-        keys_older_than: the age from which an idempotency key expires; None keeps all.
-        dry_run: only report what would be removed.
-        thresholds: when a clean-up is due, decided by the table's metadata alone; None is always.
-
-    Raises:
-        TableNotFoundError: (4) the table isn't declared.
-        TableVersionNotFoundError: (11) nothing was written to it yet.
-        InvalidInputError: (13) an argument is invalid.
-        ConcurrentModificationError: (14) a write has been running for so long that its files could be
-            removed; nothing was removed.
-        ServiceUnavailableError: (17) the storage or the metastore failed; a part may have been removed.
-        UnsupportedOperationError: (0) a symbolic link or another dataset is among the table's own files, or
-            the table has branches, and registered shallow clones.
-        InvalidTableStateError: (19) metastore and storage disagree on which version is the newest.
+    See `Table.expire_versions` for its arguments and errors.
     """
     started = time.monotonic()
     _check(older_than, keep_versions, keys_older_than)

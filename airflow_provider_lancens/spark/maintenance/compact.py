@@ -22,6 +22,7 @@ from airflow_provider_lancens.spark.maintenance.table_state import (
     plan_compaction,
     table_state,
 )
+from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.results import CompactionResult, elapsed
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
@@ -34,6 +35,7 @@ _COMPACT = "compact"
 _log = logging.getLogger(__name__)
 
 
+@observed("compact")
 def compact_table(
     spark: Spark,
     namespace: NamespaceSpec | LanceNamespace,
@@ -47,20 +49,8 @@ def compact_table(
     Rows that others append meanwhile aren't affected, nor are the indices. Run again, it has nothing left to
     do and commits nothing. A driver that dies leaves unreferenced files.
 
-    Args:
-        spark: the session, or a function that starts one, called only if there is work.
-        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
-        options: which fragments to rewrite, and how.
-        thresholds: when that is due, decided by the table's metadata alone; None is whenever there is work.
-
-    Raises:
-        TableNotFoundError: (4) the table isn't declared.
-        TableVersionNotFoundError: (11) nothing was written to it yet.
-        InvalidInputError: (13) `table` isn't a valid identifier.
-        ConcurrentModificationError: (14) others changed rows of the same fragments meanwhile.
-        ServiceUnavailableError: (17) the storage or the metastore failed.
-        InvalidTableStateError: (19) a direct writer bypassed the metastore that decides the versions.
+    `spark` is the session, or a function that starts one, called only if there is work; `options` say which
+    fragments to rewrite, and how. See `Table.compact` for the other arguments and errors.
     """
     started, options = time.monotonic(), options or CompactionOptions()
     reason = ""
@@ -115,7 +105,7 @@ def _compact(spark: Spark, opened: MaintainedTable, plan: CompactionPlan) -> Com
 def _commit(opened: MaintainedTable, rewritten: list[RewriteResult]) -> CompactionMetrics:
     from lance.optimize import Compaction
 
-    with opened.committing():
+    with opened.committing(_COMPACT):
         return Compaction.commit(opened.dataset, rewritten)
 
 

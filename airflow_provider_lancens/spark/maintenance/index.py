@@ -45,6 +45,7 @@ from airflow_provider_lancens.spark.maintenance.table_state import (
     stored_segments,
     table_state,
 )
+from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.results import IndexResult, elapsed
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.index_coverage import deleted_share, misses_rows
@@ -358,6 +359,7 @@ def _of_small_segments(
     return {fragment for fragments in small for fragment in fragments}
 
 
+@observed("create_index")
 def build_index(
     spark: Spark,
     namespace: NamespaceSpec | LanceNamespace,
@@ -376,36 +378,9 @@ def build_index(
     Rows that others append meanwhile aren't in it, but queries find them: Lance also searches rows that an
     index doesn't cover. A driver that dies leaves unreferenced files.
 
-    Args:
-        spark: the session, or a function that starts one, called only if there is work.
-        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
-        column: the column to index.
-        index_type: for filters ``BTREE``, ``BITMAP``, ``LABEL_LIST``, ``NGRAM``, ``ZONEMAP`` and
-            ``BLOOMFILTER``; for full-text search ``INVERTED``; for nearest neighbors ``IVF_FLAT``,
-            ``IVF_SQ``, ``IVF_PQ``, and the same with ``IVF_HNSW_``.
-        name: the name of the index; by default ``<column>_idx``.
-        if_exists: whether an index of that name, column and type is left unchanged (``skip``), extended by
-            the rows that aren't in it (``extend``), rebuilt over all rows (``replace``) or an error
-            (``fail``). Extending merges small segments if there are many. What can't be extended is rebuilt:
-            an index whose files are lost, an index on a column that was computed anew since, and a vector
-            index that was trained with other options, or on less than a quarter of the rows.
-        segments: the maximum number of segments, each built by a Spark task; a query searches all of them.
-        options: options of the type, such as ``metric`` and ``num_partitions``; see docs/indices.md.
-        thresholds: when extending or replacing the index is due, decided by the table's metadata alone; None
-            is always.
-
-    Raises:
-        TableNotFoundError: (4) the table isn't declared.
-        TableIndexAlreadyExistsError: there is an index of that name, and `if_exists` is ``fail``, or it is
-            on another column or, unless it is ``replace``, of another type.
-        TableVersionNotFoundError: (11) nothing was written to it yet.
-        TableColumnNotFoundError: (12) there is no such column.
-        InvalidInputError: (13) the column can't have this index, there are too few rows for it, or an
-            argument is invalid.
-        ConcurrentModificationError: (14) others rewrote the rows or made the same index meanwhile.
-        ServiceUnavailableError: (17) the storage or the metastore failed.
-        InvalidTableStateError: (19) a direct writer bypassed the metastore that decides the versions.
+    `spark` is the session, or a function that starts one, called only if there is work; `options` are of
+    the type, such as ``metric`` and ``num_partitions``. See `Table.create_index` for the other arguments and
+    errors.
     """
     started = time.monotonic()
     spec = _checked(column, index_type, name, if_exists, segments, options or {})
@@ -446,7 +421,7 @@ def drop_index(namespace: NamespaceSpec | LanceNamespace, table: TableId | str, 
     with maintained(namespace, table) as opened:
         if described_index(opened.dataset, name) is None:
             return False
-        with opened.committing():
+        with opened.committing("drop_index"):
             opened.dataset.drop_index(name)
     _log.info("table %s: dropped index %r", opened.target.id, name)
     return True
@@ -569,7 +544,7 @@ def _build(
     built = run_in_parallel(
         spark, [SegmentTask(reference, version, spec, extension.shared, share) for share in shares]
     )
-    with opened.committing():
+    with opened.committing(_CREATE_INDEX):
         dataset.commit_existing_index_segments(spec.name, spec.column, [*built])
 
 

@@ -25,6 +25,7 @@ from airflow_provider_lancens.spark.maintenance.maintenance_options import (
 from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
 from airflow_provider_lancens.spark.maintenance.parallel_tasks import Spark
 from airflow_provider_lancens.spark.maintenance.table_state import Coverage, Decision, TableState, table_state
+from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.results import (
     CompactionResult,
     ExpireResult,
@@ -45,6 +46,7 @@ _FAILED = "it failed"
 _Result = TypeVar("_Result")
 
 
+@observed("maintain")
 def maintain_table(
     spark: Spark,
     namespace: NamespaceSpec | LanceNamespace,

@@ -39,6 +39,7 @@ from airflow_provider_lancens.spark.commit.write_lease import REVOKED, acquire_l
 from airflow_provider_lancens.spark.keys import FOLDERS as KEY_FOLDERS
 from airflow_provider_lancens.spark.maintenance.cloned_files import ClonedFiles
 from airflow_provider_lancens.spark.maintenance.maintenance_options import DEFAULT_ORPHAN_AGE
+from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.publish import (
     StagedVersion,
     is_staged_tag,
@@ -62,6 +63,7 @@ _FOLDERS = {_DATA: (".lance",), "_deletions": (".arrow", ".bin")}
 _BRANCHES = "tree"
 
 
+@observed("remove_orphans")
 def remove_orphans(
     namespace: NamespaceSpec | LanceNamespace,
     table: TableId | str,
@@ -76,24 +78,10 @@ def remove_orphans(
     commit if it resumes. Files of other writers are judged by their age alone: set `older_than` longer than
     any of their jobs. Files that registered shallow clones refer to are kept, see `clean_up_versions`.
 
-    Args:
-        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
-        older_than: the age from which a file counts as orphaned, and a write without a heartbeat as dead;
-            at least ten minutes.
-        dry_run: only report what would be removed.
+    See `Table.remove_orphans` for its arguments and errors.
 
     Returns:
         What was removed.
-
-    Raises:
-        UnsupportedOperationError: (0) it has branches, or detached versions that weren't staged by this
-            package, which may refer to anything.
-        TableNotFoundError: (4) the table isn't declared.
-        InvalidInputError: (13) an argument is invalid.
-        ServiceUnavailableError: (17) the storage didn't answer; run it again.
-        InvalidTableStateError: (19) a write is considered dead, and can't be fenced off while metastore and
-            storage disagree.
     """
     started = time.monotonic()
     if older_than < SHORTEST:

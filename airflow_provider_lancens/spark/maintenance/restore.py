@@ -26,9 +26,9 @@ from airflow_provider_lancens.spark.keys import (
     look_up,
     operation_of,
 )
+from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteIdentity
 from airflow_provider_lancens.spark.results import CheckResult, Outcome, RestoreResult, UndoneCommit, elapsed
-from airflow_provider_lancens.spark.table.described_columns import update_catalog_columns
 from airflow_provider_lancens.spark.table.history import data_changed, read_transaction, restored_version
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.table.version_lookup import VersionLike, WantedVersion
@@ -121,6 +121,7 @@ def check_result(
     )
 
 
+@observed("restore")
 def restore_version(
     namespace: NamespaceSpec | LanceNamespace,
     table: TableId | str,
@@ -135,31 +136,14 @@ def restore_version(
     The commits after it are undone. Their idempotency keys count as never committed, so the tasks that made
     them write their rows again when they are cleared.
 
-    Args:
-        namespace: the namespace that knows the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
-        version: the version to restore, see `find_version`. Without it, that is the newest one
-            that lacks no file, and nothing is committed if that is already the newest version.
-        key: identifies this restore, which is then made only once, whatever is committed
-            afterwards; None makes every call a new one.
-        on_existing_key: what to do if another execution has committed under the key: ``redo`` restores once
-            more, and is refused if others have changed rows since; ``redo_if_changed`` does so only if the
-            version is another one; ``skip`` restores nothing; ``write_again`` restores whatever others did.
-        execution_id: the same for all tries of one execution, which then restore only once.
+    Another execution that has committed under the key is treated by `on_existing_key`: ``redo`` restores once
+    more, and is refused if others have changed rows since; ``redo_if_changed`` does so only if the version is
+    another one; ``skip`` restores nothing; ``write_again`` restores whatever others did. The tries of one
+    execution, which restore only once, have the same `execution_id`. See `Table.restore` for the other
+    arguments and errors.
 
     Returns:
         The version that was made, and the commits that it undoes.
-
-    Raises:
-        TableNotFoundError: (4) the table isn't declared.
-        TableTagNotFoundError: (8) it has no such tag.
-        TableVersionNotFoundError: (11) there is no such version, or none at all.
-        InvalidInputError: (13) an argument is invalid; the key was committed with other ones, and
-            `on_existing_key` is ``skip``; or others have changed rows since the restore that is repeated.
-        ConcurrentModificationError: (14) others committed meanwhile, or a clean-up may be removing the
-            version; nothing was committed.
-        InvalidTableStateError: (19) the version lacks files, or every version does; or metastore and storage
-            disagree on which version is the newest.
     """
     wanted = WantedVersion.of(version)
     identity = WriteIdentity(key, str(wanted) or None, on_existing_key, execution_id)
@@ -215,7 +199,7 @@ def _restored(lookup: KeyLookup, wanted: WantedVersion) -> RestoreResult:
         made = _commit(lookup, latest, version)
     if made.made_here:
         restored = target.open(made.commit.version)
-        update_catalog_columns(target, restored.schema)
+        target.update_catalog_columns(restored.schema)
     return _result(lookup, made.commit, made.outcome, version, undone)
 
 

@@ -22,6 +22,7 @@ from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     IndexSpec,
     Thresholds,
 )
+from airflow_provider_lancens.spark.observed import ObservedCommit
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, VersionAuthority
 from airflow_provider_lancens.spark.table.history import transactions
 from airflow_provider_lancens.spark.table.index_coverage import (
@@ -199,8 +200,11 @@ class MaintainedTable:
         return replace(self, dataset=self.dataset.checkout_version(version), version=version)
 
     @contextlib.contextmanager
-    def committing(self) -> Iterator[None]:
-        """Convert Lance's errors of a commit to the specification's errors.
+    def committing(self, operation: str) -> Iterator[None]:
+        """Convert Lance's errors of a commit to the specification's errors, and tell an observer of it.
+
+        Args:
+            operation: what is committed, as a result says it.
 
         Raises:
             ConcurrentModificationError: (14) it conflicts with another commit, or a clean-up considered this
@@ -208,10 +212,13 @@ class MaintainedTable:
             InvalidTableStateError: (19) a direct writer bypassed the metastore that decides the versions.
             ServiceUnavailableError: (17) the storage or the metastore failed; the commit may have been made.
         """
+        observed = ObservedCommit.begin(self.target, operation)
         try:
             with panics_as_errors():
                 yield
+            observed.made()
         except (OSError, RuntimeError) as error:
+            observed.lost(is_conflict=is_conflict(error), is_repeated=False)
             if not is_conflict(error):
                 if not self._commits.has_failed:
                     raise  # the storage's, see `storage_failures`

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.spark.observed import Ended, tell
 from airflow_provider_lancens.spark.options import (
     DEFAULT_LAYOUT,
     SchemaMode,
@@ -23,9 +24,9 @@ from airflow_provider_lancens.spark.options import (
 )
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
-from airflow_provider_lancens.spark.write.pipeline import write_rows
 from airflow_provider_lancens.spark.write.row_sources import FrameRows
 from airflow_provider_lancens.spark.write.write_context import WriteContext
+from airflow_provider_lancens.spark.write.write_rows import write_rows
 
 if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
@@ -96,7 +97,7 @@ def check_same_rows(table: object, key: str, earlier: KeyedCommit, digest: str) 
         table: the table's identifier.
         key: the key of the epoch.
         earlier: its commit.
-        digest: the digest of its rows now, see `row_digest`.
+        digest: the digest of its rows now, see `row_hashes`.
 
     Raises:
         InvalidInputError: (13) it has other rows.
@@ -215,7 +216,11 @@ def write_epoch(
             cached.enter_context(_cached(frame))
             write = replace(lookup.write, fingerprint=rows.digest(_AS_THEY_ARE))
             context = replace(context, lookup=replace(lookup, write=write))
-        result = write_rows(rows, context) if found is None else lookup.found_result(found)
+        if found is None:
+            result = write_rows(rows, context)
+        else:
+            result = lookup.found_result(found)
+            tell(target.namespace, Ended(result))
     _log.info("%s", result)
     return result
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,10 +25,13 @@ from airflow_provider_lancens.spark.options import DEFAULT_LAYOUT, TableLayout, 
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, VersionAuthority
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from lance import LanceDataset
     from lance_namespace import LanceNamespace
 
-    from airflow_provider_lancens.namespace.stale_table import StaleTableError
+    from airflow_provider_lancens.namespace.own_errors import StaleTableError
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +173,7 @@ class ResolvedTable:
         return self._stale("it was dropped, renamed, or is being registered again")
 
     def _stale(self, what: str) -> StaleTableError:
-        from airflow_provider_lancens.namespace.stale_table import StaleTableError
+        from airflow_provider_lancens.namespace.own_errors import StaleTableError
 
         return StaleTableError(
             f"table {self.id} has changed since this began: {what}; nothing was committed, run it again"
@@ -216,6 +220,39 @@ class ResolvedTable:
             self.dataset.check_links()
             return None
         return self.dataset.open(version)
+
+    def update_catalog_columns(self, schema: pa.Schema) -> None:
+        """Describe the columns of a version that was just committed, which a failure doesn't undo.
+
+        Namespaces other than this package's have nothing to describe.
+
+        Args:
+            schema: the columns.
+
+        Raises:
+            StaleTableError: (14) the table was dropped or declared again meanwhile, so that no reader finds
+                the version by its name.
+        """
+        from airflow_provider_lancens.namespace.own_errors import StaleTableError
+
+        describe = getattr(self.namespace, "update_catalog_columns", None)
+        if describe is None:
+            return
+        try:
+            describe(self.parts, schema, self.dataset.location)
+        except (StaleTableError, spec_errors.TableNotFoundError) as error:
+            raise StaleTableError(
+                f"table {self.id} was dropped, renamed or declared again while it was written to: the "
+                f"version that was committed at {self.dataset.location} isn't part of the table of this "
+                "name; run it again"
+            ) from error
+        except spec_errors.LanceNamespaceError as error:
+            _log.warning(
+                "Table %s is committed, but its catalog table could not be updated with its columns, so "
+                "DESCRIBE in other clients shows outdated columns or none: %s",
+                self.id,
+                error,
+            )
 
 
 def vends_options(namespace: LanceNamespace) -> bool:

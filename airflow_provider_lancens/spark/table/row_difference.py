@@ -76,7 +76,7 @@ class _ComparedVersion:
 
         Of a blob, a scan reads only where its bytes are.
         """
-        from airflow_provider_lancens.spark.table.row_hashes import row_hashes  # takes pandas
+        from airflow_provider_lancens.spark.table.row_hashes import row_hashes
 
         names = self.dataset.schema.names
         if any(is_blob(one.type) for one in self.dataset.schema):

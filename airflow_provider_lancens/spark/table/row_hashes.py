@@ -1,8 +1,13 @@
-"""Hashes of rows by their values: equal rows have equal ones, wherever they are."""
+"""Hashes of rows by their values: equal rows have equal ones, wherever they are; and a digest of many rows.
+
+The digest doesn't depend on the order of the rows, nor on how they are divided among tasks. Epochs of streams
+are recognized by it: Spark repeats an epoch with the same rows, but not in the same order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Hashes = npt.NDArray[np.uint64]
+
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _NULL = np.uint64(0x5851F42D4C957F2D)
@@ -112,3 +118,46 @@ def _number_values(array: pa.Array) -> Hashes:
 def _numpy(array: pa.Array) -> npt.NDArray[Any]:
     values: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False)
     return values
+
+
+DIGESTED_COLUMNS = "digest long"
+"""The column of the result of `digest_task`, as Spark DDL."""
+
+PREFIX = "rows:"
+"""Begins the text of a digest, which other fingerprints don't."""
+
+
+@dataclass(slots=True)
+class RowDigest:
+    """The digest of the rows that pass through it; 0 if there are none."""
+
+    value: int = 0
+
+    def over(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the batches, and add their rows to the digest."""
+        for batch in batches:
+            self.add(batch)
+            yield batch
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add rows to the digest."""
+        hashes = row_hashes(batch.columns, batch.num_rows)
+        self.value = _signed(self.value + int(hashes.sum(dtype=np.uint64)))
+
+
+def digest_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Digest a partition, for Spark's `mapInArrow`; see `DIGESTED_COLUMNS`."""
+    digest = RowDigest()
+    for batch in batches:
+        digest.add(batch)
+    yield pa.RecordBatch.from_pydict({"digest": [digest.value]})
+
+
+def combined_digest(digests: Iterable[int]) -> str:
+    """Return the digest of the rows of several tasks, as text."""
+    return f"{PREFIX}{sum(digests) % 2**64:016x}"
+
+
+def _signed(value: int) -> int:
+    """Return the lowest 64 bits as Spark's long."""
+    return (value + 2**63) % 2**64 - 2**63

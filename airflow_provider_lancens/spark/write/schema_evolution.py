@@ -71,7 +71,7 @@ def with_merged_columns(context: WriteContext, columns: Columns) -> WriteContext
             raise _not_widened(plan, table, "the rows to replace could no longer be identified")
         return _next_step(plan, latest, table)
 
-    commits = SchemaCommits(context.target)
+    commits = SchemaCommits(context.target, context.change.MODE)
     latest = commits.run(next_step, base)
     for version, change in commits.made:
         _log.info("table %s: version %d changed the columns: %s", table, version, change)

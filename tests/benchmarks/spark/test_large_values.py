@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import FileSource, NamespaceSpec, TableLayout
 from airflow_provider_lancens.spark.read import read_table
-from airflow_provider_lancens.spark.write import pipeline
+from airflow_provider_lancens.spark.write import write_rows
 from tests.benchmarks.spark.worker_probes import MeasuredTask, fresh_workers, peak_megabytes
 from tests.support.writes import write_files, write_table
 
@@ -23,7 +23,7 @@ def test_workers_hold_few_large_values(
     spark: SparkSession, blobs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = _declared(tmp_path)
-    monkeypatch.setattr(pipeline, "WriteTask", MeasuredTask)
+    monkeypatch.setattr(write_rows, "WriteTask", MeasuredTask)
 
     with fresh_workers(spark, str(tmp_path)):
         written = write_files(spark, FileSource("parquet", str(blobs)), spec, "t", options=BLOBS)

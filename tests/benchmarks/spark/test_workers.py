@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark.write import pipeline
+from airflow_provider_lancens.spark.write import write_rows
 from airflow_provider_lancens.spark.write.files import file_writer
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.spark import data
@@ -88,7 +88,7 @@ def test_a_worker_uses_little_memory(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pipeline, "WriteTask", MeasuredTask)
+    monkeypatch.setattr(write_rows, "WriteTask", MeasuredTask)
     ways = Ways(spark, request.getfixturevalue(kind), tmp_path / "out")
     if kind == "blobs":
         # Spark's own scan would hold 4,096 of them at a time, in the JVM.

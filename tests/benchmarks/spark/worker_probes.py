@@ -11,8 +11,8 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
 from airflow_provider_lancens.spark.write.files.file_writer import FileTask
+from airflow_provider_lancens.spark.write.write_task import WriteTask
 
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "LANCE_CPU_THREADS", "LANCE_IO_THREADS", "TOKIO_WORKER_THREADS"), "1"

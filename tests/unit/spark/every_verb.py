@@ -28,6 +28,7 @@ from airflow_provider_lancens.spark.bookmarks import (
 from airflow_provider_lancens.spark.changes.read_changes import read_changes
 from airflow_provider_lancens.spark.commit.delete import delete_rows
 from airflow_provider_lancens.spark.compute.compute_column import compute_column
+from airflow_provider_lancens.spark.keys.on_existing_key import find_write
 from airflow_provider_lancens.spark.maintenance import CompactionOptions, IndexSpec, Thresholds
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
@@ -42,7 +43,6 @@ from airflow_provider_lancens.spark.release_sets import find_release_set, move_r
 from airflow_provider_lancens.spark.schema import add_columns, alter_columns, drop_columns
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from airflow_provider_lancens.spark.table.version_lookup import find_version
-from airflow_provider_lancens.spark.write.pipeline import find_write
 from airflow_provider_lancens.ui.table_details import describe
 from airflow_provider_lancens.ui.version_history import list_versions
 from tests.histories.local_session import LocalFrame, LocalSession

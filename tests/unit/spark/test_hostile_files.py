@@ -26,23 +26,13 @@ from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable
 from airflow_provider_lancens.namespace.storage import purge
 from airflow_provider_lancens.namespace.storage.missing_files import StoredVersions
 from airflow_provider_lancens.spark.keys import key_records
+from airflow_provider_lancens.spark.keys.on_existing_key import confirm_write
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
-from airflow_provider_lancens.spark.write.pipeline import confirm_write
 from tests.hostile_names import FILE_NAMES
 from tests.servers.s3_bucket import Stored
 from tests.servers.s3_double import S3Double
 from tests.unit.spark import every_verb
-from tests.unit.spark.every_verb import (
-    NAME,
-    RELEASES,
-    Lake,
-    S3Lake,
-    Verb,
-    fill,
-    of_table,
-    request,
-    rows,
-)
+from tests.unit.spark.every_verb import NAME, RELEASES, Lake, S3Lake, Verb, fill, of_table, request, rows
 
 CANARY = pa.table({"n": [771237712, 771247712], "v": [771237712, 771247712]})
 """The rows of somebody else's table."""

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
 from airflow_provider_lancens.spark.write.row_sources import Rows, Written
+from airflow_provider_lancens.spark.write.write_task import WriteTask
 
 
 class TroubledTask:

@@ -23,9 +23,9 @@ from airflow_provider_lancens.spark.options import WriteIdentity, WriteRequest
 from airflow_provider_lancens.spark.session import spark_session
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from airflow_provider_lancens.spark.write.files.file_writer import FileRows
-from airflow_provider_lancens.spark.write.pipeline import write_rows
 from airflow_provider_lancens.spark.write.row_sources import FrameRows, Rows
 from airflow_provider_lancens.spark.write.write_context import WriteContext
+from airflow_provider_lancens.spark.write.write_rows import write_rows
 from tests.integration.spark.faults import faulty_task
 
 SECONDS = 120

@@ -8,10 +8,10 @@ import pyarrow as pa
 from airflow_provider_lancens.spark import NamespaceSpec, WriteResult
 from airflow_provider_lancens.spark.options import WriteIdentity, WriteRequest, change_of
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
-from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
-from airflow_provider_lancens.spark.write.pipeline import write_rows
 from airflow_provider_lancens.spark.write.row_sources import Written
 from airflow_provider_lancens.spark.write.write_context import WriteContext
+from airflow_provider_lancens.spark.write.write_rows import write_rows
+from airflow_provider_lancens.spark.write.write_task import WriteTask
 
 WAYS: dict[str, tuple[range, dict[str, Any]]] = {
     "upsert": (range(1, 8), {"mode": "upsert", "on": ["id"]}),

@@ -11,9 +11,9 @@ from typing import Any
 import lance
 import pytest
 
+from airflow_provider_lancens.spark.keys.on_existing_key import find_write
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 from airflow_provider_lancens.spark.maintenance.restore import restore_version
-from airflow_provider_lancens.spark.write.pipeline import find_write
 from tests.integration.spark.faults.frozen_process import running_writer
 from tests.integration.spark.faults.orders_table import Orders
 from tests.integration.spark.faults.table_actions import ACTIONS, KEY, prepare, work_without_spark

@@ -16,7 +16,7 @@ from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.operators.ingest import LanceAppendOperator
 from airflow_provider_lancens.spark import NamespaceSpec
-from airflow_provider_lancens.spark.keys.key_lookup import RecordSearch
+from airflow_provider_lancens.spark.keys.key_search import RecordSearch
 from tests.support.writes import write_table
 
 

@@ -38,7 +38,6 @@ from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, look_up
 from airflow_provider_lancens.spark.options import WriteIdentity
-from airflow_provider_lancens.spark.table.described_columns import update_catalog_columns
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from tests.servers.s3_double import S3Double
 
@@ -228,7 +227,7 @@ class Lake:
                 committer = Committer(target, lookup.write, Counts(1, 1, 1), lease=lease, attempts=attempts)
                 outcome = committer.commit(change, looked_up_to=lookup.version)
             if outcome.made_here and base is None:
-                update_catalog_columns(target, rows.schema)
+                target.update_catalog_columns(rows.schema)
 
     def rows(self) -> list[int]:
         """The rows that a reader by name sees."""

@@ -16,13 +16,12 @@ from airflow_provider_lancens.namespace.config import STORAGE_PREFIX, Properties
 from airflow_provider_lancens.namespace.operations import table_operations
 from airflow_provider_lancens.namespace.operations.cascade import PlannedTable
 from airflow_provider_lancens.namespace.operations.table_operations import TableOperations
-from airflow_provider_lancens.namespace.stale_table import StaleTableError
+from airflow_provider_lancens.namespace.own_errors import StaleTableError
 from airflow_provider_lancens.namespace.storage import object_store, write_leases
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.object_store import latest_version
 from airflow_provider_lancens.namespace.storage.write_leases import close_gate, gates_of
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease
-from airflow_provider_lancens.spark.table.described_columns import update_catalog_columns
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from tests.servers.s3_double import S3Double
 from tests.servers.s3_link import Fault
@@ -209,10 +208,10 @@ def test_columns_are_never_described_in_a_table_that_was_declared_again(lake: La
         schema = target.open(1).schema
         lake.namespace.drop_table({"id": PARTS})
         with pytest.raises(StaleTableError, match="isn't part of the table of this name"):
-            update_catalog_columns(target, schema)
+            target.update_catalog_columns(schema)
         lake.declare("storage")
         with pytest.raises(StaleTableError, match="isn't part of the table of this name"):
-            update_catalog_columns(target, schema)
+            target.update_catalog_columns(schema)
     assert lake.metastore.tables[TABLE].columns == ()
 
 

@@ -28,12 +28,12 @@ from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, look_up
 from airflow_provider_lancens.spark.keys.commit_lineage import LINEAGE
 from airflow_provider_lancens.spark.keys.key_records import digest, folder_of
+from airflow_provider_lancens.spark.keys.on_existing_key import accept_lost_keys, confirm_write
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 from airflow_provider_lancens.spark.maintenance.restore import restore_version
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteIdentity
 from airflow_provider_lancens.spark.table.history import read_transaction
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
-from airflow_provider_lancens.spark.write.pipeline import accept_lost_keys, confirm_write
 from tests.support.prepared_tables import prepare
 
 TABLE = "orders"

@@ -14,14 +14,9 @@ from lance.fragment import write_fragments
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.spark.keys import Counts, KeyedCommit
 from airflow_provider_lancens.spark.keys.commit_lineage import Lineage
-from airflow_provider_lancens.spark.keys.key_lookup import RecordSearch
-from airflow_provider_lancens.spark.keys.key_records import (
-    KeyRecord,
-    confirm,
-    digest,
-    lineage_below,
-    write_record,
-)
+from airflow_provider_lancens.spark.keys.key_attempts import lineage_below
+from airflow_provider_lancens.spark.keys.key_records import KeyRecord, confirm, digest, write_record
+from airflow_provider_lancens.spark.keys.key_search import RecordSearch
 from airflow_provider_lancens.spark.table import history
 from airflow_provider_lancens.spark.table.history import added_files
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, seed, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
-from airflow_provider_lancens.spark.keys import key_records
+from airflow_provider_lancens.spark.keys import key_attempts
 
 
 @pytest.fixture
 def short_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     """Move ids to segments after a few versions, rather than only on tables with many."""
-    monkeypatch.setattr(key_records, "LONG", 4)
+    monkeypatch.setattr(key_attempts, "LONG", 4)
 
 
 def check_in_any_order(

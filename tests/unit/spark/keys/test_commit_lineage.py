@@ -68,7 +68,7 @@ def test_a_restore_of_another_client_is_known_below_later_commits(
 def test_ids_move_to_segments_and_keys_below_them_are_known_after_a_clean_up(
     target: ResolvedTable, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("airflow_provider_lancens.spark.keys.key_records.LONG", 4)
+    monkeypatch.setattr("airflow_provider_lancens.spark.keys.key_attempts.LONG", 4)
     for number in range(6):
         write("append", f"day-{number}")
     target.open(5).restore()
@@ -85,7 +85,7 @@ def test_ids_move_to_segments_and_keys_below_them_are_known_after_a_clean_up(
 def test_what_a_lost_segment_had_is_unknown(
     target: ResolvedTable, write: Write, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
-    monkeypatch.setattr("airflow_provider_lancens.spark.keys.key_records.LONG", 4)
+    monkeypatch.setattr("airflow_provider_lancens.spark.keys.key_attempts.LONG", 4)
     for number in range(7):
         write("append", f"day-{number}")
     lance.dataset(target.dataset.location).optimize.compact_files()

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import FileSource
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
-from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
+from airflow_provider_lancens.spark.write.write_task import WriteTask
 from tests.servers.s3_bucket import Stored
 from tests.servers.s3_credentials import TemporaryCredentials
 from tests.servers.s3_double import S3Double

@@ -11,8 +11,9 @@ import pytest
 from lance_namespace.errors import ConcurrentModificationError, InvalidTableStateError
 
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, small_manifest
-from airflow_provider_lancens.spark.write.executor_tasks import KeyReadTask, WriteTask
-from airflow_provider_lancens.spark.write.row_changes import POSITION, KeptColumns
+from airflow_provider_lancens.spark.write.upsert_rows import KeyReadTask
+from airflow_provider_lancens.spark.write.upsert_task import POSITION, KeptColumns
+from airflow_provider_lancens.spark.write.write_task import WriteTask
 
 STORED = pa.table({"id": [1, 2], "price": [1.0, 2.0], "kind": ["a", "b"]})
 CHANGED = pa.record_batch({"id": [1], "price": [9.0], POSITION: pa.array([0], pa.int64())})

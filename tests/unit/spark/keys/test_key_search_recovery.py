@@ -4,7 +4,7 @@ import lance
 import pytest
 from lance_namespace.errors import InvalidTableStateError
 
-from airflow_provider_lancens.spark.keys import key_lookup
+from airflow_provider_lancens.spark.keys import key_search
 from airflow_provider_lancens.spark.keys.key_records import KeyIndex
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from tests.unit.spark.keys.keyed import Attempt, files_of, find, touch
@@ -49,7 +49,7 @@ def test_a_restore_is_recognized_without_records(target: ResolvedTable) -> None:
 def test_an_interrupted_recovery_is_repeated(target: ResolvedTable, monkeypatch: pytest.MonkeyPatch) -> None:
     write_without_records(target, "january", "february")
     with monkeypatch.context() as patch:
-        patch.setattr(key_lookup, "mark_complete", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(key_search, "mark_complete", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             find(target, "january")
 

@@ -1,4 +1,4 @@
-"""Maintenance of key records by a clean-up of versions: settle open attempts, and let old keys expire.
+"""When a key expires: a clean-up settles the attempts of all keys, and removes the records of old ones.
 
 Called before versions are removed, since the transaction of a version shows which attempt created it. The
 records are listed shard by shard, so that memory doesn't grow with the table's age. Each step may be
@@ -8,7 +8,6 @@ repeated: an interrupted clean-up is finished by the next one.
 from __future__ import annotations
 
 import itertools
-import logging
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -17,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile
-from airflow_provider_lancens.spark.keys.key_lookup import TableHistory, recover_keys
 from airflow_provider_lancens.spark.keys.key_records import (
     KEYS,
     ExpiredKeys,
@@ -29,13 +27,13 @@ from airflow_provider_lancens.spark.keys.key_records import (
     unconfirm,
     vouch,
 )
+from airflow_provider_lancens.spark.keys.key_search import TableHistory, recover_keys
 
 if TYPE_CHECKING:
     from lance import LanceDataset
 
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
-_log = logging.getLogger(__name__)
 
 _THREADS = 8
 

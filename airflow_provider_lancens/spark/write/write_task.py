@@ -1,14 +1,13 @@
-"""Tasks of Spark's executors: write a partition as fragments, read fragments, and read keys."""
+"""A write's task on an executor: it converts and checks the rows of a partition, and writes fragments."""
 
 from __future__ import annotations
 
 import itertools
 import json
 import threading
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,25 +16,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS, version_cleaned_up
 from airflow_provider_lancens.namespace.locations import is_local
 from airflow_provider_lancens.namespace.row_errors import RowError
-from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
-from airflow_provider_lancens.namespace.storage.version_removals import is_removed
-from airflow_provider_lancens.spark.blobs import NO_BLOBS, BlobReads
-from airflow_provider_lancens.spark.executor_failures import storage_failures
-from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, vendor_arguments
-from airflow_provider_lancens.spark.write.record_batches import conform, merged, without_empty
-from airflow_provider_lancens.spark.write.row_changes import (
-    POSITION,
-    DeletedKeys,
-    KeptColumns,
-    with_kept_columns,
+from airflow_provider_lancens.spark.executor_failures import (
+    base_cleaned_up,
+    explaining_removal,
+    storage_failures,
 )
-from airflow_provider_lancens.spark.write.row_digest import RowDigest
+from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, vendor_arguments
+from airflow_provider_lancens.spark.table.row_hashes import RowDigest
+from airflow_provider_lancens.spark.write.record_batches import conform, merged, without_empty
 from airflow_provider_lancens.spark.write.row_schema import ColumnMatch
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress
+from airflow_provider_lancens.spark.write.upsert_task import DeletedKeys, KeptColumns, with_kept_columns
 
 if TYPE_CHECKING:
     from lance import FragmentMetadata, LanceDataset
@@ -68,83 +62,6 @@ def _refuse(condition: Condition, others: pa.RecordBatch, count: int) -> None:
         f"where: rows that don't match {condition.text!r}, such as {example} ({count} in one batch); "
         "filter the rows, or change the condition; nothing was committed"
     )
-
-
-AHEAD_BYTES = 32 * 1024 * 1024
-"""Bound of the batches that wait; a larger one waits alone."""
-
-
-def read_ahead(batches: Iterator[pa.RecordBatch], most: int = AHEAD_BYTES) -> Generator[pa.RecordBatch]:
-    """Yield the batches, which a thread reads while the caller works on earlier ones.
-
-    Args:
-        batches: the source; it is read by one thread, and not after this generator was closed.
-        most: how many bytes of them may wait.
-
-    Raises:
-        Exception: what the source raised, after the batches before.
-    """
-    ahead = _ReadAhead(batches, most)
-    thread = threading.Thread(target=ahead.fill, name="lance-read-ahead", daemon=True)
-    thread.start()
-    try:
-        yield from ahead.take()
-    finally:
-        ahead.stop()
-        thread.join()
-
-
-class _ReadAhead:
-    def __init__(self, batches: Iterator[pa.RecordBatch], most: int) -> None:
-        self._batches, self._most = batches, most
-        self._waiting: deque[pa.RecordBatch] = deque()
-        self._bytes = 0
-        self._changed = threading.Condition()
-        self._ended = self._stopped = False
-        self._error: BaseException | None = None
-
-    def fill(self) -> None:
-        """Read until the end, an error, or `stop`."""
-        try:
-            for batch in self._batches:
-                if not self._add(batch):
-                    break
-        except BaseException as error:  # noqa: BLE001 raised where the batches are taken
-            self._error = error
-        with self._changed:
-            self._ended = True
-            self._changed.notify_all()
-
-    def take(self) -> Iterator[pa.RecordBatch]:
-        """Yield the batches in order, then raise the source's error."""
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._waiting or self._ended)
-                if not self._waiting:
-                    break
-                batch = self._waiting.popleft()
-                self._bytes -= batch.nbytes
-                self._changed.notify_all()
-            yield batch
-        if self._error is not None:
-            raise self._error
-
-    def stop(self) -> None:
-        """Have the thread end after the batch that it is reading."""
-        with self._changed:
-            self._stopped = True
-            self._changed.notify_all()
-
-    def _add(self, batch: pa.RecordBatch) -> bool:
-        size = batch.nbytes
-        with self._changed:
-            self._changed.wait_for(
-                lambda: self._stopped or not self._waiting or self._bytes + size <= self._most
-            )
-            self._waiting.append(batch)
-            self._bytes += size
-            self._changed.notify_all()
-            return not self._stopped
 
 
 WriteRows = Callable[[pa.RecordBatchReader], "list[FragmentMetadata]"]
@@ -282,7 +199,7 @@ class WriteTask:
     kept: KeptColumns | None = None
     """The columns that rows that exist keep."""
     digests: bool = False
-    """Whether to digest the rows, see `row_digest`."""
+    """Whether to digest the rows, see `row_hashes`."""
 
     @property
     def targets(self) -> dict[str, pa.Field]:
@@ -330,7 +247,7 @@ class WriteTask:
     ) -> Iterator[pa.RecordBatch]:
         with (
             storage_failures(self.dataset.location, self.dataset.storage_options),
-            _explaining_removal(self.dataset, kept.version, _base_cleaned_up),
+            explaining_removal(self.dataset, kept.version, base_cleaned_up),
         ):
             yield from with_kept_columns(batches, self.schema, self.match, kept)
 
@@ -358,7 +275,7 @@ class WriteTask:
         if self.appends_to is None:
             self.dataset.check_links()
             return self.dataset.location
-        with _explaining_removal(self.dataset, self.appends_to, _base_cleaned_up):
+        with explaining_removal(self.dataset, self.appends_to, base_cleaned_up):
             return self.dataset.open(self.appends_to, self.manifest)
 
     def _write(self, target: str | LanceDataset, reader: pa.RecordBatchReader) -> list[FragmentMetadata]:
@@ -381,83 +298,6 @@ class WriteTask:
 
 def _without_fragment(**found: object) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([{"rows": 0, "files": 0, "bytes": 0, **found}], schema=_WRITTEN)
-
-
-@dataclass(frozen=True, slots=True)
-class ReadTask:
-    """Read fragments of one version."""
-
-    dataset: DatasetRef
-    version: int
-    schema: pa.Schema
-    """The columns to return to Spark, in their order."""
-    filter: str | None
-    """In Lance's SQL."""
-    groups: Sequence[Sequence[int]]
-    """Fragment ids; a task reads one group."""
-    blobs: BlobReads = NO_BLOBS
-    """What to read of the blob columns."""
-
-    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Read the groups with the numbers in `batches`, and yield their rows."""
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from self.read(number)
-
-    def read(self, number: int) -> Iterator[pa.RecordBatch]:
-        """Read one group, by its number."""
-        # Spark has no nanoseconds: those that another writer stored are truncated.
-        with (
-            storage_failures(self.dataset.location, self.dataset.storage_options),
-            _explaining_removal(self.dataset, self.version, version_cleaned_up),
-        ):
-            yield from conform(self._scan(self.groups[number]), self.schema, cut_times=True)
-
-    def _scan(self, fragment_ids: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        dataset = self.dataset.open(self.version)
-        wanted = frozenset(fragment_ids)
-        fragments = [fragment for fragment in dataset.get_fragments() if fragment.fragment_id in wanted]
-        scanner = dataset.scanner(
-            fragments=fragments,
-            columns=self.schema.names,
-            filter=self.filter,
-            with_row_address=bool(self.blobs.ranges),
-        )
-        return self.blobs.batches(
-            dataset, without_empty(scanner.to_batches()), self.dataset.blob_check(dataset)
-        )
-
-
-@contextmanager
-def _explaining_removal(
-    dataset: DatasetRef, version: int, explained: Callable[[str], spec_errors.LanceNamespaceError]
-) -> Iterator[None]:
-    """If the block fails, check whether that is since a clean-up removed the version that it reads.
-
-    Args:
-        dataset: the dataset.
-        version: the version.
-        explained: returns the error for a version that was cleaned up.
-
-    Raises:
-        LanceNamespaceError: it was.
-    """
-    try:
-        yield
-    except RowError:
-        raise
-    except LANCE_ERRORS as error:
-        if not is_detached(version) and is_removed(dataset.manifests, version):
-            raise explained(f"{dataset.location}: version {version}") from error
-        raise
-
-
-def _base_cleaned_up(version: str) -> spec_errors.ConcurrentModificationError:
-    """Return the error (14) for a version that was cleaned up while a write was based on it."""
-    return spec_errors.ConcurrentModificationError(
-        f"{version} was cleaned up while a write was based on it, so nothing was committed. Write again, and "
-        "clean up with an older_than that is longer than a write takes"
-    )
 
 
 def refusing(rows: Iterator[pa.RecordBatch], message: str) -> Iterator[pa.RecordBatch]:
@@ -483,43 +323,3 @@ def _written(fragment: FragmentMetadata) -> dict[str, object]:
         "files": len(fragment.files),
         "bytes": sum(file.file_size_bytes or 0 for file in fragment.files),
     }
-
-
-@dataclass(frozen=True, slots=True)
-class KeyReadTask(ReadTask):
-    """Read the keys of rows, each with its position in the table."""
-
-    firsts: Mapping[int, int] = field(default_factory=dict)
-    """The position of the first row of each fragment."""
-    keys: Sequence[str] = ()
-
-    def read(self, number: int) -> Iterator[pa.RecordBatch]:
-        """Read one group, by its number; without rows whose keys Spark can't have."""
-        columns = pa.schema([one for one in self.schema if one.name != POSITION])
-        with (
-            storage_failures(self.dataset.location, self.dataset.storage_options),
-            _explaining_removal(self.dataset, self.version, _base_cleaned_up),
-        ):
-            dataset = self.dataset.open(self.version)
-            for fragment in dataset.get_fragments():
-                if fragment.fragment_id not in self.groups[number]:
-                    continue
-                position = self.firsts[fragment.fragment_id]
-                for batch in dataset.scanner(columns=columns.names, fragments=[fragment]).to_batches():
-                    positions = pa.array(range(position, position + batch.num_rows), pa.int64())
-                    position += batch.num_rows
-                    comparable = _comparable(batch, self.keys)
-                    for rows in conform([batch.filter(comparable)], columns, cut_times=True):
-                        chosen = positions.filter(comparable)
-                        yield pa.RecordBatch.from_arrays([*rows.columns, chosen], schema=self.schema)
-
-
-def _comparable(batch: pa.RecordBatch, keys: Sequence[str]) -> pa.Array:
-    """Return which rows have keys that Spark can have: its times end with microseconds."""
-    comparable = pa.array([True] * batch.num_rows)
-    for name in keys:
-        column = batch.column(name)
-        if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-            whole = pc.equal(pc.floor_temporal(column, unit="microsecond"), column)
-            comparable = pc.and_(comparable, pc.fill_null(whole, False))
-    return comparable

@@ -9,15 +9,15 @@ import pyarrow as pa
 import pytest
 from lance.fragment import write_fragments
 
-from airflow_provider_lancens.spark.write import executor_tasks
-from airflow_provider_lancens.spark.write.executor_tasks import write_overlapping
+from airflow_provider_lancens.spark.write import write_task
+from airflow_provider_lancens.spark.write.write_task import write_overlapping
 
 SCHEMA = pa.schema({"n": pa.int64()})
 
 
 @pytest.fixture(autouse=True)
 def calls_of_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executor_tasks, "_ROWS_OF_A_CALL", 40)
+    monkeypatch.setattr(write_task, "_ROWS_OF_A_CALL", 40)
 
 
 def batches(rows: int, size: int = 15) -> Iterator[pa.RecordBatch]:
@@ -81,7 +81,7 @@ def test_no_more_than_two_files_are_written_at_once() -> None:
 
     write_overlapping(write, batches(1000), SCHEMA, 40)
 
-    assert peak <= executor_tasks.AT_ONCE
+    assert peak <= write_task.AT_ONCE
 
 
 def test_a_failed_file_ends_the_others_with_its_error() -> None:

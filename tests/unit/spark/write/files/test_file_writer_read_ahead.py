@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from airflow_provider_lancens.spark.write.executor_tasks import read_ahead
+from airflow_provider_lancens.spark.write.files.file_writer import read_ahead
 
 
 def batch(number: int, rows: int = 10) -> pa.RecordBatch:

@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_lancens.namespace.locations import Location
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
-from airflow_provider_lancens.spark.bookmark_ranges import fix_range, forget_range
+from airflow_provider_lancens.spark.bookmarks import fix_range, forget_range
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.conditions import Condition, parse_condition
-from airflow_provider_lancens.identifiers import TableId, staged_name
+from airflow_provider_lancens.identifiers import staged_name
 from airflow_provider_lancens.spark.blobs import check_format, with_blobs
 from airflow_provider_lancens.spark.commit.append_overwrite import (
     KINDS,
@@ -33,40 +33,16 @@ from airflow_provider_lancens.spark.commit.upsert import (
 )
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.executor_failures import storage_failures
-from airflow_provider_lancens.spark.keys import (
-    Counts,
-    KeyAttempts,
-    KeyedCommit,
-    KeyedWrite,
-    KeyLookup,
-    accept_lost,
-    confirm_unknown,
-    look_up,
-)
-from airflow_provider_lancens.spark.options import (
-    OnExistingKey,
-    TableLayout,
-    WriteIdentity,
-    WriteRequest,
-)
+from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedCommit, KeyedWrite, KeyLookup
+from airflow_provider_lancens.spark.observed import Ended, observed, tell
+from airflow_provider_lancens.spark.options import TableLayout, WriteRequest
 from airflow_provider_lancens.spark.publish import ChangeSpec, discard_repeated, find_staged, stage
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.dataset_ref import small_manifest
-from airflow_provider_lancens.spark.table.described_columns import update_catalog_columns
 from airflow_provider_lancens.spark.table.history import data_changed
 from airflow_provider_lancens.spark.table.opened_version import parse_filter
-from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
+from airflow_provider_lancens.spark.table.row_hashes import combined_digest
 from airflow_provider_lancens.spark.write.batch_sizing import BATCH_BYTES
-from airflow_provider_lancens.spark.write.compared_rows import (
-    by_names_of_the_table,
-    check_collations,
-    compared_rows,
-    frame_rows,
-    stored_columns,
-)
-from airflow_provider_lancens.spark.write.executor_tasks import WriteTask
-from airflow_provider_lancens.spark.write.row_changes import KeptColumns, decoded_keys
-from airflow_provider_lancens.spark.write.row_digest import combined_digest
 from airflow_provider_lancens.spark.write.row_schema import check_columns, mismatches, schema_mismatch
 from airflow_provider_lancens.spark.write.row_sources import FrameRows
 from airflow_provider_lancens.spark.write.schema_evolution import (
@@ -76,12 +52,20 @@ from airflow_provider_lancens.spark.write.schema_evolution import (
     with_merged_columns,
 )
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress
+from airflow_provider_lancens.spark.write.upsert_rows import (
+    by_names_of_the_table,
+    check_collations,
+    compared_rows,
+    frame_rows,
+    stored_columns,
+)
+from airflow_provider_lancens.spark.write.upsert_task import KeptColumns, decoded_keys
 from airflow_provider_lancens.spark.write.write_context import WriteContext
+from airflow_provider_lancens.spark.write.write_task import WriteTask
 
 if TYPE_CHECKING:
     from lance import FragmentMetadata, LanceDataset
     from lance.schema import LanceSchema
-    from lance_namespace import LanceNamespace
 
     from airflow_provider_lancens.spark.commit.write_lease import WriteLease
     from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
@@ -210,7 +194,7 @@ class WritePlan:
         if isinstance(change, OverwriteCommit) and outcome.made_here:
             report_overwrite(target, outcome.commit.version)
         if outcome.made_here and (self.base is None or self.request.change.schema_mode != "strict"):
-            update_catalog_columns(target, self.task.schema)
+            target.update_catalog_columns(self.task.schema)
         return outcome
 
     def _change_spec(self, change: TableChange) -> ChangeSpec:
@@ -310,7 +294,7 @@ def _task(context: WriteContext, columns: Columns) -> WriteTask:
 
 
 def digest_of(written: Written) -> str:
-    """Return the digest of all rows of a write whose tasks digested theirs, see `row_digest`."""
+    """Return the digest of all rows of a write whose tasks digested theirs, see `row_hashes`."""
     return combined_digest(row["digest"] for row in written if row["digest"] is not None)
 
 
@@ -350,7 +334,13 @@ def write_rows(rows: Rows, context: WriteContext) -> WriteResult:
     if context.earlier is not None:
         return skipped_write(context, context.earlier)
     if context.change.stage and (staged := staged_before(context.lookup)) is not None:
+        tell(context.target.namespace, Ended(staged))
         return staged
+    return _write(rows, context)
+
+
+@observed()
+def _write(rows: Rows, context: WriteContext) -> WriteResult:
     _warn_of_older_values(context)
     target = context.target
     with storage_failures(target.dataset.location, target.dataset.storage_options):
@@ -407,84 +397,6 @@ def _prepared(rows: Rows, context: WriteContext) -> tuple[Rows, WriteContext]:
     return rows, context
 
 
-def find_write(
-    namespace: NamespaceSpec | LanceNamespace,
-    table: TableId | str,
-    key: str,
-    *,
-    fingerprint: str | None = None,
-    on_existing_key: OnExistingKey = "skip",
-    execution_id: str | None = None,
-) -> WriteResult | None:
-    """Return the result of an earlier write under this key, without Spark.
-
-    Args:
-        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
-        key: the idempotency key.
-        fingerprint: identifies the data that would be written now; None matches any.
-        on_existing_key: what would be done if another execution has committed under the key, see
-            `write_table`: with ``redo``, a write of another execution is one that is still to be made.
-        execution_id: the same for all tries of one execution, see `Table.append`.
-
-    Returns:
-        The result of that call; None if the write is still to be made.
-
-    Raises:
-        TableNotFoundError: (4) the table isn't declared.
-        InvalidInputError: (13) an argument is invalid, or that call had another fingerprint.
-    """
-    identity = WriteIdentity(key, fingerprint, on_existing_key, execution_id)
-    with resolved_table(namespace, table) as target:
-        lookup = look_up(target, identity)
-        return None if lookup.earlier is None else lookup.found_result(lookup.earlier)
-
-
-def confirm_write(namespace: NamespaceSpec | LanceNamespace, table: TableId | str, key: str) -> None:
-    """Record that the rows of a write under this key are in the table, where that can't be determined.
-
-    Other clients cleaned up its version and all that would show whether it was committed, or whether others
-    have undone it. Call this if its rows are in the table; the next run then skips the write.
-
-    Args:
-        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
-        key: the idempotency key.
-
-    Raises:
-        TableNotFoundError: (4) the table isn't declared.
-        InvalidInputError: (13) there is no write under the key whose outcome is unknown.
-    """
-    with resolved_table(namespace, table) as target:
-        if not confirm_unknown(target, key):
-            raise spec_errors.InvalidInputError(
-                f"table {target.id}: no write under idempotency key {key!r} is in doubt, so "
-                "there is nothing to confirm"
-            )
-
-
-def accept_lost_keys(namespace: NamespaceSpec | LanceNamespace, table: TableId | str) -> None:
-    """Let idempotency keys without records count as never committed, although records were lost.
-
-    The records of keys, beside the data, were removed, and so were versions that would show what was
-    committed; until this is called, writes under keys without records are refused. Call it if none of the
-    keys that will run again is one of those versions', or if their rows may be written twice.
-
-    Args:
-        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
-
-    Raises:
-        TableNotFoundError: (4) the table isn't declared.
-        InvalidInputError: (13) no records of the table are known to be lost.
-    """
-    with resolved_table(namespace, table) as target:
-        if not accept_lost(target):
-            raise spec_errors.InvalidInputError(
-                f"table {target.id}: no records of keys are known to be lost, so there is nothing to accept"
-            )
-
-
 def staged_before(lookup: KeyLookup) -> WriteResult | None:
     """Return the result of an earlier run that staged a write; None if there is none."""
     if lookup.latest is None or (staged := find_staged(lookup.target, lookup.write)) is None:
@@ -501,6 +413,7 @@ def _staged_result(result: WriteResult, base: int | None) -> WriteResult:
     )
 
 
+@observed()
 def skipped_write(context: WriteContext, earlier: KeyedCommit) -> WriteResult:
     """Return the result of the earlier run, and log how to repeat the write if it is skipped."""
     result = context.lookup.found_result(earlier)

@@ -1,38 +1,50 @@
 """Which rows of an upsert are written, and with which values, if that depends on each other and on the table.
 
-Spark compares them, as joins and windows on the executors. Whether others wrote rows of the same keys
-meanwhile is checked at the commit, see `upsert`.
+Spark compares them, as joins and windows on the executors, which read the keys of the table's rows. Whether
+others wrote rows of the same keys meanwhile is checked at the commit, see `commit.upsert`.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import LongType, StructField, StructType
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.conditions import Condition, parse_condition
 from airflow_provider_lancens.spark.blobs import inner_blob, is_blob
-from airflow_provider_lancens.spark.read import read_keys_of
+from airflow_provider_lancens.spark.executor_failures import (
+    base_cleaned_up,
+    explaining_removal,
+    storage_failures,
+)
+from airflow_provider_lancens.spark.read import ReadTask, frame_of, plan_opened
+from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from airflow_provider_lancens.spark.types import arrow_type
-from airflow_provider_lancens.spark.write.row_changes import DELETED, POSITION
+from airflow_provider_lancens.spark.write.record_batches import conform
 from airflow_provider_lancens.spark.write.row_sources import FrameRows
+from airflow_provider_lancens.spark.write.upsert_task import DELETED, POSITION
 from airflow_provider_lancens.spark.write.write_context import UpsertContext
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from lance import LanceDataset
-    from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import StructField
+    from pyspark.sql import Column, DataFrame, SparkSession
 
+    from airflow_provider_lancens.conditions import Condition
     from airflow_provider_lancens.spark.write.row_sources import Rows
 
 _log = logging.getLogger(__name__)
+
 
 _RANK, _NUMBERED = "_lancens_rank", "_lancens_"
 _BINARY = "UTF8_BINARY"
@@ -42,7 +54,7 @@ def compared_rows(rows: FrameRows, context: UpsertContext) -> FrameRows:
     """Choose the rows of an upsert by `sequence_by`, `when_matched`, `delete_when` and `update_columns`.
 
     The rows are evaluated once, by the job that writes them: whether one is a deletion, and which row of the
-    table it updates, are columns of their own, see `row_changes`.
+    table it updates, are columns of their own, see `upsert_task`.
 
     Args:
         rows: see `frame_rows`.
@@ -279,3 +291,78 @@ def _column(name: str) -> Column:
     from pyspark.sql import functions as f
 
     return f.col("`" + name.replace("`", "``") + "`")
+
+
+def read_keys_of(
+    spark: SparkSession,
+    target: ResolvedTable,
+    dataset: LanceDataset,
+    keys: Sequence[str],
+    others: Sequence[str] = (),
+) -> DataFrame:
+    """Return key columns of an opened version, others, and the position of each row in the table.
+
+    Rows whose keys no row of Spark can have are left out: their times have nanoseconds.
+
+    Raises:
+        TableColumnNotFoundError: (12) it has no such column.
+        InvalidInputError: (13) Spark has no type for a column.
+    """
+    schema, task = plan_opened(target, dataset, [*keys, *others], None)
+    schema = StructType([*schema.fields, StructField(POSITION, LongType())])
+    sizes = [fragment.metadata.num_rows for fragment in dataset.get_fragments()]
+    starts = itertools.accumulate(sizes, initial=0)
+    firsts = {one.fragment_id: start for one, start in zip(dataset.get_fragments(), starts, strict=False)}
+    return frame_of(
+        spark,
+        schema,
+        KeyReadTask(
+            dataset=task.dataset,
+            version=task.version,
+            schema=task.schema.append(pa.field(POSITION, pa.int64())),
+            filter=None,
+            groups=task.groups,
+            firsts=firsts,
+            keys=keys,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class KeyReadTask(ReadTask):
+    """Read the keys of rows, each with its position in the table."""
+
+    firsts: Mapping[int, int] = field(default_factory=dict)
+    """The position of the first row of each fragment."""
+    keys: Sequence[str] = ()
+
+    def read(self, number: int) -> Iterator[pa.RecordBatch]:
+        """Read one group, by its number; without rows whose keys Spark can't have."""
+        columns = pa.schema([one for one in self.schema if one.name != POSITION])
+        with (
+            storage_failures(self.dataset.location, self.dataset.storage_options),
+            explaining_removal(self.dataset, self.version, base_cleaned_up),
+        ):
+            dataset = self.dataset.open(self.version)
+            for fragment in dataset.get_fragments():
+                if fragment.fragment_id not in self.groups[number]:
+                    continue
+                position = self.firsts[fragment.fragment_id]
+                for batch in dataset.scanner(columns=columns.names, fragments=[fragment]).to_batches():
+                    positions = pa.array(range(position, position + batch.num_rows), pa.int64())
+                    position += batch.num_rows
+                    comparable = _comparable(batch, self.keys)
+                    for rows in conform([batch.filter(comparable)], columns, cut_times=True):
+                        chosen = positions.filter(comparable)
+                        yield pa.RecordBatch.from_arrays([*rows.columns, chosen], schema=self.schema)
+
+
+def _comparable(batch: pa.RecordBatch, keys: Sequence[str]) -> pa.Array:
+    """Return which rows have keys that Spark can have: its times end with microseconds."""
+    comparable = pa.array([True] * batch.num_rows)
+    for name in keys:
+        column = batch.column(name)
+        if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+            whole = pc.equal(pc.floor_temporal(column, unit="microsecond"), column)
+            comparable = pc.and_(comparable, pc.fill_null(whole, False))
+    return comparable

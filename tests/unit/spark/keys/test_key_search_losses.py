@@ -11,12 +11,11 @@ from lance_namespace.errors import InvalidInputError, InvalidTableStateError
 
 from airflow_provider_lancens.namespace.storage.object_store import RECORDED
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome
-from airflow_provider_lancens.spark.keys.key_lookup import accept_lost
-from airflow_provider_lancens.spark.keys.key_maintenance import maintain_keys
-from airflow_provider_lancens.spark.keys.key_records import EXPIRED_KEYS, digest, folder_of
+from airflow_provider_lancens.spark.keys.key_expiry import maintain_keys
+from airflow_provider_lancens.spark.keys.key_records import EXPIRED_KEYS, KeyIndex, digest, folder_of
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from tests.support.prepared_tables import ROWS
-from tests.unit.spark.keys.keyed import find, touch
+from tests.unit.spark.keys.keyed import files_of, find, touch
 
 Write = Callable[..., CommitOutcome]
 
@@ -121,9 +120,11 @@ def test_after_a_loss_of_all_records_and_versions_keys_are_refused_until_that_is
     for key in ("january", "march"):
         with pytest.raises(InvalidTableStateError, match=r"records of keys.*were removed.*accept_lost_keys"):
             find(target, key)
-    assert accept_lost(target)
+    index = KeyIndex.of(files_of(target))
+    assert index.has_lost
+    index.accept_lost()
     assert find(target, "march") is None
-    assert not accept_lost(target)
+    assert not KeyIndex.of(files_of(target)).has_lost
 
 
 def test_a_table_that_never_had_records_isnt_taken_for_one_that_lost_them(
@@ -156,7 +157,7 @@ def test_a_damaged_list_of_expired_keys_refuses_the_keys_that_may_have_been_in_i
 def test_keys_are_known_after_a_clean_up_has_removed_the_segment_that_a_commit_refers_to(
     target: ResolvedTable, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("airflow_provider_lancens.spark.keys.key_records.LONG", 4)
+    monkeypatch.setattr("airflow_provider_lancens.spark.keys.key_attempts.LONG", 4)
     for number in range(6):
         write("append", f"day-{number}")
     lance.dataset(target.dataset.location).optimize.compact_files()

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_lancens.namespace.row_errors import RowError
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
-from airflow_provider_lancens.spark.write.row_changes import (
+from airflow_provider_lancens.spark.write.upsert_task import (
     DELETED,
     POSITION,
     DeletedKeys,

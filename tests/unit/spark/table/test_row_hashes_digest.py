@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_lancens.spark.write.row_digest import RowDigest, combined_digest
+from airflow_provider_lancens.spark.table.row_hashes import RowDigest, combined_digest
 
 SCHEMA = pa.schema(
     [

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_lancens.spark.write.row_schema import ColumnMatch
 
+
 DELETED = "_lancens_deleted"
 """The column that says whether a row deletes the rows of its key rather than being written."""
 POSITION = "_lancens_position"

@@ -5,7 +5,7 @@ import pytest
 from lance_namespace.errors import InvalidInputError
 
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
-from airflow_provider_lancens.spark.keys.key_maintenance import maintain_keys
+from airflow_provider_lancens.spark.keys.key_expiry import maintain_keys
 from airflow_provider_lancens.spark.keys.key_records import KEYS, ExpiredKeys, digest
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from tests.unit.spark.keys.keyed import Attempt, commit, files_of, find, touch

@@ -207,7 +207,7 @@ def test_an_upsert_that_compares_rows_names_what_to_do(orders: Table, options: d
 
 
 def test_the_digest_of_rows_does_not_depend_on_their_order_and_tells_values_apart() -> None:
-    from airflow_provider_lancens.spark.write.arrow_rows import ArrowRows
+    from airflow_provider_lancens.spark.write.row_sources import ArrowRows
 
     def digest(rows: Any) -> str | None:
         return ArrowRows.of(rows).digest()

@@ -1,4 +1,4 @@
-"""The error of a commit to a table that is no longer what it was when the commit was prepared."""
+"""Errors of this package that are kinds of the specification's. Loaded when one is raised or caught."""
 
 from __future__ import annotations
 
@@ -7,3 +7,7 @@ from airflow_provider_lancens import spec_errors
 
 class StaleTableError(spec_errors.ConcurrentModificationError):
     """The name belongs to another table by now, or another authority decides the table's versions (14)."""
+
+
+class MissingBucketError(spec_errors.ServiceUnavailableError):
+    """The bucket or container of a location does not exist (17)."""

@@ -13,8 +13,7 @@ from lance_namespace.errors import ErrorCode
 
 from airflow_provider_lancens import operators
 from airflow_provider_lancens.namespace import Hive2Namespace
-from airflow_provider_lancens.namespace.base import MetastoreNamespace
-from airflow_provider_lancens.namespace.interface.unsupported_requests import ALTERNATIVES, unsupported
+from airflow_provider_lancens.namespace.base import ALTERNATIVES, MetastoreNamespace, unsupported
 from tests.conformance.codes import refused_with
 from tests.conformance.table import PAGE, alternatives
 

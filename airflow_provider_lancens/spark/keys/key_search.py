@@ -1,14 +1,14 @@
-"""Find the commit of an idempotency key, whose rows are in the table, and decide what a rerun does.
+"""Find the commits of a key, whose rows are in the table: which of the recorded attempts were made.
 
 Two listings for a key without records, whatever the table's age; for others also the newest transaction,
-which states the lineage of its version, and the record.
+which states the lineage of its version, and the record. Records that are lost are written again from the
+versions that are kept.
 """
 
 from __future__ import annotations
 
 import itertools
 import logging
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.namespace.locations import is_local
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.spark.keys.commit_lineage import (
     MANY_READ,
@@ -27,28 +26,19 @@ from airflow_provider_lancens.spark.keys.commit_lineage import (
     transaction_id,
 )
 from airflow_provider_lancens.spark.keys.key_records import (
-    REPLACING_ALL,
     ExpiredKeys,
-    KeyedCommit,
-    KeyedWrite,
     KeyIndex,
     KeyRecord,
     commit_of,
     confirm,
     digest,
     folder_of,
-    has_records,
-    is_unique,
-    key_of,
     mark_complete,
     records_in,
-    remove_leftovers,
-    unique_key,
     vouch,
     write_record,
 )
-from airflow_provider_lancens.spark.options import WriteIdentity
-from airflow_provider_lancens.spark.results import Outcome, WriteResult
+from airflow_provider_lancens.spark.keys.keyed_commit import KeyedCommit, has_records, is_unique, key_of
 from airflow_provider_lancens.spark.table.history import (
     added_files,
     data_files,
@@ -62,99 +52,7 @@ from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
 
-
 _log = logging.getLogger(__name__)
-
-_THREADS = 16
-
-
-def recover_keys(target: ResolvedTable, latest: LanceDataset, index: KeyIndex) -> None:
-    """Write the records of all keys in a table's kept versions.
-
-    If the history shows that there were records, they were lost: which keys the versions had that are gone is
-    not known.
-
-    Args:
-        target: the table.
-        latest: its dataset, opened at its latest version.
-        index: the index of its keys.
-    """
-    if latest.version > 1:
-        _log.info(
-            "Table %s: recording the keys of its %d versions, once, so that later writes need not read "
-            "its history",
-            target.id,
-            latest.version,
-        )
-    history = _KeptVersions()
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="lance-keys") as pool:
-        written = [
-            pool.submit(_write, index, record, key, commit) for record, key, commit in _kept(latest, history)
-        ]
-    for future in written:
-        future.result()
-    if history.had_records and history.is_incomplete:
-        _log.warning(
-            "Table %s: the records of its keys were lost, and versions were cleaned up; until "
-            "accept_lost_keys is called, writes under keys without records are refused",
-            target.id,
-        )
-        index.mark_lost()
-    else:
-        index.segments.store(history.lineage, settled=True)
-    mark_complete(index.files)
-
-
-@dataclass
-class _KeptVersions:
-    """What a walk through the kept versions shows."""
-
-    ids: list[str] = field(default_factory=list)
-    """The ids of the transactions down to the first one that isn't kept, newest first."""
-    newest: int = 0
-    restores: list[tuple[int, int]] = field(default_factory=list)
-    is_incomplete: bool = False
-    had_records: bool = False
-
-    def add(self, version: int, transaction: Transaction | None) -> None:
-        """Add what the next older version shows."""
-        self.newest = max(self.newest, version)
-        if transaction is None:
-            self.is_incomplete = True
-            return
-        if not self.is_incomplete:
-            self.ids.append(transaction_id(transaction.uuid))
-        if (restored := restored_version(transaction)) is not None:
-            self.restores.append((version, restored))
-        stated = Lineage.stated_by(transaction, version)
-        self.had_records |= has_records(transaction) or (stated is not None and stated.keyed)
-
-    @property
-    def lineage(self) -> Lineage:
-        """Its lineage; a version that was cleaned up counts as no Restore."""
-        return Lineage(self.newest, 1, tuple(reversed(self.ids)), tuple(sorted(self.restores)))
-
-
-def _kept(latest: LanceDataset, history: _KeptVersions) -> Iterator[tuple[KeyRecord, str, KeyedCommit]]:
-    """Yield the commits of the kept versions that have a key, and collect what else the versions show."""
-    for version, transaction in transactions(latest, 0):
-        history.add(version, transaction)
-        if transaction is None:
-            continue
-        key = key_of(transaction)
-        if key and not is_unique(key):
-            yield (
-                KeyRecord(version, transaction.uuid, digest(key)),
-                key,
-                replace(
-                    KeyedCommit.of(version, transaction), files=tuple(added_files(transaction.operation))
-                ),
-            )
-
-
-def _write(index: KeyIndex, record: KeyRecord, key: str, commit: KeyedCommit) -> None:
-    write_record(index.files, record, key, commit)
-    confirm(index.files, record)
 
 
 _COMPACTIONS = 8
@@ -386,175 +284,93 @@ class RecordSearch:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class KeyLookup:
-    """A table, and what its history contains under the key of a write that begins now."""
-
-    target: ResolvedTable
-    identity: WriteIdentity
-    write: KeyedWrite
-    latest: LanceDataset | None
-    """The dataset at its newest version; None if nothing was written yet."""
-    version: int
-    """The version up to which the history was searched; 0 if there was none."""
-    started: float
-    """When it began, by the monotonic clock."""
-    earlier: KeyedCommit | None = None
-    """The commit by which an earlier run has made the same write."""
-    repeated: KeyedCommit | None = None
-    """The newest commit under the key, if another execution made it and this write is made again."""
-    replaced: Sequence[KeyedCommit] = ()
-    """The commits under the key whose rows this write is to replace, newest first."""
-
-    def found_outcome(self, commit: KeyedCommit) -> Outcome:
-        """Return the outcome of a write that isn't made, since a commit was found under its key."""
-        return "found" if self.write.is_own(commit) else "skipped"
-
-    def found_result(self, commit: KeyedCommit) -> WriteResult:
-        """Return the result of a write that isn't made, since a commit was found under its key."""
-        outcome = self.found_outcome(commit)
-        result = commit.result(self.target.id, self.started, outcome, key=self.identity.key)
-        return result if outcome == "found" else replace(result, newest_version=self.version)
-
-    def at_newest(self) -> Self:
-        """Return this with the newest dataset, for a write that waited; the key isn't looked up again."""
-        return replace(self, latest=self.target.open_latest(self.latest))
+_THREADS = 16
 
 
-def look_up(target: ResolvedTable, identity: WriteIdentity, *, replaces_rows: bool = True) -> KeyLookup:
-    """Look up what a table contains under the key of a write that begins now.
+def recover_keys(target: ResolvedTable, latest: LanceDataset, index: KeyIndex) -> None:
+    """Write the records of all keys in a table's kept versions.
+
+    If the history shows that there were records, they were lost: which keys the versions had that are gone is
+    not known.
 
     Args:
         target: the table.
-        identity: what identifies the write.
-        replaces_rows: whether the write, if it is made again, removes the rows of its earlier commits, which
-            are then looked up too.
-
-    Raises:
-        InvalidInputError: (13) the key was committed with other data, and `on_existing_key` is "skip"; or it
-            has expired; or "redo_if_changed" has no fingerprint to compare.
-        InvalidTableStateError: (19) it cannot be determined whether the key was committed.
+        latest: its dataset, opened at its latest version.
+        index: the index of its keys.
     """
-    started, policy = time.monotonic(), identity.on_existing_key
-    if policy == "redo_if_changed" and identity.key is not None and not identity.fingerprint:
-        raise spec_errors.InvalidInputError(
-            f"table {target.id}: fingerprint: on_existing_key='redo_if_changed' compares it with that of the "
-            "earlier write, and none was given; nothing was written. Set it to what identifies the data, or "
-            "use on_existing_key='redo'"
+    if latest.version > 1:
+        _log.info(
+            "Table %s: recording the keys of its %d versions, once, so that later writes need not read "
+            "its history",
+            target.id,
+            latest.version,
         )
-    write = KeyedWrite(
-        unique_key() if identity.key is None else identity.key,
-        digest(identity.fingerprint) if identity.fingerprint else "",
-        policy,
-        str(identity.execution_id or ""),
-    )
-    latest, listed = _open(target, write.key)
-    lookup = KeyLookup(target, identity, write, latest, 0 if latest is None else latest.version, started)
-    search = _search(lookup, listed)
-    found = None if search is None else _find(lookup, search)
-    if found is not None and write.is_done_by(found):
-        return replace(lookup, earlier=found)
-    if found is not None and policy == "skip":
-        raise _different_data(lookup, found)
-    if found is None and policy != "write_again":
-        return lookup
-    above = replace(write, above=lookup.version)
-    replaced = _replaced(search) if replaces_rows and search is not None and policy != "write_again" else ()
-    return replace(lookup, write=above, repeated=found, replaced=replaced)
+    history = _KeptVersions()
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="lance-keys") as pool:
+        written = [
+            pool.submit(_write, index, record, key, commit) for record, key, commit in _kept(latest, history)
+        ]
+    for future in written:
+        future.result()
+    if history.had_records and history.is_incomplete:
+        _log.warning(
+            "Table %s: the records of its keys were lost, and versions were cleaned up; until "
+            "accept_lost_keys is called, writes under keys without records are refused",
+            target.id,
+        )
+        index.mark_lost()
+    else:
+        index.segments.store(history.lineage, settled=True)
+    mark_complete(index.files)
 
 
-def is_used(target: ResolvedTable, key: str) -> bool:
-    """Return whether a write under a key was ever begun, by one listing."""
-    return bool(records_in(target.dataset.manifests.below(folder_of(digest(key)))))
+@dataclass
+class _KeptVersions:
+    """What a walk through the kept versions shows."""
+
+    ids: list[str] = field(default_factory=list)
+    """The ids of the transactions down to the first one that isn't kept, newest first."""
+    newest: int = 0
+    restores: list[tuple[int, int]] = field(default_factory=list)
+    is_incomplete: bool = False
+    had_records: bool = False
+
+    def add(self, version: int, transaction: Transaction | None) -> None:
+        """Add what the next older version shows."""
+        self.newest = max(self.newest, version)
+        if transaction is None:
+            self.is_incomplete = True
+            return
+        if not self.is_incomplete:
+            self.ids.append(transaction_id(transaction.uuid))
+        if (restored := restored_version(transaction)) is not None:
+            self.restores.append((version, restored))
+        stated = Lineage.stated_by(transaction, version)
+        self.had_records |= has_records(transaction) or (stated is not None and stated.keyed)
+
+    @property
+    def lineage(self) -> Lineage:
+        """Its lineage; a version that was cleaned up counts as no Restore."""
+        return Lineage(self.newest, 1, tuple(reversed(self.ids)), tuple(sorted(self.restores)))
 
 
-def confirm_unknown(target: ResolvedTable, key: str) -> bool:
-    """Record that the rows of attempts under a key, whose outcome cannot be determined, are in the table.
-
-    Returns:
-        Whether there was such an attempt.
-    """
-    latest = target.open_latest()
-    return latest is not None and RecordSearch.of(target, latest, key).vouch()
-
-
-def accept_lost(target: ResolvedTable) -> bool:
-    """Let keys without records count as never committed, although records were lost.
-
-    Returns:
-        Whether they were.
-    """
-    index = KeyIndex.of(target.dataset.manifests)
-    if index.has_lost:
-        index.accept_lost()
-    return index.has_lost
+def _kept(latest: LanceDataset, history: _KeptVersions) -> Iterator[tuple[KeyRecord, str, KeyedCommit]]:
+    """Yield the commits of the kept versions that have a key, and collect what else the versions show."""
+    for version, transaction in transactions(latest, 0):
+        history.add(version, transaction)
+        if transaction is None:
+            continue
+        key = key_of(transaction)
+        if key and not is_unique(key):
+            yield (
+                KeyRecord(version, transaction.uuid, digest(key)),
+                key,
+                replace(
+                    KeyedCommit.of(version, transaction), files=tuple(added_files(transaction.operation))
+                ),
+            )
 
 
-def _open(target: ResolvedTable, key: str) -> tuple[LanceDataset | None, ListedRecords | None]:
-    """Open the newest version; on an object store, list the records of the key meanwhile."""
-    if is_unique(key) or is_local(target.dataset.location):
-        return target.open_latest(), None
-    # Before the records are listed: the attempts up to this version are then among them.
-    version = target.latest_version()
-    if version is None:
-        return None, None
-    with ThreadPoolExecutor(1, thread_name_prefix="lance-keys") as pool:
-        listing = pool.submit(list_records, target.dataset.manifests, key)
-        latest = target.open(version)
-    return latest, listing.result()
-
-
-def _search(lookup: KeyLookup, listed: ListedRecords | None) -> RecordSearch | None:
-    """List the records of the key; None if there is nothing to search."""
-    target, latest, write = lookup.target, lookup.latest, lookup.write
-    if latest is None:
-        remove_leftovers(target.dataset.manifests, lambda: target.latest_version() is not None)
-        return None
-    if is_unique(write.key):
-        return None
-    try:
-        return RecordSearch.of(target, latest, write.key, listed)
-    except spec_errors.InvalidTableStateError:  # a file of the records is unreadable
-        if write.policy != "write_again":
-            raise
-        return None
-
-
-def _find(lookup: KeyLookup, search: RecordSearch) -> KeyedCommit | None:
-    """Return the newest commit under the key; one that a Restore undid counts as never committed.
-
-    Raises:
-        InvalidInputError: (13) the key has expired.
-        InvalidTableStateError: (19) it cannot be determined whether the key was committed.
-    """
-    writes_regardless = lookup.write.policy == "write_again"
-    try:
-        found = search.commit()
-    except spec_errors.InvalidTableStateError:
-        if not writes_regardless:
-            raise
-        return None
-    if found is None and not writes_regardless:
-        search.check_not_lost()
-    return found
-
-
-def _replaced(search: RecordSearch) -> tuple[KeyedCommit, ...]:
-    """Return the commits with all that is left of what the key wrote, newest first."""
-    found: list[KeyedCommit] = []
-    for commit in search.commits():
-        found.append(commit)
-        if commit.kind in REPLACING_ALL:
-            break
-    return tuple(found)
-
-
-def _different_data(lookup: KeyLookup, found: KeyedCommit) -> spec_errors.InvalidInputError:
-    write = lookup.write
-    return spec_errors.InvalidInputError(
-        f"table {lookup.target.id}: version {found.version} was committed under idempotency key "
-        f"{write.key!r} with different data (fingerprint {found.fingerprint}, now {write.fingerprint}); "
-        "nothing was written. Use another key to write this data as well, or on_existing_key='redo' to write "
-        "it in place of that version's data; in Airflow, the configuration of a run "
-        '{"lance_on_existing_key": "redo"} does that without a change of the DAG'
-    )
+def _write(index: KeyIndex, record: KeyRecord, key: str, commit: KeyedCommit) -> None:
+    write_record(index.files, record, key, commit)
+    confirm(index.files, record)

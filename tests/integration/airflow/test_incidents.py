@@ -1,0 +1,202 @@
+"""The recipes of `docs/incidents.md`, played: each incident is caused, and what the page says is done."""
+# ruff: noqa: T201  (the page prints)
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Literal
+
+import lance
+import pyarrow as pa
+import pytest
+
+from airflow_provider_lancens import Table, WriteIdentity
+from airflow_provider_lancens.hooks import LanceHook
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
+from airflow_provider_lancens.namespace import Hive2Namespace
+
+ORDERS = pa.table({"id": [1, 2, 3], "amount": [5.0, 7.5, 2.0]})
+
+
+@pytest.fixture
+def orders(lake: str, database: str) -> Table:
+    """A table without data."""
+    catalog = LanceHook(lake).catalog()
+    catalog.create_namespace(database)
+    return catalog.declare_table(f"{database}.orders")
+
+
+@pytest.fixture
+def managed_orders(lake: str, database: str) -> Table:
+    """The same, whose versions the catalog decides."""
+    catalog = LanceHook(lake).catalog()
+    catalog.create_namespace(database)
+    return catalog.declare_table(f"{database}.orders", version_authority="catalog")
+
+
+def test_the_commit_that_made_the_number_of_rows_wrong_is_found_and_undone(
+    orders: Table, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orders.append(ORDERS, key="orders of 2026-11-01")
+    orders.append(ORDERS, key="orders of 2026-11-02")
+    orders.delete("TRUE")  # by mistake, and without a key
+    table = orders
+    # [START what_made_each_version]
+    for one in table.history(limit=50):
+        print(one.version, one.committed_at, one.operation, one.inserted, one.updated, one.deleted, one.key)
+    # [END what_made_each_version]
+    printed = [line.split(maxsplit=3) for line in capsys.readouterr().out.splitlines()]
+    assert [line[0] for line in printed] == ["3", "2", "1"]
+    assert "delete" in printed[0][3]
+    assert "once-" in printed[0][3]
+    assert "orders of 2026-11-02" in printed[1][3]
+    wrong = 3
+    # [START undo_a_version]
+    assert table.at(wrong).count_rows() < table.at(wrong - 1).count_rows()
+    undone = table.restore(wrong - 1).undone
+    # [END undo_a_version]
+    assert [(one.version, one.deleted) for one in undone] == [(3, 6)]
+    assert table.count_rows() == 6
+
+
+def test_rows_that_two_runs_appended_are_there_once_again(orders: Table) -> None:
+    orders.append(ORDERS, key="scheduled")
+    orders.append(ORDERS, key="manual")
+    orders.append(ORDERS.slice(0, 1), key="next day")
+    table = orders
+    # [START remove_duplicates]
+    doubled = table.find_write("manual")
+    undone = table.restore(doubled.version - 1).undone
+    print([one.key for one in undone])  # clear the tasks of these, but for the one that is too many
+    # [END remove_duplicates]
+    assert [one.key for one in undone] == ["manual", "next day"]
+    table.append(ORDERS.slice(0, 1), key="next day")
+    assert table.count_rows() == 4
+
+
+def test_a_write_that_another_execution_made_is_found_by_its_key(orders: Table) -> None:
+    first = orders.append(ORDERS, key="orders of 2026-11-01")
+    again = WriteIdentity("orders of 2026-11-01", on_existing_key="skip", execution_id="another run")
+    assert orders.append(ORDERS, key=again).outcome == "skipped"
+    assert orders.append(ORDERS.slice(0, 0)).outcome == "unchanged"
+    table = orders
+    # [START find_a_write]
+    written = table.find_write("orders of 2026-11-01")
+    assert written is not None  # None: no version of the table has it, or a restore has undone it
+    print(written.version, written.inserted, table.at(written.version).count_rows())
+    # [END find_a_write]
+    assert written.version == first.version
+
+    table.overwrite(ORDERS.slice(0, 0))
+    assert table.find_write("orders of 2026-11-01") is not None
+    assert table.count_rows() == 0
+
+
+def test_a_wait_for_what_was_committed_without_the_catalog_ends(managed_orders: Table, lake: str) -> None:
+    table = managed_orders
+    table.append(ORDERS)
+    lance.write_dataset(ORDERS, table.location, mode="append")  # by path
+    # [START why_does_a_wait_not_end]
+    print(table.version)  # the version that sensors see
+    print([(one.version, one.operation) for one in table.history(limit=10)])  # maintenance ends no wait
+    print(table.indices())  # with `index=`: `unindexed_rows` must be 0
+    print(table.check(if_inconsistent="report").verdict)  # `storage_ahead`: somebody wrote by path
+    # [END why_does_a_wait_not_end]
+    assert (table.version, table.check(if_inconsistent="report").verdict) == (1, "storage_ahead")
+    # [START adopt]
+    table.check(if_inconsistent="adopt")
+    # [END adopt]
+    assert table.version == 2
+    assert table.check().verdict == "consistent"
+
+
+def test_a_name_that_nobody_declared_is_recognized(orders: Table, lake: str, database: str) -> None:
+    lake_of_the_sensor = LanceHook(lake).catalog()
+    # [START is_the_name_right]
+    print(lake_of_the_sensor.list_databases())
+    print(lake_of_the_sensor.table_exists(f"{database}.order"))
+    # [END is_the_name_right]
+    assert not lake_of_the_sensor.table_exists(f"{database}.order")
+    assert lake_of_the_sensor.list_tables(database) == [orders.name]
+
+
+def test_a_table_that_another_client_dropped_is_registered_again(
+    lake: str, tmp_path: Path, namespace: Hive2Namespace
+) -> None:
+    root = str(tmp_path)
+    catalog = LanceHook(lake).catalog()
+    catalog.create_namespace("incidents")
+    lost = catalog.declare_table("incidents.orders")
+    lost.append(ORDERS, key="orders of 2026-11-01")
+    lost.tag("audited", 1)
+    assert catalog.drop_namespace("incidents", cascade=True)  # keeps the data, as another client's drop does
+    with pytest.raises(AirflowFailException, match=r"code (1|4),"):
+        lost.count_rows()
+    hook = LanceHook(lake)
+    # [START register_what_is_left]
+    from pyarrow.fs import FileSelector, FileSystem
+
+    store, folder = FileSystem.from_uri(f"{root}/incidents.db-lance")
+    manifests = [
+        one
+        for one in store.get_file_info(FileSelector(folder, recursive=True))
+        if "/orders-" in one.path and "/_versions/" in one.path
+    ]
+    newest = max(manifests, key=lambda one: one.mtime).path.partition("/_versions/")[0]
+
+    lake = hook.catalog()
+    lake.create_namespace("incidents")
+    table = lake.register_table("incidents.orders", newest)  # of a bucket: "s3://" + newest
+    print(table.version, table.count_rows(), table.tags())
+    # [END register_what_is_left]
+    assert (table.version, table.count_rows()) == (1, 3)
+    assert [one.name for one in table.tags()] == ["audited"]
+    assert table.find_write("orders of 2026-11-01") is not None
+    lake.drop_namespace("incidents", cascade=True)
+
+
+def test_a_version_without_missing_files_is_restored(orders: Table) -> None:
+    orders.append(ORDERS, key="orders of 2026-11-01")
+    orders.append(ORDERS, key="orders of 2026-11-02")
+    [lost] = orders.at(2).dataset().get_fragments()[1].data_files()
+    (Path(orders.location) / "data" / lost.path).unlink()
+    table = orders
+    # [START restore_a_complete_version]
+    found = table.check(if_inconsistent="report")
+    print(found.missing_files)  # {version: paths}
+    repaired = table.restore(found.complete_version)
+    print([one.key for one in repaired.undone])  # clear the tasks that made these
+    # [END restore_a_complete_version]
+    assert (found.verdict, list(found.missing_files), found.complete_version) == ("files_missing", [2], 1)
+    assert [one.key for one in repaired.undone] == ["orders of 2026-11-02"]
+    assert table.append(ORDERS, key="orders of 2026-11-02").outcome == "done"
+    assert table.count_rows() == 6
+
+
+@pytest.mark.parametrize("authority", ["storage", "catalog"])
+def test_a_table_is_recovered_from_a_copy_of_its_folder(
+    lake: str, database: str, tmp_path: Path, authority: Literal["storage", "catalog"]
+) -> None:
+    catalog = LanceHook(lake).catalog()
+    catalog.create_namespace(database)
+    table = catalog.declare_table(f"{database}.orders", version_authority=authority)
+    table.append(ORDERS, key="orders of 2026-11-01")
+    backup = tmp_path / "backup" / "orders.lance"
+    shutil.copytree(table.location, backup)
+    table.append(ORDERS, key="orders of 2026-11-02")
+    location = table.location
+    catalog.drop_table(f"{database}.orders")
+    assert not (Path(location) / "_versions").exists()
+    name, lake_of_the_backup = f"{database}.orders", LanceHook(lake).catalog()
+    # [START recover_from_a_copy]
+    shutil.copytree(backup, location, dirs_exist_ok=True)
+    recovered = lake_of_the_backup.register_table(name, location)
+    recovered.set_version_authority(authority)
+    assert recovered.check().verdict == "consistent"
+    print([one.key for one in recovered.history()])  # what is there; clear the tasks of what isn't
+    # [END recover_from_a_copy]
+    assert recovered.count_rows() == 3
+    assert recovered.append(ORDERS, key="orders of 2026-11-02").outcome == "done"
+    assert recovered.find_write("orders of 2026-11-01") is not None
+    assert (recovered.version, recovered.count_rows()) == (2, 6)
