@@ -12,6 +12,7 @@ from typing import Any
 
 from airflow.sdk import DAG, Asset, task
 
+from airflow_provider_lancens import literal
 from airflow_provider_lancens.assets import lance_table
 from airflow_provider_lancens.operators import (
     LanceCreateNamespaceOperator,
@@ -82,7 +83,8 @@ def changed(dag_run: Any, triggering_asset_events: Any) -> dict[str, Any]:
 
 def totals(spark: Any, sales: Any, days: list[str]) -> Any:  # noqa: ARG001 an argument of every source
     """Return the totals of these days."""
-    return sales.where(sales.day.isin(days)).groupBy("day").sum("amount").toDF("day", "amount")
+    wanted = ", ".join(map(literal, days))
+    return sales.read(filter=f"day IN ({wanted})").groupBy("day").sum("amount").toDF("day", "amount")
 
 
 with DAG(

@@ -35,14 +35,15 @@ def orders(spark: Any, day: int) -> Any:
 
 
 # [START howto_increment]
-def revenue(spark: Any, changes: Any, orders: Any) -> Any:
+def revenue(spark: Any, orders: Any) -> Any:
     """Return the revenue of the days that changes touch, and whether a day has no orders any more."""
+    days = orders.changes().read(columns=["day"]).distinct()
     query = """
         SELECT day, sum(amount) AS revenue, count(amount) = 0 AS is_empty
-        FROM (SELECT DISTINCT day FROM {changes}) LEFT JOIN {orders} USING (day)
+        FROM {days} LEFT JOIN {orders} USING (day)
         GROUP BY day
     """
-    return spark.sql(query, changes=changes, orders=orders)
+    return spark.sql(query, days=days, orders=orders.read(columns=["day", "amount"]))
 
 
 # [END howto_increment]
@@ -79,7 +80,7 @@ with DAG(
         task_id="compute",
         table=REVENUE,
         source=revenue,
-        inputs={"changes": {"changes": changes.output}, "orders": changes.output},
+        inputs={"orders": changes.output},
         on=["day"],
         delete_when="is_empty",
         helper_columns=["is_empty"],

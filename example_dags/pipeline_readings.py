@@ -27,15 +27,16 @@ READINGS, REFUSED, HIGHS = "stations$readings", "stations$refused", "stations$hi
 PIPELINE = Path(__file__).parent / "pipelines" / "readings"
 
 
-def highs(spark: Any, changes: Any, readings: Any) -> Any:
+def highs(spark: Any, readings: Any) -> Any:
     """Return the highest temperatures of the days for which readings have arrived."""
+    arrived = readings.changes().read(columns=["station", "time"])
     query = """
         SELECT station, date(time) AS day, max(celsius) AS celsius
         FROM {readings}
-        WHERE (station, date(time)) IN (SELECT station, date(time) FROM {changes})
+        WHERE (station, date(time)) IN (SELECT station, date(time) FROM {arrived})
         GROUP BY station, date(time)
     """
-    return spark.sql(query, changes=changes, readings=readings)
+    return spark.sql(query, arrived=arrived, readings=readings.read())
 
 
 with DAG(
@@ -87,7 +88,7 @@ with DAG(
         task_id="compute",
         table=HIGHS,
         source=highs,
-        inputs={"changes": {"changes": changes.output}, "readings": changes.output},
+        inputs={"readings": changes.output},
         on=["station", "day"],
         spark_conf={"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"},
         **given,

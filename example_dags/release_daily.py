@@ -40,7 +40,9 @@ def customers(spark: Any) -> Any:
 
 def sales(spark: Any, orders: Any, customers: Any) -> Any:  # noqa: ARG001 an argument of every source
     """Return the sales by customer."""
-    return orders.join(customers, "customer").groupBy("name").sum("amount").toDF("name", "amount")
+    return (
+        orders.read().join(customers.read(), "customer").groupBy("name").sum("amount").toDF("name", "amount")
+    )
 
 
 with DAG(

@@ -19,6 +19,8 @@ from airflow_provider_lancens.sensors import LanceTableVersionSensor
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from airflow_provider_lancens.spark import Table
+
 CONNECTION = "lake"
 READINGS, MEANS = "weather$readings", "weather$means"
 POLL_SECONDS = float(os.environ.get("LANCE_EXAMPLE_POLL", "60"))
@@ -31,9 +33,9 @@ def readings_of(spark: SparkSession, day: str) -> DataFrame:
     return spark.range(24).selectExpr(f"'{day}' AS day", "id AS hour", "10 + id % 12 AS celsius")
 
 
-def means(_spark: SparkSession, readings: DataFrame) -> DataFrame:
+def means(_spark: SparkSession, readings: Table) -> DataFrame:
     """Return each day's mean of the readings at the given version."""
-    return readings.groupBy("day").agg({"celsius": "mean"}).toDF("day", "celsius")
+    return readings.read().groupBy("day").agg({"celsius": "mean"}).toDF("day", "celsius")
 
 
 # [END howto_spark_sources]

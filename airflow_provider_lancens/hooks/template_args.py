@@ -158,7 +158,7 @@ def parse_mapping(argument: str, value: Any) -> dict[str, Any]:
     try:
         return check_mapping(argument, None if value in _NOTHING else value)
     except TypeError as error:
-        raise _refusal(str(error), value) from error
+        raise refusal(str(error), value) from error
 
 
 def parse_settings(argument: str, value: Any) -> dict[str, str]:
@@ -190,7 +190,7 @@ def parse_list(argument: str, value: Any, allowed: str) -> list[str]:
     if value in _NOTHING:
         return []
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
-        raise _refusal(f"{argument}: is {_type(value)}; allowed: {allowed}", value)
+        raise refusal(f"{argument}: is {_type(value)}; allowed: {allowed}", value)
     for element in value:
         if not isinstance(element, str):
             raise AirflowFailException(f"{argument}: contains a value {_type(element)}; allowed: {allowed}")
@@ -298,7 +298,8 @@ def _parse_identifier(argument: str, text: str, parse: Callable[[str], _Id], for
         raise AirflowFailException(f"{argument}={text!r}: {error}; write it as {form}") from error
 
 
-def _refusal(message: str, value: Any) -> AirflowFailException:
+def refusal(message: str, value: Any) -> AirflowFailException:
+    """Return the error of a value; of text, it says how a template gives an object."""
     return AirflowFailException(f"{message}; {_TEMPLATE_HINT}" if isinstance(value, str) else message)
 
 

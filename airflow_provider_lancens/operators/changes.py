@@ -28,8 +28,8 @@ class LanceFindChangesOperator(LanceOperator):
     ``previous_version`` is None, and all rows are changes. A bookmark that wasn't moved for its
     ``expires_after`` expires at a clean-up, and changes after it may be lost, deletions among them.
 
-    Its XCom is ``{"table": str, "previous_version": int | None, "version": int}``, which can be passed as
-    ``{"changes": ...}`` to an ingestion's ``inputs``, and ``lake.table(...).changes()`` takes it.
+    Its XCom is ``{"table": str, "previous_version": int | None, "version": int}``, which can be passed to an
+    ingestion's ``inputs``, whose function reads ``orders.changes()``, and to ``lake.table``.
 
     Args:
         table: table identifier, ``database$table``. Templated.

@@ -18,6 +18,7 @@ from airflow_provider_lancens.operators._spark.idempotency import (
 )
 from airflow_provider_lancens.operators._spark.spark_operator import LanceSparkOperator
 from airflow_provider_lancens.operators._spark.write_arguments import write_request
+from airflow_provider_lancens.spark.function_inputs import WHOLE, Reading
 from airflow_provider_lancens.spark.options import (
     Change,
     Mode,
@@ -32,14 +33,13 @@ from airflow_provider_lancens.spark.options import (
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
-    from lance_namespace import LanceNamespace
 
     from airflow_provider_lancens.lineage.task_lineage import DerivedColumn
+    from airflow_provider_lancens.operators._spark.candidate_writes import CandidateWrites
     from airflow_provider_lancens.operators._spark.ingest_sources import IngestSource, Source
     from airflow_provider_lancens.spark.file_source import FileSource
     from airflow_provider_lancens.spark.results import WriteResult
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
-    from airflow_provider_lancens.spark.write.write_context import WriteContext
 
 
 class LanceWriteOperator(LanceSparkOperator):
@@ -69,12 +69,14 @@ class LanceWriteOperator(LanceSparkOperator):
             write. Or files that executors read directly: an `airflow_provider_lancens.spark.FileSource` or a
             mapping of its fields, templated, without ``storage_options``, which come from the connection.
         inputs: tables that `source` reads, by argument name: ``{"table": ..., "version": ...}``, such as the
-            XCom of a sensor or of another write. Each is passed as a DataFrame of exactly that version.
-            ``{"changes": {"table": ..., "previous_version": ..., "version": ...}}``, such as the XCom of a
-            sensor, passes the rows that changed after the previous version. Templated.
+            XCom of a sensor or of another write. Each is passed as a `airflow_provider_lancens.spark.Table`,
+            opened at exactly that version: ``orders.read(columns=...)``, ``orders.dataset()``, and
+            ``orders.changes().read()`` for the rows that changed after its ``previous_version``. An
+            identifier alone is the version that is newest when the task begins. Templated.
         op_kwargs: further arguments of `source`. Templated.
         key: identifies this write. By default the DAG, the task, what a mapped task
-            was given, and the data interval, or the run if there is no interval. Templated.
+            was given, and the data interval, or the run if there is no interval; and if `source` reads the
+            changes of an input, where these begin. Templated.
         fingerprint: identifies the content written under the key. With the default key, the default is the
             pinned inputs and `op_kwargs`, or the files' paths, sizes and times. With an explicit key there is
             no default, and a write without a fingerprint matches any. With that of `fingerprint_files`, files
@@ -173,56 +175,63 @@ class LanceWriteOperator(LanceSparkOperator):
             LanceRetryableError: the metastore or the storage is unavailable, or the commit conflicted.
         """
         from airflow_provider_lancens.lineage.task_lineage import TableWrite
+        from airflow_provider_lancens.operators._spark.candidate_writes import CandidateWrites
         from airflow_provider_lancens.operators._spark.partitions import changed_partitions
         from airflow_provider_lancens.operators._spark.result_log import log_result, written_again
         from airflow_provider_lancens.spark.table.resolved_table import resolved_table
-        from airflow_provider_lancens.spark.write.write_context import WriteContext
-        from airflow_provider_lancens.spark.write.write_rows import skipped_write, staged_before
 
         table = parse_table(self.table)
         source = self._parsed_source()
         key = write_key(self.key, context)
-        if (
-            self.key is None
-        ):  # the rows of other changes don't take the place of those that were written before
-            key = "/".join([key, *source.ranges()])
         derived: Mapping[str, DerivedColumn] = {}
         self.log.info("Ingesting into table %s (%s) under key %r", table, self._request.change.MODE, key)
         with self.connected(f"ingesting into table {str(table)!r}") as namespace:
+            source = source.pinned(self.hook)
             with resolved_table(namespace, table) as target:
-                request = self._keyed(key, source, target, context)
-                write = WriteContext.begin(target, request)
-            if write.earlier is not None:
-                result = skipped_write(write, write.earlier)
-            elif not request.change.stage or (staged := staged_before(write.lookup)) is None:
-                result, derived = self._written(source, namespace, write, context)
+                writes = CandidateWrites.begin(target, self._requests(key, source, target, context))
+            if (made := writes.made_before()) is not None:
+                result, reading = made
             else:
-                result = staged
+                result, reading, derived = self._written(source, writes, context)
             is_own = result.outcome != "unchanged"  # if not, the version is one of others
             partitions = changed_partitions(namespace, result, self.event_partitions, is_own_version=is_own)
-            self.note_lineage(namespace, TableWrite.of_request(result, request, derived), source.reads())
+            wrote = TableWrite.of_request(result, self._rendered_request(), derived)
+            self.note_lineage(namespace, wrote, source.reads(reading))
         self.emit_asset_event(context, result, partitions=partitions)
         again = written_again(self.task_id)
         log_result(self.lance_conn_id, result, again)
         return result.as_dict()
 
-    def _keyed(self, key: str, source: IngestSource, target: ResolvedTable, context: Context) -> WriteRequest:
+    def _rendered_request(self) -> WriteRequest:
+        return replace(self._request, change=self.rendered_change())
+
+    def _requests(
+        self, key: str, source: IngestSource, target: ResolvedTable, context: Context
+    ) -> dict[Reading, WriteRequest]:
+        """Return the writes that this may be, by what the source reads."""
         fingerprint = parse_text(self.fingerprint)
         if fingerprint is not None:
             source.expect(fingerprint)
-        if parse_text(self.key) is None:
-            fingerprint = fingerprint or self._fingerprint_of(source, target)
-            key = key_of_moved_task(key, context, target)
-        identity = WriteIdentity(
-            key,
-            fingerprint,
-            existing_key_policy(self._request.identity.on_existing_key, context),
-            execution_id_of(context),
-        )
-        return replace(self._request, change=self.rendered_change(), identity=identity)
+        policy = existing_key_policy(self._request.identity.on_existing_key, context)
+        execution_id = execution_id_of(context)
 
-    def _fingerprint_of(self, source: IngestSource, target: ResolvedTable) -> str | None:
-        fingerprint = source.fingerprint(target)
+        def request(key: str, fingerprint: str | None) -> WriteRequest:
+            identity = WriteIdentity(key, fingerprint, policy, execution_id)
+            return replace(self._rendered_request(), identity=identity)
+
+        if self.key is not None:
+            return {WHOLE: request(key, fingerprint)}
+        return {
+            reading: request(
+                # The rows of other changes don't take the place of those that were written before.
+                key_of_moved_task("/".join([key, *source.ranges(reading)]), context, target),
+                fingerprint or self._fingerprint_of(source, target, reading),
+            )
+            for reading in source.readings()
+        }
+
+    def _fingerprint_of(self, source: IngestSource, target: ResolvedTable, reading: Reading) -> str | None:
+        fingerprint = source.fingerprint(target, reading)
         given = conditions(self.rendered_change().conditions)
         if fingerprint is None or not given:
             return fingerprint
@@ -236,20 +245,21 @@ class LanceWriteOperator(LanceSparkOperator):
         return FilesOfTask.parse(self.files)
 
     def _written(
-        self, source: IngestSource, namespace: LanceNamespace, write: WriteContext, context: Context
-    ) -> tuple[WriteResult, Mapping[str, DerivedColumn]]:
+        self, source: IngestSource, writes: CandidateWrites, context: Context
+    ) -> tuple[WriteResult, Reading, Mapping[str, DerivedColumn]]:
         from airflow_provider_lancens.spark.write.write_rows import write_rows
 
         deployment = self.spark_deployment()
         if deployment.deploy_mode == "cluster":
             from airflow_provider_lancens.operators._spark.submission import make_job
 
-            job = make_job(self.hook, source, write.target.id, write.request)
-            return self.submit(deployment, job, context), {}
+            job = make_job(self.hook, source, writes.target.id, writes.requests)
+            result = self.submit(deployment, job, context)
+            return result, writes.reading_of(result), {}
         with self.spark(deployment) as spark:
-            rows = source.rows(spark, namespace)
-            result = write_rows(rows, write.at_newest())
-            return result, source.derived_columns(rows)
+            rows, reading = source.rows(spark, self.hook)
+            result = write_rows(rows, writes.of(reading))
+            return result, reading, source.derived_columns(rows)
 
 
 class LanceAppendOperator(LanceWriteOperator):

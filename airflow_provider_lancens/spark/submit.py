@@ -18,9 +18,9 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from importlib.util import find_spec
 from itertools import chain, repeat
 from pathlib import Path
@@ -33,9 +33,11 @@ from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.session import shows_secret, with_redaction
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-    from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
+    from airflow_provider_lancens.spark.function_inputs import Reading
+    from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
+    from airflow_provider_lancens.spark.write_policy import WritePolicy
 
 
 _log = logging.getLogger(__name__)
@@ -63,10 +65,12 @@ class Job:
     table: str
     source: str
     """``package.module:function``; called as ``function(spark, **inputs, **kwargs)``."""
-    inputs: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    """By argument: a table and a version, and for changes the version that they follow."""
+    inputs: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """By argument: a table and a version, and the version that its changes follow, see `FunctionInput`."""
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     request: WriteRequest = field(default_factory=WriteRequest)
+    readings: Sequence[tuple[Sequence[str], str | None, str | None]] = field(default_factory=list)
+    """Other keys and fingerprints of the write, by the inputs of which the source reads the changes."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -95,27 +99,33 @@ class Job:
         Raises:
             LanceNamespaceError: see `Table.append`.
         """
+        from airflow_provider_lancens.spark.function_inputs import FunctionInputs
+        from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
         from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
         from airflow_provider_lancens.spark.write.row_sources import FrameRows
         from airflow_provider_lancens.spark.write.write_context import WriteContext
         from airflow_provider_lancens.spark.write.write_rows import write_rows
 
         namespace = NamespaceSpec(self.impl, self.properties)
-        frames = {name: _frame(spark, namespace, *one) for name, one in self.inputs.items()}
-        frame = imported(self.source)(spark, **frames, **self.kwargs)
+
+        def catalog(policy: WritePolicy) -> LanceCatalog:
+            return LanceCatalog(lambda: namespace, spark=spark, policy=policy)
+
+        inputs = FunctionInputs.parse(self.inputs)
+        frame, reading = inputs.call(imported(self.source), spark, catalog, self.kwargs)
+        request = self.requests().get(reading, self.request)
         with resolved_table(namespace, self.table) as target:
-            return write_rows(FrameRows(frame), WriteContext.begin(target, self.request))
+            return write_rows(FrameRows(frame), WriteContext.begin(target, request))
 
+    def requests(self) -> dict[Reading, WriteRequest]:
+        """Return the write for each reading of the source that it may be."""
 
-def _frame(
-    spark: SparkSession, namespace: NamespaceSpec, table: str, version: int, *after: int | None
-) -> DataFrame:
-    from airflow_provider_lancens.spark.changes.read_changes import read_changes
-    from airflow_provider_lancens.spark.read import read_table
+        def keyed(key: str | None, fingerprint: str | None) -> WriteRequest:
+            identity = replace(self.request.identity, key=key, fingerprint=fingerprint)
+            return replace(self.request, identity=identity)
 
-    if not after:
-        return read_table(spark, namespace, table, version=version)
-    return read_changes(spark, namespace, table, after_version=after[0], version=version)
+        others = {frozenset(names): keyed(*identity) for names, *identity in self.readings}
+        return {frozenset(): self.request, **others}
 
 
 def name_of(source: Callable[..., Any]) -> str:

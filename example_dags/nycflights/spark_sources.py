@@ -1,4 +1,4 @@
-"""Sources of each table: plain functions of a Spark session, independent of Airflow and Lance."""
+"""Sources of each table: functions of a Spark session and of the tables that they read, without Airflow."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from nycflights.months import month_number
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from airflow_provider_lancens.spark import Table
 
 WEATHER_COLUMNS = ("temp", "wind_speed", "visib", "precip")
 
@@ -19,8 +21,8 @@ def landed_file(spark: SparkSession, file: str) -> DataFrame:
 
 def delays_of_month(
     spark: SparkSession,  # noqa: ARG001  (every source is given the session)
-    flights: DataFrame,
-    weather: DataFrame,
+    flights: Table,
+    weather: Table,
     month: str,
 ) -> DataFrame:
     """Return the departure delays by hour and airport, with the weather of that hour.
@@ -30,9 +32,9 @@ def delays_of_month(
     """
     from pyspark.sql import functions as sql
 
-    in_month = sql.col("month") == month_number(month)
+    in_month = f"month = {month_number(month)}"
     hours = (
-        flights.where(in_month)
+        flights.read(filter=in_month)
         .groupBy("origin", "time_hour", "month")
         .agg(
             sql.count("*").alias("flights"),
@@ -41,5 +43,5 @@ def delays_of_month(
             sql.max("dep_delay").alias("max_dep_delay"),
         )
     )
-    conditions = weather.where(in_month).select("origin", "time_hour", *WEATHER_COLUMNS)
+    conditions = weather.read(columns=["origin", "time_hour", *WEATHER_COLUMNS], filter=in_month)
     return hours.join(conditions, on=["origin", "time_hour"], how="left")

@@ -1,25 +1,28 @@
-"""Sources of an ingestion: a function of pinned tables, or files."""
+"""Sources of an ingestion: a function of tables, or files."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.template_args import parse_mapping
 from airflow_provider_lancens.operators._spark.idempotency import fingerprint_of
-from airflow_provider_lancens.operators._spark.pinned_inputs import ChangedRows, Input, parse_input
+from airflow_provider_lancens.operators._spark.pinned_inputs import parse_input
 from airflow_provider_lancens.spark.file_source import FileSource
+from airflow_provider_lancens.spark.function_inputs import WHOLE, FunctionInput, FunctionInputs, Reading
 
 if TYPE_CHECKING:
-    from lance_namespace import LanceNamespace
-
+    from airflow_provider_lancens.hooks.lance_hook import LanceHook
+    from airflow_provider_lancens.identifiers import TableId
     from airflow_provider_lancens.lineage.task_lineage import DerivedColumn, FileRead, TableRead
+    from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
     from airflow_provider_lancens.spark.write.files.file_writer import FileRows
     from airflow_provider_lancens.spark.write.row_sources import Rows
+    from airflow_provider_lancens.spark.write_policy import WritePolicy
 
 Source = Callable[..., Any]
 """A function ``source(spark, **inputs, **op_kwargs)`` that returns a DataFrame."""
@@ -28,20 +31,26 @@ Source = Callable[..., Any]
 class IngestSource(Protocol):
     """The source of an ingestion, after its templates are rendered."""
 
-    def fingerprint(self, target: ResolvedTable) -> str | None:
+    def pinned(self, hook: LanceHook) -> Self:
+        """Return it with the versions of its tables looked up, where only their identifiers are given."""
+
+    def readings(self) -> Sequence[Reading]:
+        """Return what it may read, as far as the key and the fingerprint depend on that."""
+
+    def fingerprint(self, target: ResolvedTable, reading: Reading) -> str | None:
         """Return text that differs if the content to write differs; None if it can't be determined."""
 
     def expect(self, fingerprint: str) -> None:
         """Take the fingerprint that the content must have, if it is of the kind that is checked again."""
 
-    def rows(self, spark: Any, namespace: LanceNamespace) -> Rows:
-        """Return the rows to write; `namespace` is that of the tables that are read."""
+    def rows(self, spark: Any, hook: LanceHook) -> tuple[Rows, Reading]:
+        """Return the rows to write, and what was read; `hook` is that of the tables."""
 
-    def reads(self) -> Sequence[TableRead | FileRead]:
+    def reads(self, reading: Reading) -> Sequence[TableRead | FileRead]:
         """Return what is read, for OpenLineage."""
 
-    def ranges(self) -> Sequence[str]:
-        """Return where each of the changes that are read begins."""
+    def ranges(self, reading: Reading) -> Sequence[str]:
+        """Return where each of the changes begins that a reading reads."""
 
     def derived_columns(self, rows: Any) -> Mapping[str, DerivedColumn]:
         """Return where the columns of rows that were written come from, as far as it is known."""
@@ -94,7 +103,15 @@ class FilesOfTask:
         except ValueError as error:
             raise AirflowFailException(f"source: {error}") from error
 
-    def fingerprint(self, target: ResolvedTable) -> str | None:
+    def pinned(self, hook: LanceHook) -> Self:
+        """See `IngestSource.pinned`."""
+        return self
+
+    def readings(self) -> Sequence[Reading]:
+        """See `IngestSource.readings`: no changes."""
+        return [WHOLE]
+
+    def fingerprint(self, target: ResolvedTable, reading: Reading = WHOLE) -> str | None:
         """See `IngestSource.fingerprint`."""
         from airflow_provider_lancens.spark.write.files.file_plan import fingerprint_of_files
 
@@ -108,19 +125,19 @@ class FilesOfTask:
         if is_of_files(fingerprint):
             self._fingerprint = fingerprint
 
-    def rows(self, spark: Any, namespace: LanceNamespace) -> FileRows:
+    def rows(self, spark: Any, hook: LanceHook) -> tuple[FileRows, Reading]:
         """See `IngestSource.rows`."""
         from airflow_provider_lancens.spark.write.files.file_writer import FileRows
 
-        return FileRows(spark, self.files, self._fingerprint)
+        return FileRows(spark, self.files, self._fingerprint), WHOLE
 
-    def reads(self) -> Sequence[FileRead]:
+    def reads(self, reading: Reading = WHOLE) -> Sequence[FileRead]:
         """See `IngestSource.reads`."""
         from airflow_provider_lancens.lineage.task_lineage import FileRead
 
         return [FileRead(path) for path in self.files.paths]
 
-    def ranges(self) -> Sequence[str]:
+    def ranges(self, reading: Reading = WHOLE) -> Sequence[str]:
         """See `IngestSource.ranges`."""
         return []
 
@@ -139,8 +156,11 @@ class FunctionOfTask:
     """A function that returns a DataFrame."""
 
     function: Source
-    inputs: Mapping[str, Input]
+    inputs: FunctionInputs
+    """Without those in `newest`."""
     op_kwargs: Mapping[str, Any]
+    newest: Mapping[str, TableId] = field(default_factory=dict)
+    """The inputs whose version is still to be looked up."""
 
     @classmethod
     def parse(cls, function: Source, inputs: Any, op_kwargs: Any) -> Self:
@@ -157,16 +177,30 @@ class FunctionOfTask:
             )
         _check_parameters(function, inputs, op_kwargs)
         parsed = {name: parse_input(f"inputs[{name!r}]", value) for name, value in inputs.items()}
-        return cls(function, parsed, op_kwargs)
+        pinned = {name: one for name, one in parsed.items() if isinstance(one, FunctionInput)}
+        newest = {name: one for name, one in parsed.items() if not isinstance(one, FunctionInput)}
+        return cls(function, FunctionInputs(pinned), op_kwargs, newest)
 
-    def fingerprint(self, target: ResolvedTable) -> str:
+    def pinned(self, hook: LanceHook) -> Self:
+        """See `IngestSource.pinned`."""
+        if not self.newest:
+            return self
+        found = {name: hook.table(str(one)).at() for name, one in self.newest.items()}
+        tables = {name: FunctionInput(one.name, one.version or 0) for name, one in found.items()}
+        return replace(self, inputs=FunctionInputs({**self.inputs.tables, **tables}), newest={})
+
+    def readings(self) -> Sequence[Reading]:
+        """See `IngestSource.readings`."""
+        return self.inputs.readings()
+
+    def fingerprint(self, target: ResolvedTable, reading: Reading) -> str:
         """See `IngestSource.fingerprint`."""
-        return fingerprint_of({name: one.identity for name, one in self.inputs.items()}, self.op_kwargs)
+        return fingerprint_of(self.inputs.identity(reading), self.op_kwargs)
 
     def expect(self, fingerprint: str) -> None:
         """See `IngestSource.expect`: pinned inputs don't change."""
 
-    def rows(self, spark: Any, namespace: LanceNamespace) -> Rows:
+    def rows(self, spark: Any, hook: LanceHook) -> tuple[Rows, Reading]:
         """See `IngestSource.rows`.
 
         Raises:
@@ -174,39 +208,53 @@ class FunctionOfTask:
         """
         from airflow_provider_lancens.spark.write.row_sources import FrameRows
 
-        return FrameRows(self.frame(spark, namespace))
+        frame, reading = self.frame(spark, hook)
+        return FrameRows(frame), reading
 
-    def reads(self) -> Sequence[TableRead]:
-        """See `IngestSource.reads`: the pinned tables; what else a function reads isn't known."""
-        return [one.lineage() for one in self.inputs.values()]
+    def reads(self, reading: Reading) -> Sequence[TableRead]:
+        """See `IngestSource.reads`: the inputs; what else a function reads isn't known."""
+        from airflow_provider_lancens.identifiers import TableId
+        from airflow_provider_lancens.lineage.task_lineage import TableRead
 
-    def ranges(self) -> Sequence[str]:
+        return [
+            TableRead(
+                TableId.parse(one.table),
+                one.version,
+                reads_changes=name in reading,
+                after_version=(one.previous_version or None) if name in reading else None,
+            )
+            for name, one in self.inputs.tables.items()
+        ]
+
+    def ranges(self, reading: Reading) -> Sequence[str]:
         """See `IngestSource.ranges`."""
-        changed = (one for one in self.inputs.values() if isinstance(one, ChangedRows))
-        return sorted(f"changes@{one.pinned.table}/{one.after_version or 0}" for one in changed)
+        return self.inputs.ranges(reading)
 
     def derived_columns(self, rows: Any) -> Mapping[str, DerivedColumn]:
         """See `IngestSource.derived_columns`: a function may compute its columns from anything."""
         return {}
 
-    def frame(self, spark: Any, namespace: LanceNamespace) -> Any:
-        """Return the DataFrame that the function returns.
+    def frame(self, spark: Any, hook: LanceHook) -> tuple[Any, Reading]:
+        """Return the DataFrame that the function returns, and what it has read.
 
         Args:
             spark: the session.
-            namespace: the namespace of the tables that are read.
+            hook: the hook of the tables that are read.
 
         Raises:
             AirflowFailException: the function returned something else than a DataFrame.
         """
-        frames = {name: one.read(spark, namespace) for name, one in self.inputs.items()}
-        frame = self.function(spark, **frames, **self.op_kwargs)
+
+        def catalog(policy: WritePolicy) -> LanceCatalog:
+            return hook.catalog(spark=spark, policy=policy)
+
+        frame, reading = self.inputs.call(self.function, spark, catalog, self.op_kwargs)
         if not hasattr(frame, "mapInArrow"):
             raise AirflowFailException(
                 f"source={_name(self.function)}: it returned {type(frame).__name__}; it must return "
                 "a DataFrame"
             )
-        return frame
+        return frame, reading
 
 
 def _check_parameters(function: Source, inputs: Mapping[str, Any], op_kwargs: Mapping[str, Any]) -> None:

@@ -10,13 +10,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, LanceRetryableError
+from airflow_provider_lancens.operators._spark.candidate_writes import one_of
 from airflow_provider_lancens.operators._spark.ingest_sources import FunctionOfTask
+from airflow_provider_lancens.spark.function_inputs import WHOLE
 
 if TYPE_CHECKING:
     from airflow_provider_lancens.hooks.lance_hook import LanceHook
     from airflow_provider_lancens.hooks.spark_connection import SparkDeployment
     from airflow_provider_lancens.identifiers import TableId
     from airflow_provider_lancens.operators._spark.ingest_sources import IngestSource
+    from airflow_provider_lancens.spark.function_inputs import Reading
     from airflow_provider_lancens.spark.options import WriteRequest
     from airflow_provider_lancens.spark.results import WriteResult
     from airflow_provider_lancens.spark.submit import Job, Submission
@@ -26,14 +29,16 @@ _FRAME = "\tat "
 """Prefix of a frame in a Java stack trace: spark-submit's own is long, and says nothing about the job."""
 
 
-def make_job(hook: LanceHook, source: IngestSource, table: TableId, request: WriteRequest) -> Job:
+def make_job(
+    hook: LanceHook, source: IngestSource, table: TableId, requests: Mapping[Reading, WriteRequest]
+) -> Job:
     """Create the job description of an ingestion.
 
     Args:
         hook: hook to the table's namespace.
         source: a function with its arguments; another process must be able to import it.
         table: the table to write to.
-        request: how to write what the function returns.
+        requests: how to write what the function returns, by what it reads.
 
     Raises:
         AirflowFailException: another process can't import the function, or the source is not a function.
@@ -48,9 +53,17 @@ def make_job(hook: LanceHook, source: IngestSource, table: TableId, request: Wri
         name = name_of(source.function)
     except ValueError as error:
         raise AirflowFailException(str(error)) from error
-    inputs = {argument: one.identity for argument, one in source.inputs.items()}
-    properties = hook.namespace_properties()
-    return Job(hook.namespace_impl, properties, str(table), name, inputs, source.op_kwargs, request)
+    identities = {reading: request.identity for reading, request in requests.items()}
+    return Job(
+        impl=hook.namespace_impl,
+        properties=hook.namespace_properties(),
+        table=str(table),
+        source=name,
+        inputs=source.inputs.plain(),
+        kwargs=source.op_kwargs,
+        request=requests[WHOLE],
+        readings=[(sorted(names), one.key, one.fingerprint) for names, one in identities.items() if names],
+    )
 
 
 def run_job(job: Job, hook: LanceHook, submission: Submission, log: Any) -> WriteResult:
@@ -103,12 +116,18 @@ def _committed(job: Job, hook: LanceHook, started: float) -> tuple[WriteResult |
     from airflow_provider_lancens.spark.table.resolved_table import resolved_table
     from airflow_provider_lancens.spark.write.write_rows import staged_before
 
+    requests, version = job.requests().values(), 0
     with resolved_table(hook.get_conn(), job.table) as target:
-        lookup = look_up(target, job.request.identity)
-        if lookup.earlier is not None:
-            return lookup.earlier.result(target.id, started, "done", key=lookup.identity.key), lookup.version
-        staged = staged_before(lookup) if job.request.change.stage else None
-    return None if staged is None else replace(staged, outcome="staged"), lookup.version
+        for request in requests:
+            with one_of(requests):
+                lookup = look_up(target, request.identity)
+                version = lookup.version
+                if lookup.earlier is not None:
+                    key = lookup.identity.key
+                    return lookup.earlier.result(target.id, started, "done", key=key), version
+                if request.change.stage and (staged := staged_before(lookup)) is not None:
+                    return replace(staged, outcome="staged"), version
+    return None, version
 
 
 @contextmanager

@@ -16,10 +16,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.assets.table import lance_table
 from airflow_provider_lancens.embedded import MetastoreServer
-from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, LanceRetryableError
+from airflow_provider_lancens.hooks.airflow_errors import (
+    AirflowException,
+    AirflowFailException,
+    LanceRetryableError,
+)
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.operators.ingest import LanceAppendOperator
-from airflow_provider_lancens.spark import FileSource, fingerprint_files
+from airflow_provider_lancens.spark import FileSource, Table, fingerprint_files
 from airflow_provider_lancens.spark.read import read_table
 
 Ingest = Callable[..., dict[str, Any]]
@@ -63,8 +67,8 @@ def some_flights(spark: SparkSession, count: int) -> DataFrame:
     return spark.range(count).selectExpr("id", "id * 2 AS delay")
 
 
-def late_ones(spark: SparkSession, flights: DataFrame, than: int) -> DataFrame:
-    return flights.where(f"delay > {than}")
+def late_ones(spark: SparkSession, flights: Table, than: int) -> DataFrame:
+    return flights.read(filter=f"delay > {than}")
 
 
 def test_the_operator_returns_what_it_committed(ingest: Ingest, tables: list[str]) -> None:
@@ -284,6 +288,33 @@ def test_an_input_is_read_at_exactly_the_given_version(
     assert answer["inserted"] == 2
     rows = read_table(spark, LanceHook.for_connection(lake).get_conn(), delays).collect()
     assert sorted(row["delay"] for row in rows) == [16, 18]
+
+
+def test_an_identifier_as_an_input_is_the_version_that_is_newest_when_the_task_begins(
+    ingest: Ingest, tables: list[str]
+) -> None:
+    flights, delays = tables
+    ingest(table=flights, source=some_flights, op_kwargs={"count": 10})
+    seen: list[tuple[int | None, bool]] = []
+
+    def late(spark: SparkSession, flights: Table) -> DataFrame:
+        seen.append((flights.version, flights.is_pinned))
+        return late_ones(spark, flights, 15)
+
+    given = {"table": delays, "source": late, "inputs": {"flights": flights}}
+    given["on_existing_key"] = "redo_if_changed"
+    first, unchanged = ingest(**given), ingest(**given)
+    ingest(table=flights, source=some_flights, op_kwargs={"count": 12}, run_id="later")
+    changed = ingest(**given)
+
+    assert [one["outcome"] for one in (first, unchanged, changed)] == ["done", "skipped", "done"]
+    assert [one["inserted"] for one in (first, changed)] == [2, 6]
+    assert seen == [(1, True), (2, True)]
+
+
+def test_an_input_without_data_fails_the_task(ingest: Ingest, tables: list[str]) -> None:
+    with pytest.raises(AirflowException, match="nothing has been written to it yet"):
+        ingest(table=tables[1], source=late_ones, inputs={"flights": tables[0]}, op_kwargs={"than": 15})
 
 
 def test_an_existing_session_is_not_stopped(ingest: Ingest, tables: list[str], spark: SparkSession) -> None:

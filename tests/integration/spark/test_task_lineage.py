@@ -22,6 +22,7 @@ from airflow_provider_lancens.operators import (
     LanceStreamOperator,
 )
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
+from airflow_provider_lancens.spark import Table
 from tests.integration.airflow.lineage import reported
 
 Run = Callable[..., tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]]
@@ -79,14 +80,14 @@ def test_an_ingestion_reports_what_it_wrote(run: Run, tables: list[str], metasto
 
 
 def test_inputs_are_reported_at_the_versions_that_were_read(run: Run, tables: list[str]) -> None:
-    def joined(spark: SparkSession, now: DataFrame, new: DataFrame) -> DataFrame:
-        return now.union(new.select("id", "v"))
+    def joined(spark: SparkSession, now: Table, new: Table) -> DataFrame:
+        return now.read().union(new.changes().read(columns=["id", "v"]).select("id", "v"))
 
     readings, large = tables
     for run_id in ("a", "b"):
         run(LanceAppendOperator, run_id=run_id, table=readings, source=some_readings)
     changed = {"table": readings, "previous_version": 1, "version": 2}
-    inputs = {"now": {"table": readings, "version": 1}, "new": {"changes": changed}}
+    inputs = {"now": {"table": readings, "version": 1, "previous_version": None}, "new": changed}
     _, [now, new], [output] = run(LanceAppendOperator, table=large, source=joined, inputs=inputs)
 
     assert now["facets"] == {"version": {"datasetVersion": "1"}, "schema": {"fields": FIELDS}}

@@ -14,7 +14,7 @@ from airflow_provider_lancens.operators._spark.idempotency import (
     write_key,
 )
 from airflow_provider_lancens.operators._spark.ingest_sources import FunctionOfTask
-from airflow_provider_lancens.operators._spark.pinned_inputs import ChangedRows, PinnedTable
+from airflow_provider_lancens.operators._spark.pinned_inputs import parse_input
 from airflow_provider_lancens.operators.ingest import (
     LanceAppendOperator,
     LanceOverwriteOperator,
@@ -22,6 +22,7 @@ from airflow_provider_lancens.operators.ingest import (
     LanceWriteOperator,
 )
 from airflow_provider_lancens.spark import FileSource
+from airflow_provider_lancens.spark.function_inputs import FunctionInput
 
 
 def source(spark: Any, flights: Any, month: int = 1) -> Any:
@@ -69,9 +70,16 @@ PINNED = {"table": "db$flights", "version": 3}
     [
         ({"table": "db$$t"}, "table='db"),
         ({"inputs": {"flights": None}}, r"inputs\['flights'\]=None; allowed: a mapping"),
+        ({"inputs": {"flights": " "}}, r"inputs\['flights'\]=' '; .*or a table's identifier"),
+        ({"inputs": {"flights": "db.$t"}}, "table='db"),
+        ({"inputs": {"flights": "{'table': 'db$t'}"}}, "a template renders it as text: pass another task's"),
         ({"inputs": {"flights": {"table": "db$flights"}}}, "with 'table' and 'version'"),
         ({"inputs": {"flights": {**PINNED, "version": "latest"}}}, r"inputs\['flights'\]\['version'\]"),
-        ({"inputs": {"flights": {**PINNED, "version": None}}}, "expected a number"),
+        (
+            {"inputs": {"flights": {**PINNED, "version": None}}},
+            "expected a number. The task .* has written nothing",
+        ),
+        ({"inputs": {"flights": {**PINNED, "previous_version": "x"}}}, r"\['previous_version'\]='x'"),
         ({"inputs": {"weather": PINNED}}, "inputs passes 'weather', and it has no parameter of that name"),
         ({"inputs": {}}, "its parameter 'flights' gets no value: pass it in inputs or op_kwargs"),
         ({"inputs": {"flights": PINNED}, "op_kwargs": {"year": 1}}, "op_kwargs passes 'year', and it has no"),
@@ -123,20 +131,20 @@ def test_a_source_that_does_not_fit_is_told_its_parameters_and_the_call(source: 
 def test_an_input_is_any_mapping_with_a_table_and_a_version(version: object) -> None:
     xcom_of_a_sensor = {"table": "db$flights", "version": version, "previous_version": 2, "location": "/x"}
 
-    assert PinnedTable.parse("inputs['flights']", xcom_of_a_sensor) == PinnedTable(
-        TableId.parse("db$flights"), 3
-    )
+    assert parse_input("inputs['flights']", xcom_of_a_sensor) == FunctionInput("db$flights", 3, 2)
+    assert parse_input("inputs['flights']", {**PINNED, "previous_version": None}).previous_version == 0  # type: ignore[union-attr]
+    assert parse_input("inputs['flights']", PINNED).previous_version is None  # type: ignore[union-attr]
+    assert parse_input("inputs['flights']", "db.flights") == TableId.parse("db$flights")
 
 
-@pytest.mark.parametrize("further", [{"filter": "id > 3"}, {"if_unavailable": "read_all"}])
-def test_changes_as_an_input_have_no_arguments_of_their_own(further: dict[str, str]) -> None:
-    changed = {"table": "db$flights", "version": 3, "previous_version": 2}
-    message = r"inputs\['flights'\].* aren't allowed here; pass them as arguments of Changes.read"
+@pytest.mark.parametrize(
+    "further", [{"filter": "id > 3"}, {"if_unavailable": "read_all"}, {"changes": PINNED}]
+)
+def test_an_input_has_no_arguments_of_a_read(further: dict[str, Any]) -> None:
+    message = r"inputs\['flights'\]: \['.*'\] aren't allowed here; the function gets a table"
 
-    for given in ({"changes": {**changed, **further}}, {"changes": changed, **further}):
-        with pytest.raises(AirflowFailException, match=message):
-            FunctionOfTask.parse(lambda spark, flights: flights, {"flights": given}, {})
-    assert ChangedRows.parse("changes", {**changed, "location": "/x"}).after_version == 2
+    with pytest.raises(AirflowFailException, match=message):
+        FunctionOfTask.parse(lambda spark, flights: flights, {"flights": {**PINNED, **further}}, {})
 
 
 def test_the_default_key_is_the_task_and_its_data_interval() -> None:

@@ -13,6 +13,7 @@ from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, 
 from airflow_provider_lancens.operators import (
     LanceAppendOperator,
     LanceFindChangesOperator,
+    LanceOverwriteOperator,
     LanceTagOperator,
     LanceUpsertOperator,
 )
@@ -66,7 +67,7 @@ class Shop:
                 LanceUpsertOperator,
                 table=self.revenue,
                 source=revenue,
-                inputs={"changes": {"changes": found}, "orders": found},
+                inputs={"orders": found},
                 on=["day"],
                 delete_when="is_empty",
                 key=f"revenue/{found}",
@@ -94,9 +95,13 @@ class Shop:
 def shop(hive: Maintained, connect: Callable[..., str]) -> Shop:
     lake = connect(host=hive.spec.properties["uri"], extra={"root": hive.spec.properties["root"]})
     shop = Shop(hive, lake, random.Random(3))
-    hive.spec.connect().declare_table(DeclareTableRequest(id=shop.revenue.split("$")))
+    declare(shop, shop.revenue)
     shop.ingest()
     return shop
+
+
+def declare(shop: Shop, table: str) -> None:
+    shop.orders.spec.connect().declare_table(DeclareTableRequest(id=table.split("$")))
 
 
 @pytest.mark.parametrize("days", [5, pytest.param(60, marks=[pytest.mark.long, pytest.mark.timeout(1800)])])
@@ -126,20 +131,75 @@ def test_changes_are_found_until_the_bookmark_is_moved(shop: Shop) -> None:
 
 
 def test_an_input_without_a_previous_version_is_refused(shop: Shop) -> None:
-    pinned = {"table": shop.orders.id, "version": 1}
+    for given in ({"table": shop.orders.id, "version": 1}, shop.orders.id):
+        with pytest.raises(AirflowFailException, match="a result that has a 'previous_version'; got none"):
+            shop.run(LanceAppendOperator, table=shop.revenue, source=revenue, inputs={"orders": given})
 
-    with pytest.raises(AirflowFailException, match=r"inputs\['changes'\]\['changes'\]=.* 'previous_version'"):
-        shop.run(
-            LanceAppendOperator,
-            table=shop.revenue,
-            source=revenue,
-            inputs={"changes": {"changes": pinned}, "orders": pinned},
-        )
+
+@pytest.mark.parametrize("since", [{"after_version": 0}, {"bookmark": BOOKMARK}])
+def test_where_changes_of_an_input_begin_is_not_for_the_function_to_say(
+    shop: Shop, since: dict[str, Any]
+) -> None:
+    def changed(spark: Any, orders: Any) -> Any:
+        return orders.changes(**since).read()
+
+    found = shop.run(LanceFindChangesOperator, table=shop.orders.id, bookmark=BOOKMARK)
+    with pytest.raises(AirflowFailException, match="not allowed for a table of inputs"):
+        shop.run(LanceAppendOperator, table=shop.revenue, source=changed, inputs={"orders": found})
+
+
+def test_a_function_that_reads_no_changes_writes_in_place_of_its_rows_whatever_the_input_follows(
+    shop: Shop,
+) -> None:
+    """The key has where changes begin only if they are read."""
+
+    def number_of(spark: Any, orders: Any) -> Any:
+        return orders.read(columns=["number"], filter="number >= 0").limit(3)
+
+    for kind in (LanceAppendOperator, LanceOverwriteOperator):
+        keys, rows = set(), []
+        declare(shop, f"{shop.revenue}_{kind.__name__.lower()}")
+        for clears in range(3):
+            shop.ingest()
+            found = {"table": shop.orders.id, "previous_version": clears, "version": clears + 1}
+            instance = Attempt()
+            instance.max_tries = clears
+            task = kind(
+                task_id=kind.__name__,
+                table=f"{shop.revenue}_{kind.__name__.lower()}",
+                lance_conn_id=shop.lake,
+                source=number_of,
+                inputs={"orders": found},
+            )
+            context: Any = {"ti": instance, "run_id": "manual__1", "outlet_events": {}}
+            keys.add(task.execute(context)["key"])
+            rows.append(read_table(shop.orders.spark, shop.orders.spec, task.table).count())
+        assert rows == [3, 3, 3]
+        assert len(keys) == 1
+        assert "changes@" not in keys.pop()
+
+
+def test_a_retry_finds_the_changes_that_it_has_appended_without_reading_them_again(shop: Shop) -> None:
+    calls: list[int] = []
+
+    def seen(spark: Any, orders: Any, others: Any) -> Any:
+        calls.append(orders.version)
+        others.read()
+        return orders.changes().read(columns=["number"]).select("number")
+
+    found = shop.run(LanceFindChangesOperator, table=shop.orders.id, bookmark=BOOKMARK)
+    others = {**found, "previous_version": 7}
+    given = {"table": shop.revenue, "source": seen, "inputs": {"orders": found, "others": others}}
+    first, again = (shop.run(LanceAppendOperator, **given) for _ in range(2))
+
+    assert (first["outcome"], again["outcome"], calls) == ("done", "found", [1])
+    assert first["key"] == again["key"]
+    assert first["key"].endswith(f"/changes@{shop.orders.id}/0")
 
 
 def test_a_cleared_append_of_later_changes_leaves_the_rows_of_the_earlier_ones(shop: Shop) -> None:
-    def seen(spark: Any, changes: Any) -> Any:
-        return changes.selectExpr("number", "_commit_version AS version")
+    def seen(spark: Any, orders: Any) -> Any:
+        return orders.changes().read().selectExpr("number", "_commit_version AS version")
 
     def copy(found: dict[str, Any], clears: int) -> None:
         instance = Attempt()
@@ -149,7 +209,7 @@ def test_a_cleared_append_of_later_changes_leaves_the_rows_of_the_earlier_ones(s
             table=shop.revenue,
             lance_conn_id=shop.lake,
             source=seen,
-            inputs={"changes": {"changes": found}},
+            inputs={"orders": found},
         )
         task.execute({"ti": instance, "run_id": "manual__1", "outlet_events": {}})  # type: ignore[typeddict-item]
 

@@ -31,7 +31,8 @@ def cheap(spark: Any, orders: Any, backwards: str) -> Any:
         assert not shown, shown
         yield from batches
 
-    return orders.where("price < 3").mapInArrow(rows, orders.schema)
+    found = orders.read(filter="price < 3")
+    return found.mapInArrow(rows, found.schema)
 
 
 def failing(spark: Any) -> Any:

@@ -16,9 +16,10 @@ from tests.integration.spark.submit.ingestion_sources import cheap
 class Submitted(LanceAppendOperator):
     """The same by spark-submit in client mode, since a standalone cluster doesn't support Python drivers."""
 
-    def _written(self, source: Any, namespace: Any, write: Any, context: Any) -> Any:
-        job = make_job(self.hook, source, write.target.id, write.request)
-        return self.submit(self.spark_deployment(), job, context), {}
+    def _written(self, source: Any, writes: Any, context: Any) -> Any:
+        job = make_job(self.hook, source, writes.target.id, writes.requests)
+        result = self.submit(self.spark_deployment(), job, context)
+        return result, writes.reading_of(result), {}
 
 
 def main() -> None:

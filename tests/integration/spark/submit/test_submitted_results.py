@@ -1,5 +1,6 @@
 """The result of a job that another process ran: its commit is found by the key."""
 
+import json
 import logging
 import subprocess
 from dataclasses import replace
@@ -7,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from lance_namespace import DeclareTableRequest
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.operators._spark.submission import committed_by, run_job
@@ -20,6 +22,11 @@ pytestmark = pytest.mark.thorough
 def rows(spark: Any) -> Any:
     """Three rows."""
     return spark.range(3)
+
+
+def changed(spark: Any, orders: Any, others: Any) -> Any:
+    """The rows that have changed in one table, and none of the others."""
+    return orders.changes().read(columns=["id"]).select("id").union(others.read().limit(0))
 
 
 @pytest.fixture
@@ -46,3 +53,30 @@ def test_a_staged_version_is_the_result_of_its_job(
     assert (result.version, result.previous_version) == (staged.version, 1)
     assert (result.written, result.outcome) == (3, "staged")
     assert committed_by(second, hook, 0.0) is not None
+
+
+def test_a_job_that_reads_changes_writes_under_the_key_of_their_range(
+    spark: SparkSession, spec: NamespaceSpec, job: Job
+) -> None:
+    hook: Any = SimpleNamespace(get_conn=spec.connect)
+    for number in (1, 2):
+        key = WriteIdentity(f"orders {number}", execution_id="1")
+        replace(job, request=WriteRequest(identity=key)).run(spark)
+    spec.connect().declare_table(DeclareTableRequest(id=["copy"]))
+    job = replace(
+        job,
+        table="copy",
+        source=f"{__name__}:changed",
+        inputs={"orders": ("orders", 2, 1), "others": ("orders", 2, 0)},
+        request=WriteRequest(identity=WriteIdentity("copy", "whole", execution_id="1")),
+        readings=[(["others"], "copy/0", "0"), (["orders"], "copy/1", "1"), (["orders", "others"], "x", "x")],
+    )
+    job = Job.parse(json.dumps(job.as_dict()))
+    assert committed_by(job, hook, 0.0) is None
+
+    written = job.run(spark)
+
+    assert (written.key, written.inserted) == ("copy/1", 3)
+    found = committed_by(job, hook, 0.0)
+    assert found is not None
+    assert (found.key, found.version) == ("copy/1", 1)

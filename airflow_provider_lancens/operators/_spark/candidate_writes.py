@@ -1,0 +1,87 @@
+"""The writes that a task may be making: its default key depends on what its function reads.
+
+All are looked up before Spark is started, so that a retry finds what an earlier try has committed. Which one
+it is is known once the function was called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.spark.function_inputs import WHOLE, Reading
+
+if TYPE_CHECKING:
+    from airflow_provider_lancens.spark.options import WriteRequest
+    from airflow_provider_lancens.spark.results import WriteResult
+    from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+    from airflow_provider_lancens.spark.write.write_context import WriteContext
+
+
+@contextmanager
+def one_of(candidates: Collection[object]) -> Iterator[None]:
+    """Look up one of several keys, without an error if it can't be used: another one may be the task's."""
+    try:
+        yield
+    except (spec_errors.InvalidInputError, spec_errors.InvalidTableStateError):
+        if len(candidates) == 1:
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateWrites:
+    """The writes that a task may be making, by what its function reads."""
+
+    target: ResolvedTable
+    requests: Mapping[Reading, WriteRequest]
+    begun: Mapping[Reading, WriteContext]
+    """Without those whose key can't be used."""
+
+    @classmethod
+    def begin(cls, target: ResolvedTable, requests: Mapping[Reading, WriteRequest]) -> Self:
+        """Look up the keys.
+
+        Raises:
+            InvalidInputError: (13) the only key was committed with other data, or has expired.
+            InvalidTableStateError: (19) it cannot be determined whether the only key was committed.
+        """
+        from airflow_provider_lancens.spark.write.write_context import WriteContext
+
+        begun: dict[Reading, WriteContext] = {}
+        for reading, request in requests.items():
+            with one_of(requests):
+                begun[reading] = WriteContext.begin(target, request)
+        return cls(target, requests, begun)
+
+    def made_before(self) -> tuple[WriteResult, Reading] | None:
+        """Return the result of an earlier run that has made one of them, with what it read."""
+        from airflow_provider_lancens.spark.write.write_rows import skipped_write, staged_before
+
+        for reading, write in self.begun.items():
+            if write.earlier is not None:
+                return skipped_write(write, write.earlier), reading
+            if write.change.stage and (staged := staged_before(write.lookup)) is not None:
+                return staged, reading
+        return None
+
+    def of(self, reading: Reading) -> WriteContext:
+        """Return the write for the newest version of the table, once it is known what the function reads.
+
+        Raises:
+            InvalidInputError: (13) its key was committed with other data, or has expired.
+            InvalidTableStateError: (19) it cannot be determined whether its key was committed.
+        """
+        from airflow_provider_lancens.spark.write.write_context import WriteContext
+
+        candidate = reading if reading in self.requests else WHOLE
+        if candidate in self.begun:
+            return self.begun[candidate].at_newest()
+        return WriteContext.begin(self.target, self.requests[candidate])
+
+    def reading_of(self, result: WriteResult) -> Reading:
+        """Return what was read by the write that has a result."""
+        keys = {request.identity.key: reading for reading, request in self.requests.items()}
+        return keys.get(result.key, WHOLE)

@@ -1,0 +1,129 @@
+"""Tables that a function of a write reads, and of which of them it has read the changes.
+
+That decides the write's default key: rows of changes belong to the range that was read, since what a later
+execution reads are other changes. Rows of a whole version are computed again, and take the place of earlier
+ones. Which of the two a function reads is known once it has been called; before, every key is a candidate.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.spark.write_policy import WritePolicy
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from airflow_provider_lancens.identifiers import TableId
+    from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
+
+Reading: TypeAlias = frozenset[str]
+"""The inputs of which a function has read the changes, by name."""
+WHOLE: Reading = frozenset()
+"""No changes were read."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionInput:
+    """A table at a version; serializable, since a job passes it to its driver."""
+
+    table: str
+    version: int
+    previous_version: int | None = None
+    """The version that `changes` follow; 0 if all rows are changes, None if the input doesn't say."""
+
+    def as_result(self) -> dict[str, Any]:
+        """Return it as a result that `LanceCatalog.table` opens."""
+        opened = {"table": self.table, "version": self.version}
+        since = {} if self.previous_version is None else {"previous_version": self.previous_version}
+        return {**opened, **since}
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionInputs:
+    """The inputs of a function."""
+
+    tables: Mapping[str, FunctionInput] = field(default_factory=dict)
+    """By the names of its parameters."""
+
+    @classmethod
+    def parse(cls, plain: Mapping[str, Sequence[Any]]) -> Self:
+        """Parse inputs as `plain` returns them."""
+        return cls({name: FunctionInput(*fields) for name, fields in plain.items()})
+
+    def plain(self) -> dict[str, tuple[Any, ...]]:
+        """Return the fields of each, as JSON can hold them."""
+        return {name: astuple(one) for name, one in self.tables.items()}
+
+    def readings(self) -> list[Reading]:
+        """Return all readings that a function can do, `WHOLE` first."""
+        since = [name for name, one in self.tables.items() if one.previous_version is not None]
+        sizes = range(len(since) + 1)
+        return [frozenset(names) for size in sizes for names in itertools.combinations(since, size)]
+
+    def ranges(self, reading: Reading) -> list[str]:
+        """Return where the changes begin that a reading reads, as parts of a key."""
+        changed = {(one.table, one.previous_version) for name, one in self.tables.items() if name in reading}
+        return sorted(f"changes@{table}/{previous}" for table, previous in changed)
+
+    def identity(self, reading: Reading) -> dict[str, tuple[Any, ...]]:
+        """Return what decides the rows that a reading reads, for a fingerprint."""
+        return {
+            name: (one.table, one.version, *([one.previous_version] if name in reading else []))
+            for name, one in self.tables.items()
+        }
+
+    def call(
+        self,
+        function: Callable[..., Any],
+        spark: SparkSession,
+        catalog: Callable[[WritePolicy], LanceCatalog],
+        kwargs: Mapping[str, Any],
+    ) -> tuple[Any, Reading]:
+        """Call a function with its tables; return what it returns, and what it has read.
+
+        Args:
+            function: called as ``function(spark, **tables, **kwargs)``.
+            spark: the session.
+            catalog: returns the catalog of the tables, with this policy.
+            kwargs: further arguments of the function.
+        """
+        reads = _Reads(self)
+        lake = catalog(reads)
+        tables = {name: lake.table(one.as_result()) for name, one in self.tables.items()}
+        returned = function(spark, **tables, **kwargs)
+        return returned, frozenset(reads.changed)
+
+
+class _Reads(WritePolicy):
+    """Records of which inputs the changes were read, whose range is fixed."""
+
+    def __init__(self, inputs: FunctionInputs) -> None:
+        self._inputs = inputs
+        self.changed: set[str] = set()
+
+    def check_given(self, method: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """See `WritePolicy.check_given`.
+
+        Raises:
+            InvalidInputError: (13) it is said since when changes are to be read.
+        """
+        if method.__name__ == "changes" and (args or {"after_version", "bookmark"} & set(kwargs)):
+            raise spec_errors.InvalidInputError(
+                "after_version, bookmark: not allowed for a table of inputs, whose changes follow its "
+                "'previous_version', and are part of the write's key; pass the XCom of "
+                "LanceFindChangesOperator or of LanceTableVersionSensor in inputs"
+            )
+
+    def record_read(self, table: TableId, *versions: int | None) -> None:
+        """See `WritePolicy.record_read`."""
+        self.changed |= {
+            name
+            for name, one in self._inputs.tables.items()
+            if one.previous_version is not None
+            and (one.table, one.version, one.previous_version) == (str(table), *versions)
+        }
