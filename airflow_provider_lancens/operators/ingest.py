@@ -18,7 +18,6 @@ from airflow_provider_lancens.operators._spark.idempotency import (
 )
 from airflow_provider_lancens.operators._spark.spark_operator import LanceSparkOperator
 from airflow_provider_lancens.operators._spark.write_arguments import write_request
-from airflow_provider_lancens.spark.function_inputs import WHOLE, Reading
 from airflow_provider_lancens.spark.options import (
     Change,
     Mode,
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.operators._spark.candidate_writes import CandidateWrites
     from airflow_provider_lancens.operators._spark.ingest_sources import IngestSource, Source
     from airflow_provider_lancens.spark.file_source import FileSource
+    from airflow_provider_lancens.spark.function_inputs import Reading
     from airflow_provider_lancens.spark.results import WriteResult
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
@@ -209,6 +209,8 @@ class LanceWriteOperator(LanceSparkOperator):
         self, key: str, source: IngestSource, target: ResolvedTable, context: Context
     ) -> dict[Reading, WriteRequest]:
         """Return the writes that this may be, by what the source reads."""
+        from airflow_provider_lancens.spark.function_inputs import WHOLE
+
         fingerprint = parse_text(self.fingerprint)
         if fingerprint is not None:
             source.expect(fingerprint)
