@@ -24,9 +24,9 @@ from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     DEFAULT_MIN_SMALL_FRAGMENTS,
     DEFAULT_SEGMENTS,
     check_index_names,
-    check_positive,
     check_retention,
 )
+from airflow_provider_lancens.spark.options import check_positive
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

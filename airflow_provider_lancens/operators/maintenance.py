@@ -18,8 +18,8 @@ from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     IF_INDEX_EXISTS,
     IfIndexExists,
     IndexSpec,
-    check_positive,
 )
+from airflow_provider_lancens.spark.options import check_positive
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -7,17 +7,13 @@ an executor's exception to the driver as text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS, is_panic, specified_error
-from airflow_provider_lancens.namespace.row_errors import RowError
+from airflow_provider_lancens.namespace.lance_errors import is_panic, specified_error
 from airflow_provider_lancens.namespace.storage.lost_files import lost_file_error
-from airflow_provider_lancens.namespace.storage.object_store import is_detached
-from airflow_provider_lancens.namespace.storage.version_removals import is_removed
 from airflow_provider_lancens.redaction import redact, secret_values, shareable_cause
-from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 
 _ON_EXECUTOR = re.compile(r"^lance_namespace\.errors\.(\w+): (.+)$", re.MULTILINE)
 """The last line of an executor's traceback."""
@@ -80,35 +76,3 @@ def _executor_error(error: BaseException, secrets: Collection[str]) -> spec_erro
     text = message.strip().removeprefix(_ON_AN_EXECUTOR)
     made: spec_errors.LanceNamespaceError = kind(_ON_AN_EXECUTOR + redact(text, secrets))
     return made
-
-
-@contextmanager
-def explaining_removal(
-    dataset: DatasetRef, version: int, explained: Callable[[str], spec_errors.LanceNamespaceError]
-) -> Iterator[None]:
-    """If the block fails, check whether that is since a clean-up removed the version that it reads.
-
-    Args:
-        dataset: the dataset.
-        version: the version.
-        explained: returns the error for a version that was cleaned up.
-
-    Raises:
-        LanceNamespaceError: it was.
-    """
-    try:
-        yield
-    except RowError:
-        raise
-    except LANCE_ERRORS as error:
-        if not is_detached(version) and is_removed(dataset.manifests, version):
-            raise explained(f"{dataset.location}: version {version}") from error
-        raise
-
-
-def base_cleaned_up(version: str) -> spec_errors.ConcurrentModificationError:
-    """Return the error (14) for a version that was cleaned up while a write was based on it."""
-    return spec_errors.ConcurrentModificationError(
-        f"{version} was cleaned up while a write was based on it, so nothing was committed. Write again, and "
-        "clean up with an older_than that is longer than a write takes"
-    )

@@ -61,7 +61,12 @@ def check_expires_after(value: object) -> None:
         )
 
 
-def _check_positive(name: str, value: object) -> None:
+def check_positive(name: str, value: object) -> None:
+    """Check that a value is a positive integer.
+
+    Raises:
+        ValueError: it isn't; the message names it.
+    """
     if not is_whole_number(value, at_least=1):
         raise ValueError(f"{name}: expected a whole number of at least 1, got {value!r}")
 
@@ -86,13 +91,13 @@ class TableLayout:
     """Columns of large values, or of references to files, that a new dataset stores as blobs."""
 
     def __post_init__(self) -> None:
-        _check_positive("max_rows_per_file", self.max_rows_per_file)
+        check_positive("max_rows_per_file", self.max_rows_per_file)
         if not isinstance(self.vector_columns, Mapping):
             raise TypeError(
                 f"vector_columns: expected a mapping of columns to dimensions, got {self.vector_columns!r}"
             )
         for column, dimension in self.vector_columns.items():
-            _check_positive(f"vector_columns[{column!r}]", dimension)
+            check_positive(f"vector_columns[{column!r}]", dimension)
         names = self.blob_columns
         if isinstance(names, str) or not all(isinstance(one, str) and one for one in names):
             raise TypeError(f"blob_columns: expected a list of columns, got {names!r}")
@@ -465,17 +470,15 @@ def _refuse(message: str) -> NoReturn:
 
 
 DEFAULT_BATCH_ROWS = 1024
+"""Rows of a batch of a computed column."""
 
 
 def check_sizes(batch_rows: object, commit_every: object, max_tasks: object) -> None:
-    """Check the sizes of batches and steps.
+    """Check the sizes of the batches and steps of a computed column.
 
     Raises:
         ValueError: one isn't a positive number; the message names it.
     """
-    # Only where an operator is made: a module less for those that import one.
-    from airflow_provider_lancens.spark.maintenance.maintenance_options import check_positive
-
     check_positive("batch_rows", batch_rows)
     for name, value in (("commit_every", commit_every), ("max_tasks", max_tasks)):
         if value is not None:

@@ -11,13 +11,13 @@ from airflow_provider_lancens.conditions import Condition
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.lance_errors import version_cleaned_up
 from airflow_provider_lancens.spark.blobs import NO_BLOBS, BlobRange, BlobReads
-from airflow_provider_lancens.spark.executor_failures import explaining_removal, storage_failures
+from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.opened_version import open_version, parse_filter, projected_columns
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
+from airflow_provider_lancens.spark.table.row_casts import conform, without_empty
 from airflow_provider_lancens.spark.table.version_lookup import VersionLike, WantedVersion
 from airflow_provider_lancens.spark.types import arrow_schema, spark_schema
-from airflow_provider_lancens.spark.write.record_batches import conform, without_empty
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -191,7 +191,7 @@ class ReadTask:
         # Spark has no nanoseconds: those that another writer stored are truncated.
         with (
             storage_failures(self.dataset.location, self.dataset.storage_options),
-            explaining_removal(self.dataset, self.version, version_cleaned_up),
+            self.dataset.explaining_removal(self.version, version_cleaned_up),
         ):
             yield from conform(self._scan(self.groups[number]), self.schema, cut_times=True)
 

@@ -20,9 +20,7 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.commit.schema_commits import SchemaCommits, SchemaStep
 from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.results import SchemaResult, elapsed
-from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
-from airflow_provider_lancens.spark.type_names import parse_type
-from airflow_provider_lancens.spark.write.row_schema import (
+from airflow_provider_lancens.spark.table.column_fit import (
     Path,
     alter,
     check_columns,
@@ -32,6 +30,8 @@ from airflow_provider_lancens.spark.write.row_schema import (
     shown,
     widens,
 )
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
+from airflow_provider_lancens.spark.type_names import parse_type
 
 if TYPE_CHECKING:
     from lance import LanceDataset

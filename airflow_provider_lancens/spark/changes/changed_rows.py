@@ -32,8 +32,8 @@ from airflow_provider_lancens.spark.table.history import (
     transactions_of,
 )
 from airflow_provider_lancens.spark.table.opened_version import projected_columns
+from airflow_provider_lancens.spark.table.row_casts import conform
 from airflow_provider_lancens.spark.types import arrow_schema, spark_schema
-from airflow_provider_lancens.spark.write.record_batches import conform
 
 if TYPE_CHECKING:
     from lance import LanceDataset, Transaction

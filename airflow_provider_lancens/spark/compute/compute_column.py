@@ -47,10 +47,10 @@ from airflow_provider_lancens.spark.maintenance.table_state import COMPUTED
 from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.options import DEFAULT_BATCH_ROWS, check_sizes
 from airflow_provider_lancens.spark.results import ComputeResult, elapsed
+from airflow_provider_lancens.spark.table.column_fit import check_columns
 from airflow_provider_lancens.spark.table.opened_version import parse_filter
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.type_names import parse_type
-from airflow_provider_lancens.spark.write.row_schema import check_columns
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress
 
 if TYPE_CHECKING:

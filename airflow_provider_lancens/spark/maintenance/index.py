@@ -30,7 +30,6 @@ from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     IfIndexExists,
     IndexSpec,
     Thresholds,
-    check_positive,
 )
 from airflow_provider_lancens.spark.maintenance.parallel_tasks import Spark, run_in_parallel
 from airflow_provider_lancens.spark.maintenance.table_state import (
@@ -46,6 +45,7 @@ from airflow_provider_lancens.spark.maintenance.table_state import (
     table_state,
 )
 from airflow_provider_lancens.spark.observed import observed
+from airflow_provider_lancens.spark.options import check_positive
 from airflow_provider_lancens.spark.results import IndexResult, elapsed
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.index_coverage import deleted_share, misses_rows

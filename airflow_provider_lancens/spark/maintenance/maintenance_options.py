@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field, fields
 from datetime import timedelta
 from typing import Any, Literal, get_args
 
+from airflow_provider_lancens.spark.options import check_positive
+
 DEFAULT_AGE = timedelta(days=14)
 """Lance's default."""
 DEFAULT_ORPHAN_AGE = timedelta(days=7)
@@ -140,16 +142,6 @@ class IndexSpec:
             if self.options.get(name, allowed[0]) not in allowed:
                 choices = ", ".join(map(str, allowed))
                 raise ValueError(f"options[{name!r}]={self.options[name]!r}; allowed: {choices}")
-
-
-def check_positive(name: str, value: object) -> None:
-    """Check that a value is a positive integer.
-
-    Raises:
-        ValueError: it isn't; the message names it.
-    """
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name}: expected a whole number of at least 1, got {value!r}")
 
 
 def check_age(name: str, value: object) -> None:

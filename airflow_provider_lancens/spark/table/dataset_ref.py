@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.allowed_locations import AllowedLocations
+from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS
 from airflow_provider_lancens.namespace.locations import Location, is_local, join
+from airflow_provider_lancens.namespace.row_errors import RowError
 from airflow_provider_lancens.namespace.storage.file_paths import is_file_path
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.missing_files import check_bases
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.namespace.storage.table_links import check_links
 from airflow_provider_lancens.namespace.storage.vended_options import VendedOptions, snapshot
+from airflow_provider_lancens.namespace.storage.version_removals import is_removed
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -122,6 +127,28 @@ class DatasetRef:
             self.allowed.check_reference(uri, self.location, f"column {column}: a row refers to a file")
 
         return check
+
+    @contextmanager
+    def explaining_removal(
+        self, version: int, explained: Callable[[str], spec_errors.LanceNamespaceError]
+    ) -> Iterator[None]:
+        """If the block fails, check whether that is since a clean-up removed the version that it reads.
+
+        Args:
+            version: the version.
+            explained: returns the error for a version that was cleaned up.
+
+        Raises:
+            LanceNamespaceError: it was.
+        """
+        try:
+            yield
+        except RowError:
+            raise
+        except LANCE_ERRORS as error:
+            if not is_detached(version) and is_removed(self.manifests, version):
+                raise explained(f"{self.location}: version {version}") from error
+            raise
 
 
 def vendor_arguments(location: str, options: Mapping[str, str]) -> dict[str, Any]:

@@ -13,6 +13,8 @@ import pyarrow as pa
 from pyspark.sql.types import DateType, StructType
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.spark.table.column_fit import is_zoned_timestamp
+from airflow_provider_lancens.spark.table.row_casts import without_empty
 from airflow_provider_lancens.spark.table.row_hashes import (
     DIGESTED_COLUMNS,
     RowDigest,
@@ -27,8 +29,6 @@ from airflow_provider_lancens.spark.write.files.projection import (
     plain_schema,
     stored_schema,
 )
-from airflow_provider_lancens.spark.write.record_batches import without_empty
-from airflow_provider_lancens.spark.write.row_schema import is_zoned_timestamp
 from airflow_provider_lancens.spark.write.upsert_task import OWN_COLUMNS
 from airflow_provider_lancens.spark.write.write_task import WRITTEN_COLUMNS, WriteTask, refusing
 

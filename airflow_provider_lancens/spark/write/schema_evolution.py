@@ -14,8 +14,7 @@ from airflow_provider_lancens.spark.blobs import check_format, with_blobs
 from airflow_provider_lancens.spark.commit.redo import redo_change
 from airflow_provider_lancens.spark.commit.schema_commits import SchemaCommits, SchemaStep
 from airflow_provider_lancens.spark.commit.upsert import check_keys
-from airflow_provider_lancens.spark.types import with_vectors
-from airflow_provider_lancens.spark.write.row_schema import (
+from airflow_provider_lancens.spark.table.column_fit import (
     MergePlan,
     alter,
     check_columns,
@@ -25,6 +24,7 @@ from airflow_provider_lancens.spark.write.row_schema import (
     schema_mismatch,
     shown,
 )
+from airflow_provider_lancens.spark.types import with_vectors
 
 if TYPE_CHECKING:
     from lance import LanceDataset

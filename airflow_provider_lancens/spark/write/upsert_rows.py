@@ -21,18 +21,15 @@ from pyspark.sql.types import LongType, StructField, StructType
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.conditions import Condition, parse_condition
 from airflow_provider_lancens.spark.blobs import inner_blob, is_blob
-from airflow_provider_lancens.spark.executor_failures import (
-    base_cleaned_up,
-    explaining_removal,
-    storage_failures,
-)
+from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.read import ReadTask, frame_of, plan_opened
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+from airflow_provider_lancens.spark.table.row_casts import conform
 from airflow_provider_lancens.spark.types import arrow_type
-from airflow_provider_lancens.spark.write.record_batches import conform
 from airflow_provider_lancens.spark.write.row_sources import FrameRows
 from airflow_provider_lancens.spark.write.upsert_task import DELETED, POSITION
 from airflow_provider_lancens.spark.write.write_context import UpsertContext
+from airflow_provider_lancens.spark.write.write_task import base_cleaned_up
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -341,7 +338,7 @@ class KeyReadTask(ReadTask):
         columns = pa.schema([one for one in self.schema if one.name != POSITION])
         with (
             storage_failures(self.dataset.location, self.dataset.storage_options),
-            explaining_removal(self.dataset, self.version, base_cleaned_up),
+            self.dataset.explaining_removal(self.version, base_cleaned_up),
         ):
             dataset = self.dataset.open(self.version)
             for fragment in dataset.get_fragments():

@@ -17,12 +17,12 @@ import pyarrow.compute as pc
 
 from airflow_provider_lancens.namespace.row_errors import rows_from
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
-from airflow_provider_lancens.spark.write.record_batches import check_no_nulls, conform, converted
+from airflow_provider_lancens.spark.table.row_casts import check_no_nulls, conform, converted
 
 if TYPE_CHECKING:
     from lance import LanceDataset
 
-    from airflow_provider_lancens.spark.write.row_schema import ColumnMatch
+    from airflow_provider_lancens.spark.table.column_fit import ColumnMatch
 
 
 DELETED = "_lancens_deleted"

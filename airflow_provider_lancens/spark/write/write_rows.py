@@ -38,12 +38,12 @@ from airflow_provider_lancens.spark.observed import Ended, observed, tell
 from airflow_provider_lancens.spark.options import TableLayout, WriteRequest
 from airflow_provider_lancens.spark.publish import ChangeSpec, discard_repeated, find_staged, stage
 from airflow_provider_lancens.spark.results import WriteResult
+from airflow_provider_lancens.spark.table.column_fit import check_columns, mismatches, schema_mismatch
 from airflow_provider_lancens.spark.table.dataset_ref import small_manifest
 from airflow_provider_lancens.spark.table.history import data_changed
 from airflow_provider_lancens.spark.table.opened_version import parse_filter
 from airflow_provider_lancens.spark.table.row_hashes import combined_digest
 from airflow_provider_lancens.spark.write.batch_sizing import BATCH_BYTES
-from airflow_provider_lancens.spark.write.row_schema import check_columns, mismatches, schema_mismatch
 from airflow_provider_lancens.spark.write.row_sources import FrameRows
 from airflow_provider_lancens.spark.write.schema_evolution import (
     merged_columns,

@@ -19,15 +19,11 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import is_local
 from airflow_provider_lancens.namespace.row_errors import RowError
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
-from airflow_provider_lancens.spark.executor_failures import (
-    base_cleaned_up,
-    explaining_removal,
-    storage_failures,
-)
+from airflow_provider_lancens.spark.executor_failures import storage_failures
+from airflow_provider_lancens.spark.table.column_fit import ColumnMatch
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, vendor_arguments
+from airflow_provider_lancens.spark.table.row_casts import conform, merged, without_empty
 from airflow_provider_lancens.spark.table.row_hashes import RowDigest
-from airflow_provider_lancens.spark.write.record_batches import conform, merged, without_empty
-from airflow_provider_lancens.spark.write.row_schema import ColumnMatch
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress
 from airflow_provider_lancens.spark.write.upsert_task import DeletedKeys, KeptColumns, with_kept_columns
 
@@ -247,7 +243,7 @@ class WriteTask:
     ) -> Iterator[pa.RecordBatch]:
         with (
             storage_failures(self.dataset.location, self.dataset.storage_options),
-            explaining_removal(self.dataset, kept.version, base_cleaned_up),
+            self.dataset.explaining_removal(kept.version, base_cleaned_up),
         ):
             yield from with_kept_columns(batches, self.schema, self.match, kept)
 
@@ -275,7 +271,7 @@ class WriteTask:
         if self.appends_to is None:
             self.dataset.check_links()
             return self.dataset.location
-        with explaining_removal(self.dataset, self.appends_to, base_cleaned_up):
+        with self.dataset.explaining_removal(self.appends_to, base_cleaned_up):
             return self.dataset.open(self.appends_to, self.manifest)
 
     def _write(self, target: str | LanceDataset, reader: pa.RecordBatchReader) -> list[FragmentMetadata]:
@@ -323,3 +319,11 @@ def _written(fragment: FragmentMetadata) -> dict[str, object]:
         "files": len(fragment.files),
         "bytes": sum(file.file_size_bytes or 0 for file in fragment.files),
     }
+
+
+def base_cleaned_up(version: str) -> spec_errors.ConcurrentModificationError:
+    """Return the error (14) for a version that was cleaned up while a write was based on it."""
+    return spec_errors.ConcurrentModificationError(
+        f"{version} was cleaned up while a write was based on it, so nothing was committed. Write again, and "
+        "clean up with an older_than that is longer than a write takes"
+    )

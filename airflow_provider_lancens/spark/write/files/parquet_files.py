@@ -15,6 +15,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from airflow_provider_lancens.namespace.row_errors import RowError, first_row
+from airflow_provider_lancens.spark.table.row_casts import flattened, shown
 from airflow_provider_lancens.spark.write.files.formats import (
     BATCH_BYTES,
     FilePiece,
@@ -23,7 +24,6 @@ from airflow_provider_lancens.spark.write.files.formats import (
     Open,
     ScanRequest,
 )
-from airflow_provider_lancens.spark.write.record_batches import flattened, shown
 
 _EPOCH = dt.date(1970, 1, 1)
 _SWITCH = (dt.date(1582, 10, 15) - _EPOCH).days

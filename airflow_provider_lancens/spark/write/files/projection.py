@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.conditions import Condition, parse_condition
 from airflow_provider_lancens.spark.file_source import FileSource
+from airflow_provider_lancens.spark.table.column_fit import fits_column
+from airflow_provider_lancens.spark.table.row_casts import conform, irreversible
 from airflow_provider_lancens.spark.type_names import parse_type
-from airflow_provider_lancens.spark.write.record_batches import conform, irreversible
-from airflow_provider_lancens.spark.write.row_schema import fits_column
 
 _AS_SPARK_READS: dict[pa.DataType, pa.DataType] = {
     pa.uint8(): pa.int16(),

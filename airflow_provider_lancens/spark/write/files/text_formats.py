@@ -20,6 +20,7 @@ import pyarrow.csv
 import pyarrow.json
 
 from airflow_provider_lancens.namespace.row_errors import RowError, first_row
+from airflow_provider_lancens.spark.table.row_casts import cast_checked, flattened, irreversible
 from airflow_provider_lancens.spark.write.files.formats import (
     WHOLE,
     FileRowsBatch,
@@ -27,7 +28,6 @@ from airflow_provider_lancens.spark.write.files.formats import (
     Open,
     ScanRequest,
 )
-from airflow_provider_lancens.spark.write.record_batches import cast_checked, flattened, irreversible
 
 _BLOCK = 8 * 1024 * 1024
 """Bytes that are parsed together; a row must fit in."""

@@ -7,7 +7,7 @@ import pytest
 from lance_namespace.errors import InvalidInputError
 
 from airflow_provider_lancens.namespace.system_columns import SYSTEM_COLUMNS
-from airflow_provider_lancens.spark.write.row_schema import check_columns
+from airflow_provider_lancens.spark.table.column_fit import check_columns
 
 ALLOWED = [
     "a b",

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as some
 
-from airflow_provider_lancens.spark.write.record_batches import merged
-from airflow_provider_lancens.spark.write.row_schema import MergePlan, alter, merge_plan, widens
+from airflow_provider_lancens.spark.table.column_fit import MergePlan, alter, merge_plan, widens
+from airflow_provider_lancens.spark.table.row_casts import merged
 
 TABLE = pa.schema(
     [

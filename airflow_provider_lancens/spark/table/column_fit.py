@@ -1,6 +1,6 @@
-"""The columns of rows compared with those of their table. Pure functions of two schemas, on the driver.
+"""Which columns of rows fit those of a table, and how others are merged. Pure functions of two schemas.
 
-Names that a table can't have, types that don't fit, and the plan by which new columns are merged.
+Also which names a column can't have.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def fits_column(source: pa.DataType, target: pa.DataType, *, time_zone_known: bo
 
     A top-level column has more conversions than a value inside an array, a map or a struct: an array also
     fits a vector, where each length is checked on write (nested, Arrow crashes on vectors that are all null,
-    see `record_batches`), dictionaries are decoded, and a date fits a timestamp with a time zone.
+    see `row_casts`), dictionaries are decoded, and a date fits a timestamp with a time zone.
 
     Args:
         source: the type of the rows' column.

@@ -4,7 +4,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from airflow_provider_lancens.spark.write.record_batches import conform
+from airflow_provider_lancens.spark.table.row_casts import conform
 
 DECIMALS = pa.array([Decimal("1.50"), None, Decimal("-2.25")], pa.decimal128(5, 2))
 NESTED = pa.array(

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from airflow_provider_lancens.spark.table.column_fit import fits_column, mismatches, schema_mismatch
+from airflow_provider_lancens.spark.table.row_casts import conform
 from airflow_provider_lancens.spark.type_names import parse_type
-from airflow_provider_lancens.spark.write.record_batches import conform
-from airflow_provider_lancens.spark.write.row_schema import fits_column, mismatches, schema_mismatch
 
 PAGE = Path(__file__).parents[4] / "docs" / "types.md"
 

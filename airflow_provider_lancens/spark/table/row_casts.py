@@ -1,4 +1,4 @@
-"""Record batches between Spark and Lance: types, alignment, and casts that lose nothing in silence."""
+"""Rows as a table stores them: types, alignment, and casts that lose nothing in silence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from airflow_provider_lancens.namespace.row_errors import (
     rows_from,
 )
 from airflow_provider_lancens.spark.blobs import blob_array, is_blob
-from airflow_provider_lancens.spark.write.row_schema import ColumnMatch, fits_column
+from airflow_provider_lancens.spark.table.column_fit import ColumnMatch, fits_column
 
 _INFINITE_TEXT = r"^\s*[+-]?(?i:inf(inity)?)\s*$"
 _ZERO_TEXT = r"^[^1-9eE]*([eE].*)?$"
