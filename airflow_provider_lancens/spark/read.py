@@ -11,7 +11,7 @@ from airflow_provider_lancens.conditions import Condition
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.lance_errors import version_cleaned_up
 from airflow_provider_lancens.spark.blobs import NO_BLOBS, BlobRange, BlobReads
-from airflow_provider_lancens.spark.executor_failures import storage_failures
+from airflow_provider_lancens.spark.storage_failures import storage_failures
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.opened_version import open_version, parse_filter, projected_columns
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table

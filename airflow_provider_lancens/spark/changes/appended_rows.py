@@ -11,7 +11,7 @@ import pyarrow as pa
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.spark.changes.changed_rows import LABELS, ColumnsAt, labeled
-from airflow_provider_lancens.spark.executor_failures import storage_failures
+from airflow_provider_lancens.spark.storage_failures import storage_failures
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.history import is_maintenance, transactions_of
 

@@ -21,7 +21,7 @@ from airflow_provider_lancens.namespace.system_columns import (
     fragment_of,
 )
 from airflow_provider_lancens.spark.blobs import is_blob
-from airflow_provider_lancens.spark.executor_failures import storage_failures
+from airflow_provider_lancens.spark.storage_failures import storage_failures
 from airflow_provider_lancens.spark.table.column_history import Commits, MatchedColumns, described_fields
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.history import (

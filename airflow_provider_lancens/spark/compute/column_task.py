@@ -23,8 +23,8 @@ from airflow_provider_lancens.namespace.row_errors import RowError, check_text, 
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.namespace.system_columns import ROW_ADDRESS, offset_of
 from airflow_provider_lancens.spark.blobs import CheckBlob, check_blobs, is_blob
-from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.maintenance.parallel_tasks import answer_class
+from airflow_provider_lancens.spark.storage_failures import storage_failures
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, vendor_arguments
 from airflow_provider_lancens.spark.table.history import COMPUTED_FILES
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress

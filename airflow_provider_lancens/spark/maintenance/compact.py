@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     CompactionOptions,
     Thresholds,
@@ -24,6 +23,7 @@ from airflow_provider_lancens.spark.maintenance.table_state import (
 )
 from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.results import CompactionResult, elapsed
+from airflow_provider_lancens.spark.storage_failures import storage_failures
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
 

@@ -19,7 +19,6 @@ import pyarrow.types as kinds
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage.missing_files import example_of
-from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     DEFAULT_MAX_DELETED_SHARE,
     DEFAULT_SEGMENTS,
@@ -47,6 +46,7 @@ from airflow_provider_lancens.spark.maintenance.table_state import (
 from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.options import check_positive
 from airflow_provider_lancens.spark.results import IndexResult, elapsed
+from airflow_provider_lancens.spark.storage_failures import storage_failures
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.index_coverage import deleted_share, misses_rows
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec

@@ -9,11 +9,11 @@ import pyarrow as pa
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.system_columns import ROW_ID
-from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.maintenance.index import metric_of
 from airflow_provider_lancens.spark.maintenance.maintenance_options import METRICS
 from airflow_provider_lancens.spark.maintenance.table_state import table_state
 from airflow_provider_lancens.spark.options import check_positive
+from airflow_provider_lancens.spark.storage_failures import storage_failures
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from airflow_provider_lancens.namespace.storage.missing_files import check_bases
 from airflow_provider_lancens.namespace.storage.object_store import VERSIONS, detached_name, is_detached
 from airflow_provider_lancens.namespace.storage.vended_options import EXPIRES_AT, VendedOptions
 from airflow_provider_lancens.namespace.table_properties import LAYOUT
-from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.options import DEFAULT_LAYOUT, TableLayout, is_whole_number
+from airflow_provider_lancens.spark.storage_failures import storage_failures
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, VersionAuthority
 
 if TYPE_CHECKING:

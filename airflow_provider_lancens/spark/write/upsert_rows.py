@@ -21,8 +21,8 @@ from pyspark.sql.types import LongType, StructField, StructType
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.conditions import Condition, parse_condition
 from airflow_provider_lancens.spark.blobs import inner_blob, is_blob
-from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.read import ReadTask, frame_of, plan_opened
+from airflow_provider_lancens.spark.storage_failures import storage_failures
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from airflow_provider_lancens.spark.table.row_casts import conform
 from airflow_provider_lancens.spark.types import arrow_type

@@ -32,12 +32,12 @@ from airflow_provider_lancens.spark.commit.upsert import (
     read_keys,
 )
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
-from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedCommit, KeyedWrite, KeyLookup
 from airflow_provider_lancens.spark.observed import Ended, observed, tell
 from airflow_provider_lancens.spark.options import TableLayout, WriteRequest
 from airflow_provider_lancens.spark.publish import ChangeSpec, discard_repeated, find_staged, stage
 from airflow_provider_lancens.spark.results import WriteResult
+from airflow_provider_lancens.spark.storage_failures import storage_failures
 from airflow_provider_lancens.spark.table.column_fit import check_columns, mismatches, schema_mismatch
 from airflow_provider_lancens.spark.table.dataset_ref import small_manifest
 from airflow_provider_lancens.spark.table.history import data_changed

@@ -19,7 +19,7 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import is_local
 from airflow_provider_lancens.namespace.row_errors import RowError
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
-from airflow_provider_lancens.spark.executor_failures import storage_failures
+from airflow_provider_lancens.spark.storage_failures import storage_failures
 from airflow_provider_lancens.spark.table.column_fit import ColumnMatch
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, vendor_arguments
 from airflow_provider_lancens.spark.table.row_casts import conform, merged, without_empty

@@ -14,8 +14,8 @@ from airflow_provider_lancens.namespace.storage.write_leases import leases_of
 from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.commit.table_change import CommitStep, TableChange
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
-from airflow_provider_lancens.spark.executor_failures import storage_failures
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
+from airflow_provider_lancens.spark.storage_failures import storage_failures
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 ROWS = pa.table({"id": [1, 2], "s": ["a", "b"]})
