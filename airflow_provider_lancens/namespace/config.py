@@ -10,8 +10,8 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.namespace.allowed_locations import ALLOWED_LOCATIONS, AllowedLocations
 from airflow_provider_lancens.namespace.locations import absolute_root
+from airflow_provider_lancens.namespace.storage.allowed_locations import ALLOWED_LOCATIONS, AllowedLocations
 from airflow_provider_lancens.namespace.table_properties import BY_IMPLEMENTATION, BY_STORAGE, MANAGED_BY
 from airflow_provider_lancens.redaction import has_credentials
 

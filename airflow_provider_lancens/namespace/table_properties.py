@@ -10,9 +10,9 @@ import uuid
 from collections.abc import Mapping
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.namespace.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.locations import Location, location_fault
 from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, Expectation
+from airflow_provider_lancens.namespace.storage.allowed_locations import AllowedLocations
 
 TABLE_TYPE = "table_type"
 LANCE = "lance"

@@ -21,7 +21,6 @@ from pydantic import BaseModel
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.namespace.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.batch_reads import OF_THE_SERVER
 from airflow_provider_lancens.namespace.catalog.catalog_calls import CatalogCalls
 from airflow_provider_lancens.namespace.catalog.catalog_clones import CatalogClones
@@ -47,6 +46,7 @@ from airflow_provider_lancens.namespace.operations.repair import (
 )
 from airflow_provider_lancens.namespace.requests import as_model, choice
 from airflow_provider_lancens.namespace.storage import object_store
+from airflow_provider_lancens.namespace.storage.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.storage.clones import Clones
 from airflow_provider_lancens.namespace.storage.location_overlap import is_remote, store_of
 from airflow_provider_lancens.namespace.storage.manifests import Manifests

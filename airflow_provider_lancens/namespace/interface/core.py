@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Self
 
 from lance_namespace import LanceNamespace
 
-from airflow_provider_lancens.namespace.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.config import StorageConfig
 from airflow_provider_lancens.namespace.metastore_protocol import Metastore, ServerInfo
 from airflow_provider_lancens.namespace.operations.branches import BranchOperations
@@ -16,6 +15,7 @@ from airflow_provider_lancens.namespace.operations.own_stores import OwnStores
 from airflow_provider_lancens.namespace.operations.repair import RepairOperations
 from airflow_provider_lancens.namespace.operations.table_operations import TableOperations
 from airflow_provider_lancens.namespace.operations.version_operations import VersionOperations
+from airflow_provider_lancens.namespace.storage.allowed_locations import AllowedLocations
 
 AnyRequest = Any
 """A request model or a dict of its fields: pylance's and LanceDB's Rust core pass dicts."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import NamespaceId
 from airflow_provider_lancens.namespace import namespace_properties
-from airflow_provider_lancens.namespace.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.locations import as_uri, required_root
 from airflow_provider_lancens.namespace.metastore_protocol import Metastore, Namespace
 from airflow_provider_lancens.namespace.operations.cascade import (
@@ -20,6 +19,7 @@ from airflow_provider_lancens.namespace.operations.cascade import (
 )
 from airflow_provider_lancens.namespace.operations.recent_listings import ListingKey, RecentListings
 from airflow_provider_lancens.namespace.paging import Page, PageRequest
+from airflow_provider_lancens.namespace.storage.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.storage.location_overlap import ResolvedLocation
 
 log = logging.getLogger(__name__)

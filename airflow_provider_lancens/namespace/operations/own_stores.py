@@ -19,10 +19,10 @@ from threading import Lock
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import NamespaceId
-from airflow_provider_lancens.namespace.allowed_locations import ALLOWED_LOCATIONS
 from airflow_provider_lancens.namespace.config import StorageConfig
 from airflow_provider_lancens.namespace.locations import location_fault, shown_location
 from airflow_provider_lancens.namespace.metastore_protocol import Metastore
+from airflow_provider_lancens.namespace.storage.allowed_locations import ALLOWED_LOCATIONS
 from airflow_provider_lancens.namespace.storage.location_overlap import is_remote, store_of
 from airflow_provider_lancens.redaction import redact
 

@@ -16,7 +16,7 @@ from airflow_provider_lancens.identifiers import (
     TableId,
     is_addressable,
 )
-from airflow_provider_lancens.namespace import default_layout, table_properties
+from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.config import StorageConfig
 from airflow_provider_lancens.namespace.locations import (
     Location,
@@ -37,7 +37,7 @@ from airflow_provider_lancens.namespace.operations.own_stores import OwnStores
 from airflow_provider_lancens.namespace.operations.recent_listings import RecentListings
 from airflow_provider_lancens.namespace.operations.table_listing import TableListing
 from airflow_provider_lancens.namespace.paging import Page, PageRequest
-from airflow_provider_lancens.namespace.storage import object_store, purge
+from airflow_provider_lancens.namespace.storage import default_layout, object_store, purge
 from airflow_provider_lancens.namespace.storage.clones import Clones
 from airflow_provider_lancens.namespace.storage.location_overlap import ResolvedLocation
 from airflow_provider_lancens.namespace.storage.manifests import Manifests

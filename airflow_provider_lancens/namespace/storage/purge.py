@@ -17,9 +17,9 @@ from typing import Any
 import obstore
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.namespace.default_layout import is_own_place
 from airflow_provider_lancens.namespace.locations import Location, is_local
 from airflow_provider_lancens.namespace.storage import local_folder, object_store
+from airflow_provider_lancens.namespace.storage.default_layout import is_own_place
 from airflow_provider_lancens.namespace.storage.object_store import BRANCHES, RECORDED, VERSIONS, version_of
 from airflow_provider_lancens.namespace.storage.write_leases import LEASES
 from airflow_provider_lancens.redaction import on_one_line

@@ -11,12 +11,12 @@ import pytest
 from lance_namespace.errors import PermissionDeniedError, ServiceUnavailableError
 
 from airflow_provider_lancens.identifiers import NamespaceId, TableId
-from airflow_provider_lancens.namespace.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.batch_reads import BatchRead
 from airflow_provider_lancens.namespace.config import StorageConfig
 from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, Namespace
 from airflow_provider_lancens.namespace.operations.clone_search import CloneSearch
 from airflow_provider_lancens.namespace.operations.own_stores import OwnStores
+from airflow_provider_lancens.namespace.storage.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.storage.clones import Clones
 from tests.servers.s3_double import S3Double
 from tests.servers.s3_link import SLOW_DOWN

@@ -7,10 +7,10 @@ import pytest
 from lance_namespace.errors import PermissionDeniedError
 
 from airflow_provider_lancens.identifiers import NamespaceId
-from airflow_provider_lancens.namespace.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.config import StorageConfig
 from airflow_provider_lancens.namespace.metastore_protocol import Metastore
 from airflow_provider_lancens.namespace.operations.own_stores import OwnStores
+from airflow_provider_lancens.namespace.storage.allowed_locations import AllowedLocations
 
 SALES = NamespaceId.parse("sales")
 

@@ -10,8 +10,8 @@ import pytest
 from lance import DatasetBasePath
 from lance_namespace.errors import InvalidInputError
 
-from airflow_provider_lancens.namespace.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.storage import table_links
+from airflow_provider_lancens.namespace.storage.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.storage.missing_files import check_bases
 from airflow_provider_lancens.namespace.storage.object_store import latest_version
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles

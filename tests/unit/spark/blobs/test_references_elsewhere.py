@@ -9,7 +9,7 @@ import pytest
 from lance.blob import Blob, blob_array, blob_field
 from lance_namespace.errors import PermissionDeniedError
 
-from airflow_provider_lancens.namespace.allowed_locations import AllowedLocations
+from airflow_provider_lancens.namespace.storage.allowed_locations import AllowedLocations
 from airflow_provider_lancens.spark.blobs import BlobReads
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 

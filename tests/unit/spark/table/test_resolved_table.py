@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from lance_namespace import DescribeTableResponse, LanceNamespace
 
-from airflow_provider_lancens.namespace.allowed_locations import AllowedLocations
+from airflow_provider_lancens.namespace.storage.allowed_locations import AllowedLocations
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from tests.servers.s3_double import S3Double

@@ -4,7 +4,11 @@ import re
 
 import pytest
 
-from airflow_provider_lancens.namespace.default_layout import folder_around, is_own_place, table_location
+from airflow_provider_lancens.namespace.storage.default_layout import (
+    folder_around,
+    is_own_place,
+    table_location,
+)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from lance_namespace.errors import InvalidInputError, PermissionDeniedError
 
-from airflow_provider_lancens.namespace.allowed_locations import AllowedLocations
+from airflow_provider_lancens.namespace.storage.allowed_locations import AllowedLocations
 
 LAKE = AllowedLocations.parse("s3://lake/sales, abfss://c@a.dfs.core.windows.net/lake", "s3://lake/root")
 
