@@ -20,11 +20,11 @@ from pyspark.sql.datasource import (
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.changes.appended_rows import VersionReader, VersionRows
 from airflow_provider_lancens.spark.changes.changed_rows import readable_columns
-from airflow_provider_lancens.spark.changes.version_columns import VersionColumns
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease
 from airflow_provider_lancens.spark.datasource.batch_source import check_location, planned
 from airflow_provider_lancens.spark.streaming.appended_stream import AppendedStream, StreamOffset
 from airflow_provider_lancens.spark.streaming.foreach_batch import QUERY_ID, check_same_rows, epoch_key
+from airflow_provider_lancens.spark.streaming.stream_columns import VersionColumns
 from airflow_provider_lancens.spark.table.opened_version import open_version, parse_filter
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 from airflow_provider_lancens.spark.types import arrow_schema, spark_schema
