@@ -18,9 +18,9 @@ from airflow_provider_lancens.spark.keys import (
     APPEND,
     DELETION,
     OVERWRITE,
+    REDONE_APPEND,
     REPLACE_VALUES,
     REPLACE_WHERE,
-    REPLACEMENT,
     RESTORE,
     UPSERT,
     KeyedCommit,
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 _KINDS = {
     "Append": APPEND,
     "Overwrite": OVERWRITE,
-    "Update": REPLACEMENT,
+    "Update": REDONE_APPEND,
     "Delete": DELETION,
     "Restore": RESTORE,
 }
 """Kinds of commits by the operations of those that don't say theirs."""
 _DID = {
     APPEND: ("appended rows", "so they would be left, or those of others lost"),
-    REPLACEMENT: ("replaced rows of an append", "so its rows would be left, or those of others lost"),
+    REDONE_APPEND: ("replaced rows of an append", "so its rows would be left, or those of others lost"),
     OVERWRITE: ("overwrote the table", "since the rows that it replaced no longer exist"),
     UPSERT: ("was an upsert", "since the rows that it replaced no longer exist"),
     REPLACE_VALUES: ("replaced the rows with the same values", "since they no longer exist"),
@@ -100,7 +100,7 @@ class AppendedRows:
 class RedoneAppend(TableChange):
     """Remove the rows of earlier appends, and add fragments, in one commit."""
 
-    KIND = REPLACEMENT
+    KIND = REDONE_APPEND
 
     replaced: Sequence[AppendedRows]
 
@@ -140,11 +140,11 @@ def redo_change(
         _check_kinds(commits, frozenset({OVERWRITE}), "an overwrite", dataset, table)
         _check_only_maintained(dataset, oldest, table)
         return OverwriteCommit
-    _check_kinds(commits, frozenset({APPEND, REPLACEMENT}), "an append", dataset, table)
+    _check_kinds(commits, frozenset({APPEND, REDONE_APPEND}), "an append", dataset, table)
     replaced = []
     for commit in commits:
         replaced.append(_appended_rows(dataset, commit, table))
-        if _kind_of(dataset, commit) == REPLACEMENT:
+        if _kind_of(dataset, commit) == REDONE_APPEND:
             break
     return partial(RedoneAppend, replaced=replaced)
 

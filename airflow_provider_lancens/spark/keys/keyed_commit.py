@@ -24,13 +24,13 @@ _EXECUTION_ID = "lancens.execution_id"
 _KIND = "lancens.kind"
 _PREFIX = "lancens."
 _COUNTS = ("rows", "files", "bytes", "updated", "deleted")
-APPEND, OVERWRITE, REPLACEMENT = "append", "overwrite", "replacement"
+APPEND, OVERWRITE, REDONE_APPEND = "append", "overwrite", "redone_append"
 UPSERT, REPLACE_WHERE, DELETION, RESTORE = "upsert", "replace_where", "deletion", "restore"
 REPLACE_VALUES = "replace_values"
 """Kinds of commits; that of an overwrite with a condition is followed by a digest of its condition."""
 _OPERATIONS = {
     APPEND: "append",
-    REPLACEMENT: "append",
+    REDONE_APPEND: "append",
     OVERWRITE: "overwrite",
     REPLACE_WHERE: "overwrite",
     REPLACE_VALUES: "overwrite",
@@ -47,7 +47,7 @@ _LANCE_OPERATIONS = {
     "Rewrite": "compact",
 }
 """The operations by Lance's names, where the name isn't that of the verb."""
-REPLACING_ALL = frozenset({OVERWRITE, REPLACEMENT})
+REPLACING_ALL = frozenset({OVERWRITE, REDONE_APPEND})
 """Kinds of commits after which nothing is left of what the key has written before."""
 
 
