@@ -25,6 +25,8 @@ Reading: TypeAlias = frozenset[str]
 """The inputs of which a function has read the changes, by name."""
 WHOLE: Reading = frozenset()
 """No changes were read."""
+_MOST_RANGES = 6
+"""So that at most 64 keys are looked up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,18 @@ class FunctionInputs:
         return {name: astuple(one) for name, one in self.tables.items()}
 
     def readings(self) -> list[Reading]:
-        """Return all readings that a function can do, `WHOLE` first."""
+        """Return all readings that a function can do, `WHOLE` first.
+
+        Raises:
+            InvalidInputError: (13) there are too many, since each has a key to look up.
+        """
         since = [name for name, one in self.tables.items() if one.previous_version is not None]
+        if len(since) > _MOST_RANGES:
+            raise spec_errors.InvalidInputError(
+                f"inputs: {', '.join(map(repr, since))} have a 'previous_version'; the default key has where "
+                f"the changes begin that are read, of at most {_MOST_RANGES} inputs. Set key, or pass those "
+                'of which whole versions are read without it: {"table": ..., "version": ...}'
+            )
         sizes = range(len(since) + 1)
         return [frozenset(names) for size in sizes for names in itertools.combinations(since, size)]
 

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from lance_namespace.errors import InvalidInputError
 
 from airflow_provider_lancens.spark.function_inputs import WHOLE, FunctionInput, FunctionInputs
 
@@ -23,6 +24,14 @@ def test_changes_may_be_read_of_inputs_that_say_what_they_follow() -> None:
         frozenset({"orders", "returns"}),
     ]
     assert FunctionInputs().readings() == [WHOLE]
+
+
+def test_too_many_inputs_with_changes_are_refused_since_each_set_of_them_has_a_key() -> None:
+    inputs = {f"t{number}": FunctionInput(f"db$t{number}", 7, 5) for number in range(7)}
+
+    with pytest.raises(InvalidInputError, match=r"'t0', .* have a 'previous_version'.* at most 6 .* Set key"):
+        FunctionInputs(inputs).readings()
+    assert len(FunctionInputs(dict(list(inputs.items())[:6])).readings()) == 64
 
 
 @pytest.mark.parametrize(
