@@ -27,7 +27,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "tables",
         metavar="TABLE",
         nargs="*",
-        help="a table, such as sales$orders, or a namespace for all of its tables",
+        help="a table, such as sales.orders, or a namespace for all of its tables",
     )
     parser.add_argument(
         "--read-only", action="store_true", help="do not try the rights on metastore and storage"

@@ -29,7 +29,7 @@ class LanceCleanUpVersionsOperator(LanceOperator):
     list[str], "clones": list[str], "seconds": float, "reason": str}``: how many were removed, how many older
     ones a tag protects, how many idempotency keys expired, the names of the bookmarks that weren't moved in
     time, and the shallow clones for which files were kept. The table's version advances only if a write is
-    considered dead: an empty commit then prevents that write from committing.
+    presumed dead: an empty commit then prevents that write from committing.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -140,7 +140,7 @@ class LanceRemoveOrphansOperator(LanceOperator):
 
         Raises:
             AirflowFailException: there is no such table, it has branches or detached versions,
-                ``older_than`` is too short, or a write is considered dead while metastore and storage
+                ``older_than`` is too short, or a write is presumed dead while metastore and storage
                 disagree.
             LanceRetryableError: the metastore or the storage is unavailable.
         """

@@ -1242,7 +1242,7 @@ class Table:
             TableNotFoundError: (4) the table isn't declared.
             InvalidInputError: (13) an argument is invalid.
             ServiceUnavailableError: (17) the storage didn't answer; run it again.
-            InvalidTableStateError: (19) a write is considered dead, and can't be fenced off while metastore
+            InvalidTableStateError: (19) a write is presumed dead, and can't be fenced off while metastore
                 and storage disagree.
         """
         from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans

@@ -310,7 +310,7 @@ def _size(target: ResolvedTable, path: str) -> int:
 _SAFE_AGE = timedelta(days=6)
 """Lance's clean-up keeps files younger than this: its limit is a week, and a clean-up takes time."""
 _SILENCE = timedelta(days=1)
-"""Time without a heartbeat after which a write is considered dead."""
+"""Time without a heartbeat after which a write is presumed dead."""
 _ABANDONED = timedelta(days=7)
 """Age of temporary tags that are deleted: later than the lease of a dead restore is revoked."""
 
@@ -333,7 +333,7 @@ def clean_up_versions(
     whose ``expires_after`` has ended don't keep theirs any longer; that they expired is recorded before
     anything is removed. Unreferenced files are removed once they are a week old, not before: a writer may be
     about to commit them. A write that has been running for about that long stops the clean-up; one without a
-    heartbeat for a day is considered dead, and a version that changes nothing is committed, so that it can't
+    heartbeat for a day is presumed dead, and a version that changes nothing is committed, so that it can't
     commit if it resumes.
 
     Files that the newest versions of registered shallow clones refer to are kept, and the log names the

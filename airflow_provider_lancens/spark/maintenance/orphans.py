@@ -74,7 +74,7 @@ def remove_orphans(
     """Remove the files of failed writes: data, deletions, and files of interrupted commits.
 
     Writes of this package hold a lease for as long as they run, so their files are kept. If a write is
-    considered dead, its lease is revoked, and a version that changes nothing is committed, so that it can't
+    presumed dead, its lease is revoked, and a version that changes nothing is committed, so that it can't
     commit if it resumes. Files of other writers are judged by their age alone: set `older_than` longer than
     any of their jobs. Files that registered shallow clones refer to are kept, see `clean_up_versions`.
 
