@@ -274,21 +274,21 @@ _CONNECTION_TYPES = [
     {
         "connection-type": "lance_hive2",
         "hook-name": "Lance (Hive Metastore 2.x)",
-        "hook-class-name": "airflow_provider_lancens.hooks.hive.LanceHive2Hook",
+        "hook-class-name": "airflow_provider_lancens.hooks.sql.LanceHive2SqlHook",
         "ui-field-behaviour": _HIVE_BEHAVIOR,
         "conn-fields": _HIVE_FIELDS,
     },
     {
         "connection-type": "lance_hive3",
         "hook-name": "Lance (Hive Metastore 3.x, 4.x)",
-        "hook-class-name": "airflow_provider_lancens.hooks.hive.LanceHive3Hook",
+        "hook-class-name": "airflow_provider_lancens.hooks.sql.LanceHive3SqlHook",
         "ui-field-behaviour": _HIVE_BEHAVIOR,
         "conn-fields": _HIVE_FIELDS,
     },
     {
         "connection-type": "lance_glue",
         "hook-name": "Lance (AWS Glue)",
-        "hook-class-name": "airflow_provider_lancens.hooks.glue.LanceGlueHook",
+        "hook-class-name": "airflow_provider_lancens.hooks.sql.LanceGlueSqlHook",
         "ui-field-behaviour": {
             "hidden-fields": ["host", "port", "schema"],
             "relabeling": {"login": "Access key ID", "password": "Secret access key"},
@@ -308,7 +308,7 @@ _CONNECTION_TYPES = [
     {
         "connection-type": "lance",
         "hook-name": "Lance (folder, REST or another catalog)",
-        "hook-class-name": "airflow_provider_lancens.hooks.any_catalog.LanceCatalogHook",
+        "hook-class-name": "airflow_provider_lancens.hooks.sql.LanceCatalogSqlHook",
         "ui-field-behaviour": {
             "hidden-fields": ["port", "login", "schema"],
             "relabeling": {"host": "Service URI", "password": "Token"},

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import DAG, Param, task
+from airflow.providers.common.sql.operators.sql import SQLColumnCheckOperator, SQLTableCheckOperator
+from airflow.sdk import DAG, Param
 
 from airflow_provider_lancens.assets import lance_table
 from airflow_provider_lancens.operators import (
@@ -14,22 +15,11 @@ from airflow_provider_lancens.operators import (
     LanceDeclareTableOperator,
     LanceDiscardOperator,
     LancePublishOperator,
-    lance_spark,
 )
-
-try:
-    from airflow.sdk.exceptions import AirflowFailException
-except ImportError:  # Airflow 3.1
-    from airflow.exceptions import AirflowFailException
 
 CONNECTION = "lake"
 PAYMENTS = "ledger$payments"
 SPARK = {"spark.master": "local[2]"}
-CHECKS = {
-    "amounts are positive": "SELECT count(*) FROM payments WHERE amount <= 0",
-    "each payment is there once": "SELECT count(*) - count(DISTINCT payment) FROM payments",
-}
-"""Queries that count the rows in error, by what they check."""
 
 
 def payments(spark: Any, day: int, errors: int) -> Any:
@@ -38,21 +28,6 @@ def payments(spark: Any, day: int, errors: int) -> Any:
     return spark.range(day * 100, day * 100 + 100).selectExpr(
         "id AS payment", f"cast({amount} AS decimal(9, 2)) AS amount"
     )
-
-
-# [START howto_audit]
-@task
-def audit(staged: dict[str, Any]) -> dict[str, int]:
-    """Fail if a check finds rows in error. The staged version is read like any other one."""
-    with lance_spark(lance_conn_id=CONNECTION, spark_conf=SPARK) as lake:
-        lake.table(staged).read().createOrReplaceTempView("payments")
-        errors = {name: lake.spark.sql(query).first()[0] for name, query in CHECKS.items()}
-    if any(errors.values()):
-        raise AirflowFailException(f"version {staged['staged_version']} has rows in error: {errors}")
-    return errors
-
-
-# [END howto_audit]
 
 
 with DAG(
@@ -83,11 +58,33 @@ with DAG(
         spark_conf=SPARK,
         **given,
     )
-    audited = audit(stage.output)
+    # [START howto_audit]
+    # In these checks, `staged` is the version that was staged.
+    checked = {
+        "conn_id": CONNECTION,
+        "table": "staged",
+        "hook_params": {"tables": {"staged": stage.output}},
+        "retry_on_failure": False,  # the same version fails again
+    }
+    check_columns = SQLColumnCheckOperator(
+        task_id="check_columns",
+        column_mapping={
+            "payment": {"null_check": {"equal_to": 0}, "unique_check": {"equal_to": 0}},
+            "amount": {"min": {"greater_than": 0}},
+        },
+        **checked,
+    )
+    check_table = SQLTableCheckOperator(
+        task_id="check_table",
+        checks={"has_rows": {"check_statement": "count(*) > 0"}},
+        **checked,
+    )
+    # [END howto_audit]
     publish = LancePublishOperator(
         task_id="publish", staged=stage.output, outlets=[lance_table(PAYMENTS, CONNECTION)], **given
     )
     discard = LanceDiscardOperator(task_id="discard", staged=stage.output, trigger_rule="one_failed", **given)
-    audited >> [publish, discard]
+    [check_columns, check_table] >> publish
+    [check_columns, check_table] >> discard
     # [END howto_stage]
     create >> declare >> stage

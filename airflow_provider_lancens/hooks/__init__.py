@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.hooks.glue import LanceGlueHook
     from airflow_provider_lancens.hooks.hive import LanceHive2Hook, LanceHive3Hook
     from airflow_provider_lancens.hooks.lance_hook import LanceHook
+    from airflow_provider_lancens.hooks.sql import LanceSqlHook
 
 __all__ = [
     "LanceCatalogHook",
@@ -20,6 +21,7 @@ __all__ = [
     "LanceHive3Hook",
     "LanceHook",
     "LanceRetryableError",
+    "LanceSqlHook",
 ]
 
 __getattr__ = lazy_exports(
@@ -31,5 +33,6 @@ __getattr__ = lazy_exports(
         "LanceHive3Hook": "hive",
         "LanceHook": "lance_hook",
         "LanceRetryableError": "airflow_errors",
+        "LanceSqlHook": "sql",
     },
 )

@@ -45,6 +45,13 @@ _STORAGE_PREFIX = "storage."
 _ROOT, _REQUIRE_ROOT = "root", "require_root"
 _POLLING = "polling table {!r} through connection {!r}"
 _NAMES_IN_A_MESSAGE = 5
+_HOOKS = {
+    "lance_hive2": ("hive", "LanceHive2Hook"),
+    "lance_hive3": ("hive", "LanceHive3Hook"),
+    "lance_glue": ("glue", "LanceGlueHook"),
+    "lance": ("any_catalog", "LanceCatalogHook"),
+}
+"""The modules and hooks of the connection types; the provider's metadata names those for SQL operators."""
 
 
 class LanceHook(BaseHook, ABC):
@@ -375,6 +382,6 @@ def _hook_class(connection: Connection) -> type[LanceHook]:
             f"connection {connection.conn_id!r}, field Connection Type: is "
             f"{connection.conn_type!r}; allowed: {', '.join(types)}"
         )
-    module, _, name = types[connection.conn_type]["hook-class-name"].rpartition(".")
-    hook_class: type[LanceHook] = getattr(importlib.import_module(module), name)
+    module, name = _HOOKS[connection.conn_type]
+    hook_class: type[LanceHook] = getattr(importlib.import_module(f"{__package__}.{module}"), name)
     return hook_class

@@ -31,6 +31,7 @@ PUBLIC: dict[str, set[str]] = {
         "LanceHive3Hook",
         "LanceHook",
         "LanceRetryableError",
+        "LanceSqlHook",
     },
     "namespace": {"CatalogNamespace", "GlueNamespace", "Hive2Namespace", "Hive3Namespace"},
     "operators": {

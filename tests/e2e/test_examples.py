@@ -43,6 +43,7 @@ NAMES = (
     "schema_changes",
     "large_values",
     "write_audit_publish",
+    "sql_checks",
     "increments",
     "stream_readings",
     "release_daily",
@@ -282,17 +283,30 @@ def test_checked_rows_are_published(outcomes: dict[str, Outcome], namespace: Hiv
     outcome = outcomes["write_audit_publish"]
     staged, published = xcom(outcome, "stage"), xcom(outcome, "publish")
     assert (staged["version"], staged["outcome"], staged["previous_version"]) == (None, "staged", 1)
-    assert set(xcom(outcome, "audit").values()) == {0}
+    assert {outcome[check]["state"] for check in ("check_columns", "check_table")} == {"success"}
     assert (published["version"], published["inserted"], published["outcome"]) == (2, 100, "done")
     assert outcome["discard"]["state"] == "skipped"
+
+
+def test_a_version_is_checked_by_sql(outcomes: dict[str, Outcome]) -> None:
+    outcome = outcomes["sql_checks"]
+    assert {name: task["state"] for name, task in outcome.items() if task["state"] != "success"} == {}
+    assert xcom(outcome, "wait")["version"] == 2
+    rows = [row["__data__"] for row in xcom(outcome, "largest")]  # of tuples
+    assert rows == [[99, 109.0], [98, 108.0], [97, 107.0]]
+    assert "SQL reads table ledger$payments at version 1" in outcome.log
 
 
 def test_rows_that_fail_the_check_are_discarded(
     outcomes: dict[str, Outcome], namespace: Hive2Namespace
 ) -> None:
     outcome = outcomes[REJECTED]
-    states = [outcome[task]["state"] for task in ("stage", "audit", "publish", "discard")]
-    assert states == ["success", "failed", "upstream_failed", "success"]
+    tasks = ("stage", "check_table", "check_columns", "publish", "discard")
+    states = [outcome[task]["state"] for task in tasks]
+    assert states == ["success", "success", "failed", "upstream_failed", "success"]
+    staged = xcom(outcome, "stage")["staged_version"]
+    assert f"(of ledger$payments at version {staged})" in outcome.log
+    assert "Column: amount\n\tCheck: min," in outcome.log.replace("\\n", "\n").replace("\\t", "\t")
     assert xcom(outcome, "discard")["outcome"] == "done"
     location = str(namespace.describe_table({"id": ["ledger", "payments"]}).location)
     assert lance.dataset(location).count_rows() == 100

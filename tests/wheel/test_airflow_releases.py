@@ -67,6 +67,8 @@ def test_versions_are_found_beside_what_an_airflow_pins(release: Release, tmp_pa
         "spark",
         "--extra",
         "sasl",
+        "--extra",
+        "sql",
         "--python-version",
         RUNNING,
         *as_pinned_by(release, tmp_path),
