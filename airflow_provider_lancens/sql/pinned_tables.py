@@ -102,7 +102,7 @@ class PinnedTables:
         return table.at(version) if version else table
 
     def _pin(self, table: Table) -> QueriedTable:
-        from airflow_provider_lancens.spark.executor_failures import storage_failures
+        from airflow_provider_lancens.spark.storage_failures import storage_failures
         from airflow_provider_lancens.spark.table.opened_version import open_version
         from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 
