@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.identifiers import TableId
     from airflow_provider_lancens.namespace.base import MetastoreNamespace
     from airflow_provider_lancens.namespace.table_status import TableStatus
+    from airflow_provider_lancens.spark.catalog_user import CatalogUser
     from airflow_provider_lancens.spark.lance_catalog import LanceCatalog, TableRef
     from airflow_provider_lancens.spark.lance_table import Table
-    from airflow_provider_lancens.spark.write_policy import WritePolicy
 
 _STORAGE_PREFIX = "storage."
 _ROOT, _REQUIRE_ROOT = "root", "require_root"
@@ -212,22 +212,22 @@ class LanceHook(BaseHook, ABC):
                 observe(self._namespace, metrics.observer(self.lance_conn_id))
         return self._namespace
 
-    def catalog(self, *, spark: Any = None, policy: WritePolicy | None = None) -> LanceCatalog:
+    def catalog(self, *, spark: Any = None, user: CatalogUser | None = None) -> LanceCatalog:
         """Return the catalog of the connection, whose tables are read and maintained without Spark.
 
         Its methods raise Airflow's errors. Nothing is requested.
 
         Args:
             spark: the session for methods that need Spark; by default the active one.
-            policy: how writes are identified and reported; by default by the given key alone, and not at all.
+            user: identifies and reports writes; by default they are identified by the given key alone.
         """
+        from airflow_provider_lancens.spark.catalog_user import NO_TASK
         from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
-        from airflow_provider_lancens.spark.write_policy import NO_TASK
 
         def attempt(doing: str) -> AbstractContextManager[None]:
             return airflow_errors(f"{doing} through connection {self.lance_conn_id!r}")
 
-        return LanceCatalog(self.get_conn, spark=spark, attempt=attempt, policy=policy or NO_TASK)
+        return LanceCatalog(self.get_conn, spark=spark, attempt=attempt, user=user or NO_TASK)
 
     def table(self, ref: TableRef) -> Table:
         """Return a table of the connection: see `LanceCatalog.table`.

@@ -23,18 +23,18 @@ from airflow_provider_lancens.operators._spark.idempotency import (
 from airflow_provider_lancens.operators._spark.spark_operator import CancellableSparkWork, killable
 from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
 from airflow_provider_lancens.redaction import redact
-from airflow_provider_lancens.spark.write_policy import WritePolicy
+from airflow_provider_lancens.spark.catalog_user import CatalogUser
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_lancens.identifiers import TableId
+    from airflow_provider_lancens.spark.catalog_user import PendingWrite
     from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
     from airflow_provider_lancens.spark.options import WriteRequest
     from airflow_provider_lancens.spark.results import WriteResult
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
     from airflow_provider_lancens.spark.write.write_context import WriteContext
-    from airflow_provider_lancens.spark.write_policy import PendingWrite
 
 _log = logging.getLogger(__name__)
 _LEFT = (
@@ -46,7 +46,7 @@ _MAY_NOT_BE_EMPTY = ("version", "filter", "where", "delete_when", "key")
 """Arguments of a table's methods that may be left out; a value that came out empty is refused."""
 
 
-class TaskWrites(WritePolicy):
+class TaskWrites(CatalogUser):
     """Identifies the writes of a task, records what it reads, and reports what it has written."""
 
     def __init__(self, hook: LanceHook, context: Context) -> None:
@@ -59,7 +59,7 @@ class TaskWrites(WritePolicy):
         self._ranges: list[str] = []
 
     def check_given(self, method: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        """See `WritePolicy.check_given`.
+        """See `CatalogUser.check_given`.
 
         Raises:
             AirflowFailException: an argument is None or empty text that is what was to be read, replaced,
@@ -69,29 +69,29 @@ class TaskWrites(WritePolicy):
 
     @property
     def records_reads(self) -> bool:
-        """See `WritePolicy.records_reads`."""
+        """See `CatalogUser.records_reads`."""
         return True
 
     def record_read(self, table: TableId, *versions: int | None) -> None:
-        """See `WritePolicy.record_read`."""
+        """See `CatalogUser.record_read`."""
         recorded = versions[0] if len(versions) == 1 else (str(table), *versions)
         self._read.setdefault(str(table), []).append(recorded)
 
     @property
     def execution_id(self) -> str | None:
-        """See `WritePolicy.execution_id`."""
+        """See `CatalogUser.execution_id`."""
         return execution_id_of(self._context)
 
     def begin_range(self, name: str) -> None:
-        """See `WritePolicy.begin_range`."""
+        """See `CatalogUser.begin_range`."""
         self._ranges.append(name)
 
     def end_range(self) -> None:
-        """See `WritePolicy.end_range`."""
+        """See `CatalogUser.end_range`."""
         self._ranges.pop()
 
     def write(self, pending: PendingWrite) -> WriteResult:
-        """See `WritePolicy.write`: without a key, the task and the number of the write identify it.
+        """See `CatalogUser.write`: without a key, the task and the number of the write identify it.
 
         Raises:
             AirflowFailException: a number no longer means the same rows.
@@ -124,7 +124,7 @@ class TaskWrites(WritePolicy):
         return result
 
     def report(self, table: TableId, result: WriteResult) -> None:
-        """See `WritePolicy.report`: an outlet that is the table's asset is updated."""
+        """See `CatalogUser.report`: an outlet that is the table's asset is updated."""
         written = LanceTable.of(self._hook.asset_authority, table)
         task = self._context["task"]
         if result.is_outdated:
@@ -205,7 +205,7 @@ def lance_spark(
         work.session(name, (deployment.with_hive_tables(hook) if hive_tables else deployment).conf) as spark,
     ):
         writes = TaskWrites(hook, context)
-        yield hook.catalog(spark=spark, policy=writes)
+        yield hook.catalog(spark=spark, user=writes)
         writes.tell_left_writes()
 
 

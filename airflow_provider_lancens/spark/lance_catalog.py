@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, NamespaceId, TableId
+from airflow_provider_lancens.spark.catalog_user import NO_TASK, CatalogUser
 from airflow_provider_lancens.spark.options import VERSION_AUTHORITIES, check_choice, layout_property
-from airflow_provider_lancens.spark.write_policy import NO_TASK, WritePolicy
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,7 +85,7 @@ class LanceCatalog:
         source: returns the namespace or what to connect to it by; called when it is first needed.
         spark: the session for methods that need Spark; by default the active one.
         attempt: wraps what the catalog and its tables do, to convert errors.
-        policy: what is done with reads and writes of its tables.
+        user: identifies the writes of its tables, and records what is read and written.
     """
 
     def __init__(
@@ -94,12 +94,12 @@ class LanceCatalog:
         *,
         spark: SparkSession | None = None,
         attempt: Attempt = nullcontext,
-        policy: WritePolicy = NO_TASK,
+        user: CatalogUser = NO_TASK,
     ) -> None:
         self._open = source
         self._spark = spark
         self.attempt = attempt
-        self.policy = policy
+        self.user = user
 
     def __enter__(self) -> Self:
         return self

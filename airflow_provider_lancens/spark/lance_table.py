@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, Ty
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId, staged_number
+from airflow_provider_lancens.spark.catalog_user import Begin, PendingWrite, no_digest
 from airflow_provider_lancens.spark.maintenance.maintenance_options import DEFAULT_AGE, DEFAULT_ORPHAN_AGE
 from airflow_provider_lancens.spark.options import (
     VERSION_AUTHORITIES,
@@ -27,7 +28,6 @@ from airflow_provider_lancens.spark.options import (
     WriteRequest,
     check_choice,
 )
-from airflow_provider_lancens.spark.write_policy import Begin, PendingWrite, no_digest
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -74,7 +74,7 @@ def _verb(
     def decorated(method: Callable[Concatenate[Table, P], T]) -> Callable[Concatenate[Table, P], T]:
         @functools.wraps(method)
         def called(self: Table, *args: P.args, **kwargs: P.kwargs) -> T:
-            self.lake.policy.check_given(method, args, kwargs)
+            self.lake.user.check_given(method, args, kwargs)
             with self.lake.attempt(f"{doing} table {self.name!r}"):
                 if writes and self.is_pinned:
                     raise spec_errors.InvalidInputError(
@@ -264,9 +264,9 @@ class Table:
         from airflow_provider_lancens.spark.read import read_table
 
         version = self._at
-        if self.lake.policy.records_reads:
+        if self.lake.user.records_reads:
             version = self._chosen(None)
-            self.lake.policy.record_read(self._table, version)
+            self.lake.user.record_read(self._table, version)
         return read_table(
             self.lake.spark,
             self.lake.source,
@@ -511,7 +511,7 @@ class Table:
             )
 
         identity = _identity_of(key, "the condition is that of a deletion")
-        return self.lake.policy.write(PendingWrite(self._table, identity, commit))
+        return self.lake.user.write(PendingWrite(self._table, identity, commit))
 
     @_verb("restoring", writes=True)
     def restore(self, version: VersionLike, *, key: Key = None) -> RestoreResult:
@@ -568,7 +568,7 @@ class Table:
         from airflow_provider_lancens.spark.publish import publish_version
 
         result = publish_version(self.lake.source, self._table, self._staged(staged))
-        self.lake.policy.report(self._table, result)
+        self.lake.user.report(self._table, result)
         return result
 
     @_verb("discarding a staged version of", writes=True)
@@ -708,7 +708,7 @@ class Table:
         """Return up to which version the running task reads: in its later tries as in the first."""
         from airflow_provider_lancens.spark.bookmarks import fix_range
 
-        execution_id = self.lake.policy.execution_id
+        execution_id = self.lake.user.execution_id
         if not execution_id or version <= after:
             return version
         return fix_range(target.dataset.manifests, bookmark, execution_id, after, version)
@@ -1374,7 +1374,7 @@ class Table:
             with self._resolved() as target:
                 return write_rows(written, begin(target, WriteRequest(change, identity)))
 
-        return self.lake.policy.write(PendingWrite(self._table, given, commit, digest, change.conditions))
+        return self.lake.user.write(PendingWrite(self._table, given, commit, digest, change.conditions))
 
     def _spark(self) -> SparkSession:
         return self.lake.spark
@@ -1519,7 +1519,7 @@ class Changes:
 
         table = self.table
         with table.lake.attempt(f"reading changes of table {table.name!r}"):
-            table.lake.policy.record_read(table._table, self.version, self._previous)
+            table.lake.user.record_read(table._table, self.version, self._previous)
             return read_changes(
                 table.lake.spark,
                 table.lake.source,
@@ -1538,14 +1538,14 @@ class Changes:
             )
         start = f"{self._bookmark}@{self.table.name}/{self._previous}"
         is_new = self.version > self._previous
-        self.table.lake.policy.begin_range(start if is_new else f"{start}/empty")
+        self.table.lake.user.begin_range(start if is_new else f"{start}/empty")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        table, policy = self.table, self.table.lake.policy
-        policy.end_range()
+        table, user = self.table, self.table.lake.user
+        user.end_range()
         if kind is not None or self._bookmark is None or self.version <= (self._position or 0):
             return
         from airflow_provider_lancens.spark.bookmarks import advance_bookmark, forget_range
@@ -1558,9 +1558,9 @@ class Changes:
                 expected=self._position,
                 version=self.version,
             )
-            if policy.execution_id:
+            if user.execution_id:
                 with table._resolved() as target:
-                    forget_range(target.dataset.manifests, self._bookmark, policy.execution_id)
+                    forget_range(target.dataset.manifests, self._bookmark, user.execution_id)
 
 
 def _number_in(result: Mapping[str, Any], field: str) -> int | None:

@@ -35,9 +35,9 @@ from airflow_provider_lancens.spark.session import shows_secret, with_redaction
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from airflow_provider_lancens.spark.catalog_user import CatalogUser
     from airflow_provider_lancens.spark.function_inputs import Reading
     from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
-    from airflow_provider_lancens.spark.write_policy import WritePolicy
 
 
 _log = logging.getLogger(__name__)
@@ -108,8 +108,8 @@ class Job:
 
         namespace = NamespaceSpec(self.impl, self.properties)
 
-        def catalog(policy: WritePolicy) -> LanceCatalog:
-            return LanceCatalog(lambda: namespace, spark=spark, policy=policy)
+        def catalog(user: CatalogUser) -> LanceCatalog:
+            return LanceCatalog(lambda: namespace, spark=spark, user=user)
 
         inputs = FunctionInputs.parse(self.inputs)
         frame, reading = inputs.call(imported(self.source), spark, catalog, self.kwargs)

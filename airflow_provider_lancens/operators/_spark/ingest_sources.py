@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.hooks.lance_hook import LanceHook
     from airflow_provider_lancens.identifiers import TableId
     from airflow_provider_lancens.lineage.task_lineage import DerivedColumn, FileRead, TableRead
+    from airflow_provider_lancens.spark.catalog_user import CatalogUser
     from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
     from airflow_provider_lancens.spark.write.files.file_writer import FileRows
     from airflow_provider_lancens.spark.write.row_sources import Rows
-    from airflow_provider_lancens.spark.write_policy import WritePolicy
 
 Source = Callable[..., Any]
 """A function ``source(spark, **inputs, **op_kwargs)`` that returns a DataFrame."""
@@ -245,8 +245,8 @@ class FunctionOfTask:
             AirflowFailException: the function returned something else than a DataFrame.
         """
 
-        def catalog(policy: WritePolicy) -> LanceCatalog:
-            return hook.catalog(spark=spark, policy=policy)
+        def catalog(user: CatalogUser) -> LanceCatalog:
+            return hook.catalog(spark=spark, user=user)
 
         frame, reading = self.inputs.call(self.function, spark, catalog, self.op_kwargs)
         if not hasattr(frame, "mapInArrow"):

@@ -1,4 +1,4 @@
-"""How a catalog identifies the writes of its tables, and what it records and reports of their use."""
+"""Who uses a catalog, such as a task: identifies its writes, and records what it reads and writes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.results import WriteResult
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
     from airflow_provider_lancens.spark.write.write_context import WriteContext
+
 
 Begin: TypeAlias = "Callable[[ResolvedTable, WriteRequest], WriteContext]"
 """Looks up the key of a write, and whether what is found under it is this write."""
@@ -37,8 +38,8 @@ class PendingWrite:
     """The conditions of the write by argument, which are part of what it does."""
 
 
-class WritePolicy:
-    """Identifies a write by the given key alone, and reports nothing."""
+class CatalogUser:
+    """Identifies a write by the given key alone, and records nothing, as outside of a task."""
 
     def check_given(self, method: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Check arguments of a method as they were given."""
@@ -81,4 +82,4 @@ class WritePolicy:
         """Report a version that was made by something else than a write of rows, such as a publication."""
 
 
-NO_TASK = WritePolicy()
+NO_TASK = CatalogUser()
