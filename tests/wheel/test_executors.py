@@ -31,7 +31,7 @@ where = spark.sparkContext.parallelize([0], 1).map(lambda _: __import__("sys").e
 assert Path(where) == Path(executors), where
 
 lake = connect("dir", {"root": folder}, spark=spark)
-table = lake.declare_table("orders")
+table = lake.declare_table("orders", layout={"stable_row_ids": True})
 rows = spark.range(100).selectExpr("id", "int(id % 5) AS day", "double(id) AS price")
 table.append(rows)
 table.overwrite(rows.where("day = 1"), where="day = 1")
