@@ -26,7 +26,7 @@ def conf_for_hive_tables(
         AirflowFailException: a property is invalid, a setting is missing, or Spark's client can't log in that
             way; the message names the setting.
     """
-    from airflow_provider_lancens.namespace.hive.sasl import AUTH, KERBEROS, PLAIN
+    from airflow_provider_lancens.namespace.hive.authentication import AUTH, KERBEROS, PLAIN
     from airflow_provider_lancens.namespace.hive.settings import ClientSettings, hive_properties
     from airflow_provider_lancens.namespace.hive.tls import CERT_FILE
     from airflow_provider_lancens.spark.hive_tables import CATALOG, HIVE, METASTORE, URIS

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.sql.pinned_tables import PinnedTables
     from airflow_provider_lancens.sql.sql_connection import SqlConnection
 
-_OF_AIRFLOW = frozenset({"log_sql", "schema"})
-"""Parameters that each of Airflow's SQL hooks has."""
 _STORAGE_PREFIX = "storage."
 
 

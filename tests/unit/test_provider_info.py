@@ -15,7 +15,7 @@ from airflow_provider_lancens import provider_info
 from airflow_provider_lancens.namespace.config import STORAGE_PREFIX, VEND_CREDENTIALS
 from airflow_provider_lancens.namespace.glue.settings import ACCESS_KEY_ID, SECRET_ACCESS_KEY
 from airflow_provider_lancens.namespace.glue.settings import KNOWN_KEYS as GLUE_KEYS
-from airflow_provider_lancens.namespace.hive.sasl import PASSWORD, USER
+from airflow_provider_lancens.namespace.hive.authentication import PASSWORD, USER
 from airflow_provider_lancens.namespace.hive.settings import KNOWN_KEYS as HIVE_KEYS
 from airflow_provider_lancens.namespace.hive.settings import URI
 

@@ -11,10 +11,10 @@ from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
 from airflow_provider_lancens.namespace.deadline import Deadline
+from airflow_provider_lancens.namespace.hive.authentication import AUTH, NONE
 from airflow_provider_lancens.namespace.hive.converters import Hive2Dialect, Hive3Dialect
 from airflow_provider_lancens.namespace.hive.limits import MAX_REPLY
 from airflow_provider_lancens.namespace.hive.reduced_reads import reduced_service
-from airflow_provider_lancens.namespace.hive.sasl import AUTH, NONE
 from airflow_provider_lancens.namespace.hive.settings import ClientSettings, Endpoint
 from airflow_provider_lancens.namespace.hive.tls import TLS
 from airflow_provider_lancens.namespace.hive.transport import DeadlineTransport, MessageProtocol, open_socket

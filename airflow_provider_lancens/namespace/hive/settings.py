@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from lance_namespace.errors import InvalidInputError
 
 from airflow_provider_lancens.namespace.config import COMMON_KEYS, Properties
-from airflow_provider_lancens.namespace.hive.sasl import KEYS as SASL_KEYS
-from airflow_provider_lancens.namespace.hive.sasl import Authentication
+from airflow_provider_lancens.namespace.hive.authentication import KEYS as SASL_KEYS
+from airflow_provider_lancens.namespace.hive.authentication import Authentication
 from airflow_provider_lancens.namespace.hive.tls import KEYS as TLS_KEYS
 from airflow_provider_lancens.namespace.hive.tls import TlsSettings
 

@@ -1,4 +1,7 @@
-"""Temporary credentials of a dataset for Lance's core, which asks a namespace for them."""
+"""Temporary credentials of a dataset for Lance's core, which asks a namespace for them.
+
+Loaded for options that expire: otherwise executors need no client of `lance_namespace`.
+"""
 
 from __future__ import annotations
 

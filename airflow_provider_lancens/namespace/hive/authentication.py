@@ -1,8 +1,10 @@
-"""Metastore authentication: none, Kerberos or SASL PLAIN."""
+"""Authentication at a metastore: none, Kerberos or SASL PLAIN; also which errors of Kerberos may pass."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -18,7 +20,6 @@ from thrift.transport.TTransport import TBufferedTransport, TSaslClientTransport
 
 from airflow_provider_lancens.namespace.config import Properties
 from airflow_provider_lancens.namespace.deadline import Deadline, within
-from airflow_provider_lancens.namespace.hive import kerberos
 from airflow_provider_lancens.namespace.hive.limits import MAX_NEGOTIATION, MAX_REPLY
 from airflow_provider_lancens.namespace.hive.tls import TLS
 from airflow_provider_lancens.redaction import redact
@@ -130,7 +131,7 @@ class Authentication:
             )
             sasl.open()
             limit.most = MAX_REPLY
-        except (SASLError, SASLProtocolException, *kerberos.library_errors()) as error:
+        except (SASLError, SASLProtocolException, *kerberos_errors()) as error:
             raise self._refused(host, error) from error
         except TTransportException as error:
             if error.type != TTransportException.NOT_OPEN:
@@ -140,7 +141,7 @@ class Authentication:
 
     def _refused(self, host: str, error: Exception) -> LanceNamespaceError:
         secrets = [self.password] if self.password else []
-        reason = redact(kerberos.reason(error), secrets)
+        reason = redact(kerberos_reason(error), secrets)
         who = f"user {self.user!r}" if self.kind == PLAIN else f"service {self.service_name!r}"
         attempt = f"metastore {host}: {AUTH}={self.kind} failed for {who}"
         if _PROTECTION_REFUSED in reason:
@@ -149,7 +150,7 @@ class Authentication:
                 f"hadoop.rpc.protection=privacy on the metastore, or property {TLS!r} to true, or property "
                 f"{PROTECTION!r} to auth if nobody else can read the network"
             )
-        if kerberos.is_transient(error):
+        if is_transient_kerberos(error):
             return ServiceUnavailableError(
                 f"{attempt}, which may be temporary: {reason}. Check that the KDC is running and that "
                 "the ticket is renewed"
@@ -201,9 +202,9 @@ def _protection_errors() -> Iterator[None]:
     # A security context that expired, or a frame that was altered: only a new connection helps.
     try:
         yield
-    except (SASLError, SASLProtocolException, *kerberos.library_errors()) as error:
+    except (SASLError, SASLProtocolException, *kerberos_errors()) as error:
         raise ConnectionError(
-            f"the SASL protection of the connection failed: {kerberos.reason(error)}"
+            f"the SASL protection of the connection failed: {kerberos_reason(error)}"
         ) from error
 
 
@@ -212,10 +213,74 @@ def _require_library(kind: str) -> None:
         import puresasl  # noqa: F401 - whether it is there
 
         if kind == KERBEROS:
-            kerberos.load_library()
+            load_kerberos()
     except ImportError as error:
         extra = KERBEROS if kind == KERBEROS else "sasl"
         raise UnsupportedOperationError(
             f"{AUTH}={kind} requires the package {error.name!r}: pip install "
             f"'airflow-provider-lancens[{extra}]'"
         ) from error
+
+
+_PROTOCOL = -1765328384
+"""The library's number for error 0 of RFC 4120; the next 127 numbers are responses of a KDC."""
+_TRANSIENT_KDC_ERRORS = {
+    29,  # the KDC is overloaded or starting
+    32,  # the ticket expired, and may be renewed at any moment
+    33,  # the ticket is not yet valid
+    37,  # the clocks differ
+    60,  # the KDC failed
+}
+_NO_CREDENTIALS = {
+    -1765328243,  # KRB5_CC_NOTFOUND: no ticket cache, or no ticket in it
+    -1765328190,  # KRB5_FCC_PERM: it may not be read
+    -1765328189,  # KRB5_FCC_NOFILE
+    -1765328203,  # KRB5_KT_NOTFOUND: no such key in the keytab
+}
+# While kinit writes a new cache, a reader may see a partial cache: the number stands for a missing cache.
+_HALF_WRITTEN = ("End of credential cache", "Bad format in credentials cache")
+
+
+def load_kerberos() -> None:
+    """Import the Kerberos library.
+
+    Raises:
+        ImportError: it isn't installed.
+    """
+    importlib.import_module("kerberos")
+
+
+def kerberos_errors() -> tuple[type[Exception], ...]:
+    """Return the library's own error classes, which have no base class that thrift or pure-sasl know."""
+    library: Any = sys.modules.get("kerberos")
+    return (library.KrbError,) if library else ()
+
+
+def is_transient_kerberos(error: Exception) -> bool:
+    """Whether a retry may succeed later, without a change of credentials or permissions.
+
+    True if no KDC answered, or a ticket expired or is just being renewed. False if a KDC or the server
+    refused, or there are no credentials at all.
+    """
+    text, number = _minor(error)
+    if number is None:
+        return False
+    if 0 <= number - _PROTOCOL < 128:
+        return number - _PROTOCOL in _TRANSIENT_KDC_ERRORS
+    if number in _NO_CREDENTIALS:
+        return any(phrase in text for phrase in _HALF_WRITTEN)
+    return True
+
+
+def kerberos_reason(error: Exception) -> str:
+    """Return an error in one line: for the library's errors the minor status, which is the specific one."""
+    text, number = _minor(error)
+    return text if number is not None and text else str(error)
+
+
+def _minor(error: Exception) -> tuple[str, int | None]:
+    # ((major text, major), (minor text, minor))
+    match error.args:
+        case ((str(), int()), (str() as text, int() as number)) if isinstance(error, kerberos_errors()):
+            return text, number
+    return "", None
