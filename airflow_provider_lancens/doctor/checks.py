@@ -373,6 +373,7 @@ def check_table(hook: LanceHook, table: TableId) -> Iterator[Finding]:
 
 def check_state(subject: str, state: TableState) -> Iterator[Finding]:
     """Check what the storage has of a table's newest version: fragments, indices, versions, leases."""
+    yield from _check_freshness(subject, state)
     yield from _check_fragments(subject, state)
     yield from _check_indices(subject, state)
     yield from _check_versions(subject, state)
@@ -394,6 +395,21 @@ def _tables_of(hook: LanceHook, name: str) -> list[TableId]:
 def _exists(hook: LanceHook, table: TableId) -> bool:
     status = hook.poll_tables([table])[table]
     return isinstance(status, TableStatus) and status.location is not None
+
+
+def _check_freshness(subject: str, state: TableState) -> Iterator[Finding]:
+    from airflow_provider_lancens.spark.freshness import expected_age, freshness
+
+    try:
+        expected = expected_age(state.target.expected_update)
+    except InvalidInputError as error:
+        yield Finding("warning", subject, str(error), "Correct the property, or remove it.")
+        return
+    if expected is None:
+        return
+    found = freshness(state.target.id, state.dataset, expected)
+    advice = "Look at the runs of the task that writes it, or correct the property." if found.is_late else ""
+    yield Finding("warning" if found.is_late else "ok", subject, found.reason, advice)
 
 
 def _check_fragments(subject: str, state: TableState) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import Location, location_fault
 from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, Expectation
 from airflow_provider_lancens.namespace.storage.allowed_locations import AllowedLocations
+from airflow_provider_lancens.namespace.update_interval import check_expected_update
 
 TABLE_TYPE = "table_type"
 LANCE = "lance"
@@ -182,11 +183,13 @@ def new_table_parameters(properties: Mapping[str, str], managed_by: str = BY_STO
         managed_by: ``storage`` or ``impl``, the default if the properties have none.
 
     Raises:
-        InvalidInputError: (13) a property contradicts the identification, or ``managed_by`` is invalid.
+        InvalidInputError: (13) a property contradicts the identification, or ``managed_by`` or the expected
+            interval of updates is invalid.
     """
     _check_fixed(properties, TABLE_TYPE, LANCE)
     _check_fixed(properties, EXTERNAL, "true")
     _check_fixed(properties, PURGE, "false")
+    check_expected_update(properties)
     manager = properties.get(MANAGED_BY, managed_by).strip().lower()
     if manager not in (BY_STORAGE, BY_IMPLEMENTATION):
         raise spec_errors.InvalidInputError(

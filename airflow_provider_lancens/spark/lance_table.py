@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, Ty
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId, staged_number
+from airflow_provider_lancens.namespace.update_interval import EXPECTED_UPDATE
 from airflow_provider_lancens.spark.catalog_user import Begin, PendingWrite, no_digest
 from airflow_provider_lancens.spark.maintenance.maintenance_options import DEFAULT_AGE, DEFAULT_ORPHAN_AGE
 from airflow_provider_lancens.spark.options import (
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         CompactionResult,
         ComputeResult,
         ExpireResult,
+        FreshnessResult,
         IndexResult,
         MaintenanceResult,
         OrphansResult,
@@ -1282,6 +1284,38 @@ class Table:
         if if_inconsistent == "fail" and result.verdict != "consistent":
             raise spec_errors.InvalidTableStateError(result.reason)
         return result
+
+    @_verb("checking the age of the data of")
+    def check_freshness(
+        self, *, max_age: timedelta | str | None = None, if_late: Literal["fail", "report"] = "fail"
+    ) -> FreshnessResult:
+        """Check how old the newest data are; compactions, indices and clean-ups aren't new data.
+
+        Args:
+            max_age: how old they may be, a duration or text such as ``PT6H``; by default what the table's
+                property ``lancens.expected_update_interval`` says.
+            if_late: ``fail`` raises an error, ``report`` returns what was found.
+
+        Raises:
+            TableNotFoundError: (4) the table isn't declared.
+            InvalidInputError: (13) an argument or the property is invalid, or there is neither.
+            InvalidTableStateError: (19) the data are older, or there are none, and `if_late` is ``fail``.
+        """
+        from airflow_provider_lancens.spark.freshness import expected_age, freshness
+
+        check_choice("if_late", if_late, ("fail", "report"))
+        with self._resolved() as target:
+            expected = expected_age(target.expected_update, max_age)
+            if expected is None:
+                raise spec_errors.InvalidInputError(
+                    f"table {self.name}: max_age is not given, and the table has no property "
+                    f"{EXPECTED_UPDATE!r} that says how often it gets new data"
+                )
+            version = target.latest_version() if self._at is None else self._at
+            found = freshness(self._table, target.open(version) if version else None, expected)
+        if found.is_late and if_late == "fail":
+            raise spec_errors.InvalidTableStateError(f"table {self.name}: {found.reason}")
+        return found
 
     @_verb("advancing the version of", writes=True)
     def advance(self, version: int, *, expected_version: int) -> bool:

@@ -338,6 +338,23 @@ class CheckResult(Result):
     """The newest version that lacks no file; None if there is none."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreshnessResult(Result):
+    """How old the newest data of a table is; `version` is the newest one that changed rows or columns.
+
+    If only commits of maintenance are kept, it is the oldest of these, and the data are older.
+    """
+
+    updated_at: str | None
+    """When that version was committed, by the clock of its writer, in ISO 8601; None without data."""
+    age_seconds: float | None
+    """How long ago that was; None without data."""
+    max_age_seconds: float | None
+    """How old the data may be; None if nothing says it."""
+    is_late: bool
+    """Whether they are older, or there are none."""
+
+
 def elapsed(started: float) -> float:
     """Return the seconds since a call began, by the monotonic clock, as results have them."""
     return round(time.monotonic() - started, 3)

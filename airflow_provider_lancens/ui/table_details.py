@@ -5,17 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from airflow.configuration import conf
-from lance_namespace.errors import PermissionDeniedError
+from lance_namespace.errors import InvalidInputError, PermissionDeniedError
 
 from airflow_provider_lancens.doctor.checks import check_table
 from airflow_provider_lancens.doctor.findings import run
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.redaction import redact
+from airflow_provider_lancens.spark.freshness import expected_age, freshness
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from lance import LanceDataset
+
+    from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 SAMPLE_SECTION, SAMPLE_OPTION = "lancens", "show_sample_rows"
 _SAMPLE_ROWS = 10
@@ -28,15 +32,18 @@ def describe(hook: LanceHook, table: str) -> dict[str, Any]:
     """Return a table's location, version authority, newest version and schema.
 
     Returns:
-        ``version`` is 0 and ``fields`` empty if nothing was written yet.
+        ``version`` is 0 and ``fields`` empty if nothing was written yet; ``freshness`` is None unless a
+        property of the table says how often it gets new data.
     """
     with resolved_table(hook.get_reader(), table) as target:
         version = target.latest_version()
+        newest = None if version is None else target.open(version)
         return {
             "location": redact(target.dataset.location),
             "managed": target.dataset.version_authority is not None,
             "version": version or 0,
-            "fields": [] if version is None else _fields(target.open(version).schema),
+            "fields": [] if newest is None else _fields(newest.schema),
+            "freshness": _freshness(target, newest),
             "sample": sample_is_allowed(),
         }
 
@@ -76,6 +83,18 @@ def sample(hook: LanceHook, table: str) -> dict[str, Any]:
 
 def _fields(schema: pa.Schema) -> list[dict[str, Any]]:
     return [{"name": field.name, "type": str(field.type), "nullable": field.nullable} for field in schema]
+
+
+def _freshness(target: ResolvedTable, newest: LanceDataset | None) -> dict[str, Any] | None:
+    """Return the age of the newest data, if something is expected of it; the doctor tells if it can't be."""
+    try:
+        expected = expected_age(target.expected_update)
+    except InvalidInputError:
+        return None
+    if expected is None:
+        return None
+    found = freshness(target.id, newest, expected)
+    return {"updated": found.updated_at, "late": found.is_late, "text": found.reason}
 
 
 def _indices(hook: LanceHook, table: str) -> list[dict[str, Any]]:

@@ -82,6 +82,7 @@ PUBLIC: dict[str, set[str]] = {
         "Bookmark",
         "ColumnFunctionError",
         "CheckResult",
+        "FreshnessResult",
         "CompactionResult",
         "ComputeResult",
         "ExpireResult",

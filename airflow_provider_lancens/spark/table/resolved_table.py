@@ -20,6 +20,7 @@ from airflow_provider_lancens.namespace.storage.missing_files import check_bases
 from airflow_provider_lancens.namespace.storage.object_store import VERSIONS, detached_name, is_detached
 from airflow_provider_lancens.namespace.storage.vended_options import EXPIRES_AT, VendedOptions
 from airflow_provider_lancens.namespace.table_properties import LAYOUT
+from airflow_provider_lancens.namespace.update_interval import EXPECTED_UPDATE
 from airflow_provider_lancens.spark.options import DEFAULT_LAYOUT, TableLayout, is_whole_number
 from airflow_provider_lancens.spark.storage_failures import storage_failures
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, VersionAuthority
@@ -79,6 +80,8 @@ class ResolvedTable:
     """The namespace that resolved it."""
     declared_layout: str | None = None
     """The property of its catalog table with the layout of its dataset, if it was declared with one."""
+    expected_update: str | None = None
+    """The property of its catalog table that says how often it gets new data, see `spark.freshness`."""
 
     @property
     def parts(self) -> list[str]:
@@ -310,8 +313,9 @@ def resolved_table(
             dataset = replace(dataset, version_authority=VersionAuthority(namespace, identifier.parts))
             versions = namespace
         opened.enter_context(storage_failures(dataset.location, dataset.storage_options))
-        layout = (answer.properties or {}).get(LAYOUT)
-        yield ResolvedTable(identifier, dataset, versions, namespace, layout)
+        properties = answer.properties or {}
+        declared = properties.get(LAYOUT), properties.get(EXPECTED_UPDATE)
+        yield ResolvedTable(identifier, dataset, versions, namespace, *declared)
 
 
 def _options(

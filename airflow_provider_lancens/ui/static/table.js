@@ -49,12 +49,13 @@ function missingTable(params, error, waiting) {
   ];
 }
 
-function title(table, { managed, version }) {
+function title(table, { managed, version, freshness }) {
   const authority = managed
     ? chip("metastore decides versions", "managed", "managed_by=impl: commits are made by compare-and-set")
     : chip("storage decides versions", "", "managed_by=storage");
   const written = version ? null : chip("nothing written yet", "warning");
-  return h("div", { class: "title" }, h("h1", {}, table.split("$").at(-1)), authority, written);
+  const late = freshness?.late ? chip("no new data", "warning", sentence(freshness.text)) : null;
+  return h("div", { class: "title" }, h("h1", {}, table.split("$").at(-1)), authority, written, late);
 }
 
 function facts(details, newest) {
@@ -64,6 +65,7 @@ function facts(details, newest) {
     { class: "facts" },
     fact("Version", newest ? number(newest.version) : null),
     fact("Committed", newest ? time(newest.created) : null),
+    fact("New data", details.freshness?.updated ? time(details.freshness.updated) : null),
     fact("Rows", newest ? number(newest.rows) : null),
     fact("Size", newest ? bytes(newest.bytes) : null),
     fact("Fragments", newest ? number(newest.fragments) : null),

@@ -25,8 +25,12 @@ DAGS = [
     "example_dags/nycflights",
     "example_dags/publish_after_approval.py",
     "example_dags/changed_days.py",
+    "example_dags/freshness.py",
     *(f"tests/e2e/dags/{name}.py" for name in ("held", "ingested", "many", "overlapping", "gestures")),
 ]
+
+PLUGINS = TREE / "example_dags/plugins"
+"""What the example of a deadline calls."""
 
 
 @pytest.fixture(scope="package")
@@ -68,7 +72,10 @@ def airflow(
         "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
         "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "2",
         "HADOOP_CONF_DIR": str(hadoop_conf_dir),
-        "PYTHONPATH": os.pathsep.join([str(TREE), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        "PYTHONPATH": os.pathsep.join(
+            [str(TREE), str(PLUGINS), *filter(None, [os.environ.get("PYTHONPATH")])]
+        ),
+        "LANCE_EXAMPLE_MAX_AGE": "5",
         "NO_PROXY": "127.0.0.1,localhost",
         "no_proxy": "127.0.0.1,localhost",
         # Of the DAGs that enable it: each event costs a process.

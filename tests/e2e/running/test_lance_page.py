@@ -55,6 +55,21 @@ def address(ui: str, **parameters: str) -> str:
     return f"{ui}/lance/?{urlencode(parameters)}"
 
 
+def test_a_table_without_new_data_is_marked(ui: str, page: Any, lake: Lake) -> None:
+    table = lake.table("late")
+    table.declare(**{"lancens.expected_update_interval": "PT1S"})
+    table.advance()
+    page.goto(address(ui, conn="lake", table=str(table)))
+    mark, facts = page.get_by_text("no new data"), page.locator("dl.facts")
+    facts.wait_for()
+    while not mark.count():  # within a second of the commit
+        page.reload()
+        facts.wait_for()
+
+    assert "expected every 1 second" in mark.get_attribute("title")
+    assert "NEW DATA" in facts.inner_text().upper()
+
+
 def test_a_table_is_found_from_airflows_navigation(ui: str, page: Any, ingested: tuple[Table, str]) -> None:
     table = ingested[0]
     page.goto(f"{ui}/plugin/lance")
