@@ -1,4 +1,4 @@
-"""Tells that a table gets no new data. It belongs in the triggerer's plugins folder: deadlines call it there."""
+"""Tells that a table gets no new data: for the triggerer's plugins folder, where deadlines call it."""
 
 from __future__ import annotations
 
