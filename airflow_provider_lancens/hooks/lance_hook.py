@@ -218,7 +218,8 @@ class LanceHook(BaseHook, ABC):
         Its methods raise Airflow's errors. Nothing is requested.
 
         Args:
-            spark: the session for methods that need Spark; by default the active one.
+            spark: the session for methods that need Spark, or a function that opens it; by default the active
+                one.
             user: identifies and reports writes; by default they are identified by the given key alone.
         """
         from airflow_provider_lancens.spark.catalog_user import NO_TASK

@@ -15,9 +15,8 @@ from airflow_provider_lancens.operators.lance_operator import LanceOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
-    from lance_namespace import LanceNamespace
 
-    from airflow_provider_lancens.identifiers import TableId
+    from airflow_provider_lancens.spark.lance_table import Table
     from airflow_provider_lancens.spark.results import SchemaResult
 
 _CHANGES = ("rename", "types", "nullable", "add", "expressions", "drop")
@@ -103,8 +102,8 @@ class LanceAlterTableOperator(LanceOperator):
         from airflow_provider_lancens.lineage.task_lineage import TableWrite
 
         table, started = parse_table(self.table), time.monotonic()
-        with self.connected(f"changing the columns of table {str(table)!r}") as namespace:
-            results = [change() for change in self._changes(namespace, table)]
+        with self.opened(context) as lake:
+            results = [change() for change in self._changes(lake.table(table))]
             if not results:
                 raise AirflowFailException(f"{', '.join(_CHANGES)}: each is empty; expected a change")
             result = _as_one(results, started)
@@ -116,14 +115,12 @@ class LanceAlterTableOperator(LanceOperator):
                 lifecycle="ALTER" if result.is_done else None,
                 columns=result.columns,
             )
-            self.note_lineage(namespace, write)
+            self.note_lineage(lake.namespace, write)
         self.emit_asset_event(context, result)
         return result.as_dict()
 
-    def _changes(self, namespace: LanceNamespace, table: TableId) -> Iterator[Callable[[], SchemaResult]]:
+    def _changes(self, table: Table) -> Iterator[Callable[[], SchemaResult]]:
         """Yield the changes that are requested, in the order in which they are made."""
-        from airflow_provider_lancens.spark.schema import add_columns, alter_columns, drop_columns
-
         altered: dict[str, Any] = {
             "rename": parse_mapping("rename", self.rename),
             "types": parse_mapping("types", self.types),
@@ -132,11 +129,11 @@ class LanceAlterTableOperator(LanceOperator):
         added, expressions = parse_mapping("add", self.add), parse_mapping("expressions", self.expressions)
         dropped = parse_list("drop", self.drop, _A_LIST)
         if any(altered.values()):
-            yield partial(alter_columns, namespace, table, **altered, drop_indices=self.drop_indices)
+            yield partial(table.alter_columns, **altered, drop_indices=self.drop_indices)
         if added or expressions:
-            yield partial(add_columns, namespace, table, added, expressions=expressions)
+            yield partial(table.add_columns, added, expressions=expressions)
         if dropped:
-            yield partial(drop_columns, namespace, table, dropped, drop_indices=self.drop_indices)
+            yield partial(table.drop_columns, dropped, drop_indices=self.drop_indices)
 
 
 def _as_one(results: Sequence[SchemaResult], started: float) -> SchemaResult:

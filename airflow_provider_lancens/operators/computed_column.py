@@ -106,31 +106,23 @@ class LanceComputeColumnOperator(LanceSparkOperator):
                 commits kept rewriting the table.
         """
         from airflow_provider_lancens.lineage.task_lineage import DerivedColumn, TableRead, TableWrite
-        from airflow_provider_lancens.operators._spark.idempotency import execution_id_of
-        from airflow_provider_lancens.spark.compute.compute_column import compute_column
 
         table, column = parse_table(self.table), parse_text(self.column) or ""
-        where = parse_text(self.where)
         columns = parse_list("columns", self.columns, "names of columns")
-        attempt = f"computing column {column!r} of table {str(table)!r}"
-        with self.connected(attempt) as namespace, self.spark_when_needed() as spark:
-            result = compute_column(
-                spark,
-                namespace,
-                table,
+        with self.opened_with_spark(context) as lake:
+            result = lake.table(table).compute_column(
                 column,
                 self.function,
                 columns,
                 dtype=parse_text(self.dtype),
                 setup=self.setup,
-                where=where,
+                where=parse_text(self.where),
                 batch_rows=self.batch_rows,
                 commit_every=self.commit_every,
                 max_tasks=self.max_tasks,
-                execution_id=None if where is None else execution_id_of(context),
             )
             derived = {column: DerivedColumn(columns, is_copy=False)} if result.is_done else {}
             write = TableWrite.of(result, columns=[column], derived=derived)
-            self.note_lineage(namespace, write, [TableRead(table, result.previous_version or 0)])
+            self.note_lineage(lake.namespace, write, [TableRead(table, result.previous_version or 0)])
         self.emit_asset_event(context, result)
         return result.as_dict()

@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.hooks.template_args import check_choice, parse_table, parse_text
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
-from airflow_provider_lancens.operators._spark.idempotency import (
-    execution_id_of,
-    existing_key_policy,
-    write_key_in,
-)
+from airflow_provider_lancens.operators._spark.idempotency import identity_in
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
 from airflow_provider_lancens.spark.options import ON_EXISTING_KEY, OnExistingKey
 
@@ -77,23 +73,14 @@ class LanceDeleteOperator(LanceOperator):
         """
         from airflow_provider_lancens.lineage.task_lineage import TableWrite
         from airflow_provider_lancens.operators._spark.result_log import log_result, written_again
-        from airflow_provider_lancens.spark.commit.delete import delete_rows
 
-        table = parse_table(self.table)
-        where = parse_text(self.where) or ""
-        with self.connected(f"deleting rows of table {str(table)!r}") as namespace:
-            key = write_key_in(namespace, table, self.key, context)
-            self.log.info("Deleting from table %s where %s, under key %r", table, where, key)
-            result = delete_rows(
-                namespace,
-                table,
-                where,
-                key=key,
-                on_existing_key=existing_key_policy(self.on_existing_key, context),
-                execution_id=execution_id_of(context),
-            )
+        table, where = parse_table(self.table), parse_text(self.where) or ""
+        with self.opened(context) as lake:
+            identity = identity_in(lake, table, self.key, self.on_existing_key, context)
+            self.log.info("Deleting from table %s where %s, under key %r", table, where, identity.key)
+            result = lake.table(table).delete(where, key=identity)
             deleted = result.deleted if result.is_done else None
-            self.note_lineage(namespace, TableWrite.of(result, counts=None, deleted_rows=deleted))
+            self.note_lineage(lake.namespace, TableWrite.of(result, counts=None, deleted_rows=deleted))
         self.emit_asset_event(context, result)
         if result.outcome == "skipped":
             log_result(self.lance_conn_id, result, written_again(self.task_id))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,33 +13,36 @@ from airflow_provider_lancens.assets.table import LanceTable, emit_asset_event, 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, airflow_errors
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.hooks.template_args import GivenArguments
-from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.identifiers import NamespaceId, TableId
 from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
     from lance_namespace import LanceNamespace
+    from pyspark.sql import SparkSession
 
     from airflow_provider_lancens.lineage.facets import OperatorFacets
     from airflow_provider_lancens.lineage.task_lineage import FileRead, TableRead, TableWrite, TaskLineage
     from airflow_provider_lancens.namespace.base import MetastoreNamespace
+    from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
     from airflow_provider_lancens.spark.results import Outcome, Result
 
 IfExists = Literal["skip", "fail"]
 IfMissing = Literal["skip", "fail"]
-SKIP = "skip"
+SKIP: Literal["skip"] = "skip"
 SKIP_OR_FAIL = ("skip", "fail")
 
 
-def catalog_result(table: TableId, operation: str, outcome: Outcome) -> dict[str, Any]:
-    """Return what the XComs of tasks have in common that change a table's entry in the catalog.
+def catalog_result(changed: TableId | NamespaceId, operation: str, outcome: Outcome) -> dict[str, Any]:
+    """Return what the XComs of tasks have in common that change an entry of the catalog.
 
     Args:
-        table: the table.
+        changed: the table or the namespace.
         operation: the verb.
         outcome: what the task did.
     """
-    return {"table": str(table), "operation": operation, "outcome": outcome}
+    kind = "table" if isinstance(changed, TableId) else "namespace"
+    return {kind: str(changed), "operation": operation, "outcome": outcome}
 
 
 class LanceOperator(GivenArguments, BaseOperator):
@@ -75,6 +78,22 @@ class LanceOperator(GivenArguments, BaseOperator):
         attempt = f"{attempt} through connection {self.lance_conn_id!r}"
         with airflow_errors(attempt), closing(self.hook) as hook:
             yield hook.get_conn()
+
+    @contextmanager
+    def opened(
+        self, context: Context, spark: Callable[[], SparkSession] | None = None
+    ) -> Iterator[LanceCatalog]:
+        """Open the catalog for the block; what it and its tables do raises Airflow's errors.
+
+        Args:
+            context: the task's context.
+            spark: opens the session that some methods need.
+        """
+        from airflow_provider_lancens.operators._spark.idempotency import execution_id_of
+        from airflow_provider_lancens.spark.catalog_user import TaskExecution
+
+        with closing(self.hook) as hook:
+            yield hook.catalog(spark=spark, user=TaskExecution(lambda: execution_id_of(context)))
 
     def accept_missing(
         self, what: str, if_missing: str, context: Context, cause: BaseException | None = None

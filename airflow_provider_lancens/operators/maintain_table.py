@@ -31,8 +31,6 @@ from airflow_provider_lancens.spark.options import check_positive
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_provider_lancens.spark.maintenance.maintenance_options import MaintenancePlan
-
 _THRESHOLDS = (
     "min_small_fragments",
     "max_deleted_share",
@@ -135,26 +133,17 @@ class LanceMaintainOperator(LanceSparkOperator):
             LanceRetryableError: the metastore or the storage is unavailable, or the same rows were changed
                 concurrently.
         """
-        from airflow_provider_lancens.spark.maintenance.maintain import maintain_table
-
-        table = parse_table(self.table)
-        plan = self._plan()
-        attempt = f"maintaining table {str(table)!r}"
-        with self.connected(attempt) as namespace, self.spark_when_needed() as spark:
-            result = maintain_table(spark, namespace, table, plan)
+        table, thresholds = parse_table(self.table), parse_thresholds(self, *_THRESHOLDS)
+        with self.opened_with_spark(context) as lake:
+            result = lake.table(table).maintain(
+                indices=self.indices,
+                segments=self.segments,
+                older_than=self.older_than,
+                keep_versions=self.keep_versions,
+                keys_older_than=self.keys_older_than,
+                orphans_older_than=self.orphans_older_than,
+                thresholds=thresholds,
+                compaction_options=self.compaction,
+            )
         self.emit_asset_event(context, result)
         return result.as_dict()
-
-    def _plan(self) -> MaintenancePlan:
-        from airflow_provider_lancens.spark.maintenance.maintenance_options import MaintenancePlan
-
-        return MaintenancePlan(
-            compaction=self.compaction,
-            indices=self.indices,
-            segments=self.segments,
-            older_than=self.older_than,
-            keep_versions=self.keep_versions,
-            keys_older_than=self.keys_older_than,
-            orphans_older_than=self.orphans_older_than,
-            thresholds=parse_thresholds(self, *_THRESHOLDS),
-        )

@@ -88,13 +88,10 @@ class LanceCompactTableOperator(LanceSparkOperator):
             LanceRetryableError: the metastore or the storage is unavailable, or the same rows were changed
                 concurrently.
         """
-        from airflow_provider_lancens.spark.maintenance.compact import compact_table
-
         table = parse_table(self.table)
         thresholds = parse_thresholds(self, "min_small_fragments", "max_deleted_share")
-        attempt = f"compacting table {str(table)!r}"
-        with self.connected(attempt) as namespace, self.spark_when_needed() as spark:
-            result = compact_table(spark, namespace, table, options=self._compaction, thresholds=thresholds)
+        with self.opened_with_spark(context) as lake:
+            result = lake.table(table).compact(thresholds=thresholds, compaction_options=self._compaction)
         self.emit_asset_event(context, result)
         return result.as_dict()
 
@@ -179,23 +176,17 @@ class LanceCreateIndexOperator(LanceSparkOperator):
             LanceRetryableError: the metastore or the storage is unavailable, or the rows were rewritten
                 concurrently.
         """
-        from airflow_provider_lancens.spark.maintenance.index import build_index
-
         table = parse_table(self.table)
         thresholds = parse_thresholds(self, "max_unindexed_share")
-        attempt = f"building {self.index_type} on column {self.column!r} of table {str(table)!r}"
-        with self.connected(attempt) as namespace, self.spark_when_needed() as spark:
-            result = build_index(
-                spark,
-                namespace,
-                table,
+        with self.opened_with_spark(context) as lake:
+            result = lake.table(table).create_index(
                 self.column,
                 self.index_type,
                 name=self.name,
                 if_exists=self.if_exists,
                 segments=self.segments,
-                options=self.options,
                 thresholds=thresholds,
+                index_options=self.options,
             )
         self.emit_asset_event(context, result)
         return result.as_dict()

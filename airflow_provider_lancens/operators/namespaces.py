@@ -18,20 +18,15 @@ from airflow_provider_lancens.operators.lance_operator import (
     IfExists,
     IfMissing,
     LanceOperator,
+    catalog_result,
 )
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_provider_lancens.identifiers import NamespaceId
     from airflow_provider_lancens.namespace.operations.cascade import CascadePlan
-    from airflow_provider_lancens.spark.results import Outcome
 
 _NAMES_IN_AN_XCOM = 1000
-
-
-def _result(namespace: NamespaceId, operation: str, outcome: Outcome) -> dict[str, Any]:
-    return {"namespace": str(namespace), "operation": operation, "outcome": outcome}
 
 
 class LanceCreateNamespaceOperator(LanceOperator):
@@ -85,9 +80,9 @@ class LanceCreateNamespaceOperator(LanceOperator):
                 if self.if_exists != SKIP:
                     raise
                 self.log.info("Namespace %s already exists; not changed", namespace)
-                return _result(namespace, "create_namespace", "unchanged")
+                return catalog_result(namespace, "create_namespace", "unchanged")
         self.log.info("Created namespace %s", namespace)
-        return _result(namespace, "create_namespace", "done")
+        return catalog_result(namespace, "create_namespace", "done")
 
 
 class LanceDropNamespaceOperator(LanceOperator):
@@ -144,7 +139,7 @@ class LanceDropNamespaceOperator(LanceOperator):
 
         namespace = parse_namespace(self.namespace)
         foreign = parse_list("foreign_tables", self.foreign_tables, "a list of identifiers, or ['*']")
-        result = _result(namespace, "drop_namespace", "planned" if self.is_dry_run else "unchanged")
+        result = catalog_result(namespace, "drop_namespace", "planned" if self.is_dry_run else "unchanged")
         extent = " and its tables" if self.cascade else ""
         with self.connected(f"dropping namespace {str(namespace)!r}{extent}") as metastore:
             try:
@@ -159,7 +154,7 @@ class LanceDropNamespaceOperator(LanceOperator):
                     metastore.drop_namespace({"id": list(namespace.parts)})
             except NamespaceNotFoundError as error:
                 self.accept_missing(f"namespace {str(namespace)!r}", self.if_missing, context, error)
-                return _result(namespace, "drop_namespace", "unchanged")
+                return catalog_result(namespace, "drop_namespace", "unchanged")
         self.log.info("Dropped namespace %s", namespace)
         return {**result, "outcome": "done"}
 

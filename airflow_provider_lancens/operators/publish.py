@@ -10,6 +10,7 @@ from airflow_provider_lancens.hooks.template_args import check_choice
 from airflow_provider_lancens.identifiers import staged_name
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators.lance_operator import (
+    SKIP,
     SKIP_OR_FAIL,
     IfMissing,
     LanceOperator,
@@ -69,12 +70,14 @@ class LancePublishOperator(LanceOperator):
         )
         from airflow_provider_lancens.operators._spark.pinned_inputs import PinnedTable
         from airflow_provider_lancens.operators._spark.result_log import log_result
-        from airflow_provider_lancens.spark.publish import publish_version
 
         staged = PinnedTable.parse("staged", self.staged)
-        with self.connected(f"publishing a version of table {str(staged.table)!r}") as namespace:
+        with (
+            self.connected(f"publishing a version of table {str(staged.table)!r}") as namespace,
+            self.opened(context) as lake,
+        ):
             check_partition_column(namespace, staged.table, staged.version, self.event_partitions)
-            result = publish_version(namespace, staged.table, staged.version)
+            result = lake.table(staged.table).publish(staged.as_result())
             if result.outcome == "found" and is_first_try(context):
                 result = replace(result, outcome="skipped")
             # Its rows were written, and counted, when they were staged.
@@ -125,11 +128,10 @@ class LanceDiscardOperator(LanceOperator):
             LanceRetryableError: the metastore or the storage is unavailable.
         """
         from airflow_provider_lancens.operators._spark.pinned_inputs import PinnedTable
-        from airflow_provider_lancens.spark.publish import discard_version
 
         staged = PinnedTable.parse("staged", self.staged)
-        with self.connected(f"discarding a version of table {str(staged.table)!r}") as namespace:
-            discarded = discard_version(namespace, staged.table, staged.version)
+        with self.opened(context) as lake:
+            discarded = lake.table(staged.table).discard(staged.as_result(), if_missing=SKIP)
         if not discarded:
             what = f"staged version {staged.version} of table {str(staged.table)!r}"
             self.accept_missing(what, self.if_missing, context)

@@ -81,20 +81,16 @@ class LanceReleaseOperator(LanceOperator):
             LanceRetryableError: the release set isn't at the expected version, it was moved meanwhile, or the
                 metastore or the storage is unavailable.
         """
-        from airflow_provider_lancens.operators._spark.idempotency import execution_id_of, write_key_in
-        from airflow_provider_lancens.spark.release_sets import move_release_set
+        from airflow_provider_lancens.operators._spark.idempotency import identity_in
 
         release_set, tables = parse_table(self.release_set), _versions(self.tables)
-        with self.connected(f"releasing {str(release_set)!r}") as namespace:
-            result = move_release_set(
-                namespace,
-                release_set,
+        with self.opened(context) as lake:
+            result = lake.release_set(release_set).release(
                 tables,
                 expected_version=parse_version("expected_version", self.expected_version),
                 allow_older=self.allow_older,
-                keep=self.keep_releases,
-                key=write_key_in(namespace, release_set, self.key, context),
-                execution_id=execution_id_of(context),
+                keep_releases=self.keep_releases,
+                key=identity_in(lake, release_set, self.key, "skip", context),
             )
         self.emit_asset_event(context, result)
         return result.as_dict()
@@ -128,7 +124,6 @@ class LanceFindReleaseOperator(LanceOperator):
             LanceRetryableError: the metastore or the storage is unavailable.
         """
         from airflow_provider_lancens.operators._spark.pinned_inputs import PinnedTable
-        from airflow_provider_lancens.spark.release_sets import find_release_set
 
         wanted: int | None = None
         if isinstance(self.release_set, Mapping):
@@ -136,8 +131,10 @@ class LanceFindReleaseOperator(LanceOperator):
             table, wanted = pinned.table, pinned.version
         else:
             table = parse_table(self.release_set)
-        with self.connected(f"looking up release set {str(table)!r}") as namespace:
-            version, members = find_release_set(namespace, table, wanted)
+        with self.opened(context) as lake:
+            version = lake.table(table).at().version if wanted is None else wanted
+            released = lake.release_set(table).tables(version)
+        members = {name: one.version for name, one in released.items()}
         self.log.info("Release set %s: version %d has %s", table, version, members)
         tables = {name: {"table": name, "version": number} for name, number in members.items()}
         return {"table": str(table), "version": version, **tables}

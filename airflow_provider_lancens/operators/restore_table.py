@@ -15,11 +15,7 @@ from airflow_provider_lancens.hooks.template_args import (
     parse_version,
 )
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
-from airflow_provider_lancens.operators._spark.idempotency import (
-    execution_id_of,
-    existing_key_policy,
-    write_key_in,
-)
+from airflow_provider_lancens.operators._spark.idempotency import identity_in
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
 from airflow_provider_lancens.spark.options import ON_EXISTING_KEY, OnExistingKey
 
@@ -58,11 +54,9 @@ class LanceFindVersionOperator(LanceOperator):
             AirflowFailException: there is no such table, tag or version, or it is invalid.
             LanceRetryableError: the metastore or the storage is unavailable.
         """
-        from airflow_provider_lancens.spark.table.version_lookup import find_version
-
         table, wanted = parse_table(self.table), _given_version(self.version)
-        with self.connected(f"finding a version of table {str(table)!r}") as namespace:
-            version = find_version(namespace, table, wanted)
+        with self.opened(context) as lake:
+            version = lake.table(table).at(wanted).version
         self.log.info("Table %s was at version %d", table, version)
         return {"table": str(table), "version": version}
 
@@ -132,18 +126,11 @@ class LanceRestoreOperator(LanceOperator):
             LanceRetryableError: others committed meanwhile, or the metastore or the storage is unavailable.
         """
         from airflow_provider_lancens.lineage.task_lineage import TableWrite
-        from airflow_provider_lancens.spark.maintenance.restore import restore_version
 
         table, wanted = parse_table(self.table), _given_version(self.version)
-        with self.connected(f"restoring table {str(table)!r}") as namespace:
-            result = restore_version(
-                namespace,
-                table,
-                wanted,
-                key=write_key_in(namespace, table, self.key, context),
-                on_existing_key=existing_key_policy(self.on_existing_key, context),
-                execution_id=execution_id_of(context),
-            )
+        with self.opened(context) as lake:
+            identity = identity_in(lake, table, self.key, self.on_existing_key, context)
+            result = lake.table(table).restore(wanted, key=identity)
             write = TableWrite(
                 table=table,
                 version=result.version,
@@ -152,7 +139,7 @@ class LanceRestoreOperator(LanceOperator):
                 lifecycle="OVERWRITE" if result.is_done else None,
                 source_version=result.restored_version,
             )
-            self.note_lineage(namespace, write)
+            self.note_lineage(lake.namespace, write)
         self.emit_asset_event(context, result)
         return result.as_dict()
 

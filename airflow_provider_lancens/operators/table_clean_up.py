@@ -85,14 +85,10 @@ class LanceCleanUpVersionsOperator(LanceOperator):
             LanceRetryableError: the metastore or the storage is unavailable, or a write has been running for
                 about a week.
         """
-        from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
-
         table = parse_table(self.table)
         thresholds = parse_thresholds(self, "min_removable_versions", "max_removal_delay")
-        with self.connected(f"cleaning up old versions of table {str(table)!r}") as namespace:
-            result = clean_up_versions(
-                namespace,
-                table,
+        with self.opened(context) as lake:
+            result = lake.table(table).expire_versions(
                 older_than=self.older_than,
                 keep_versions=self.keep_versions,
                 keys_older_than=self.keys_older_than,
@@ -144,9 +140,7 @@ class LanceRemoveOrphansOperator(LanceOperator):
                 disagree.
             LanceRetryableError: the metastore or the storage is unavailable.
         """
-        from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
-
         table = parse_table(self.table)
-        with self.connected(f"removing files that failed writes left in table {str(table)!r}") as namespace:
-            found = remove_orphans(namespace, table, older_than=self.older_than, dry_run=self.is_dry_run)
+        with self.opened(context) as lake:
+            found = lake.table(table).remove_orphans(older_than=self.older_than, dry_run=self.is_dry_run)
         return found.as_dict()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.template_args import (
     AUTHORITIES,
     check_choice,
@@ -19,8 +18,7 @@ from airflow_provider_lancens.operators.lance_operator import LanceOperator, cat
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-_CONSISTENT, _FILES_MISSING = "consistent", "files_missing"
-_REPORT, _ADOPT, _FAIL = "report", "adopt", "fail"
+IfInconsistent = Literal["fail", "report", "adopt"]
 
 
 class LanceConvertTableOperator(LanceOperator):
@@ -54,10 +52,9 @@ class LanceConvertTableOperator(LanceOperator):
             LanceRetryableError: concurrent writers won every attempt, or the metastore is unavailable.
         """
         table, authority = parse_table(self.table), self.version_authority
-        managed_by = parse_version_authority(authority)
-        attempt = f"converting table {str(table)!r} to version_authority={authority!r}"
-        with self.connected(attempt) as metastore:
-            converted = metastore.convert_table(table.parts, managed_by=managed_by)
+        parse_version_authority(authority)
+        with self.opened(context) as lake:
+            converted = lake.table(table).set_version_authority(authority)  # type: ignore[arg-type]  # just checked
         self.log.info(
             "The %s decides the versions of table %s (changed by this task: %s)", authority, table, converted
         )
@@ -70,9 +67,15 @@ class LanceCheckTableOperator(LanceOperator):
 
     It can also repair the metastore's version.
 
-    Its XCom is ``{"table": str, "operation": str, "outcome": str, "verdict": str, "catalog_version": int,
-    "storage_version": int}``, with the versions before any repair; ``outcome`` is ``done`` if the storage's
-    version was adopted, else ``unchanged``. ``verdict`` is one of:
+    Every version is opened, so it takes long on a table with many.
+
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int | None,
+    "previous_version": int | None, "verdict": str, "catalog_version": int | None, "storage_version": int |
+    None, "checked": int, "missing_files": dict[int, list[str]], "complete_version": int | None,
+    "seconds": float, "reason": str}``, with the catalog's and the storage's versions before any repair;
+    ``missing_files`` are the paths by version, of the ``checked`` versions, and ``complete_version`` is the
+    newest version that lacks none. ``outcome`` is ``done`` if the storage's version was adopted, else
+    ``unchanged``. ``verdict`` is one of:
 
     - ``consistent``
     - ``storage_ahead``: a direct (uncoordinated) writer committed to the storage.
@@ -96,12 +99,11 @@ class LanceCheckTableOperator(LanceOperator):
     template_fields: Sequence[str] = ("table", "lance_conn_id")
     operator_extra_links = (LancePageLink(), LanceGlueTableLink())
 
-    def __init__(
-        self, *, table: str, if_inconsistent: Literal["fail", "report", "adopt"] = "fail", **kwargs: Any
-    ) -> None:
+    def __init__(self, *, table: str, if_inconsistent: IfInconsistent = "fail", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.table = table
-        self.if_inconsistent = check_choice("if_inconsistent", if_inconsistent, (_FAIL, _REPORT, _ADOPT))
+        check_choice("if_inconsistent", if_inconsistent, ("fail", "report", "adopt"))
+        self.if_inconsistent: IfInconsistent = if_inconsistent
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Check metastore and storage, and repair the table with ``adopt``.
@@ -111,20 +113,8 @@ class LanceCheckTableOperator(LanceOperator):
                 they diverged, files are missing, or the storage is this table's version authority.
             LanceRetryableError: the table changed meanwhile, or the metastore is unavailable.
         """
-        table = parse_table(self.table)
-        with self.connected(f"checking table {str(table)!r} against its storage") as metastore:
-            compare = metastore.adopt_table if self.if_inconsistent == _ADOPT else metastore.compare_table
-            found = compare(table.parts)
-        consistent = found.verdict == _CONSISTENT
-        if self.if_inconsistent == _FAIL and not consistent:
-            raise AirflowFailException(found.explanation)
-        if self.if_inconsistent == _ADOPT and found.verdict == _FILES_MISSING:
-            raise AirflowFailException(found.explanation)
-        adopted = not consistent and self.if_inconsistent == _ADOPT
-        (self.log.info if consistent else self.log.warning)("%s (adopted: %s)", found.explanation, adopted)
-        return {
-            **catalog_result(table, "check", "done" if adopted else "unchanged"),
-            "verdict": found.verdict,
-            "catalog_version": found.metastore_version,
-            "storage_version": found.storage_version,
-        }
+        with self.opened(context) as lake:
+            result = lake.table(parse_table(self.table)).check(if_inconsistent=self.if_inconsistent)
+        tell = self.log.info if result.verdict == "consistent" else self.log.warning
+        tell("%s (adopted: %s)", result.reason, result.is_done)
+        return result.as_dict()

@@ -11,6 +11,7 @@ from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.template_args import check_choice, parse_table, parse_version
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators.lance_operator import (
+    SKIP,
     SKIP_OR_FAIL,
     IfMissing,
     LanceOperator,
@@ -57,8 +58,8 @@ class LanceAdvanceVersionOperator(LanceOperator):
         table = parse_table(self.table)
         expected = needed_version("expected_version", self.expected_version)
         new, started = needed_version("version", self.version), time.monotonic()
-        with self.connected(f"advancing table {str(table)!r} from version {expected} to {new}") as metastore:
-            advanced = metastore.advance_table_version(table.parts, expected=expected, new=new)
+        with self.opened(context) as lake:
+            advanced = lake.table(table).advance(new, expected_version=expected)
         self.log.info("Table %s is at version %d (changed by this task: %s)", table, new, advanced)
         result = Result(
             table=str(table),
@@ -119,12 +120,11 @@ class LanceTagOperator(LanceOperator):
             LanceRetryableError: the metastore or the storage is unavailable.
         """
         from airflow_provider_lancens.hooks.table_checks import check_tag
-        from airflow_provider_lancens.spark.bookmarks import move_bookmark
 
         table, version = parse_table(self.table), needed_version("version", self.version)
         tag = check_tag(self.tag)
-        with self.connected(f"tagging version {version} of table {str(table)!r} as {tag!r}") as namespace:
-            move_bookmark(namespace, table, tag, version, expires_after=self.expires_after)
+        with self.opened(context) as lake:
+            lake.table(table).move_bookmark(tag, version, expires_after=self.expires_after, allow_older=True)
         self.log.info("Version %d of table %s is tagged as %s", version, table, self.tag)
         return {**catalog_result(table, "tag", "done"), "version": version, "tag": self.tag}
 
@@ -161,12 +161,11 @@ class LanceDeleteTagOperator(LanceOperator):
             LanceRetryableError: the metastore or the storage is unavailable.
         """
         from airflow_provider_lancens.hooks.table_checks import check_tag
-        from airflow_provider_lancens.spark.bookmarks import delete_bookmark
 
         table, tag = parse_table(self.table), check_tag(self.tag)
-        with self.connected(f"deleting tag {tag!r} of table {str(table)!r}") as namespace:
+        with self.opened(context) as lake:
             written = self.hook.table_status(table).version > 0
-            deleted = written and delete_bookmark(namespace, table, tag)
+            deleted = written and lake.table(table).delete_tag(tag, if_missing=SKIP)
         if deleted:
             self.log.info("Tag %s of table %s deleted", tag, table)
         else:

@@ -82,4 +82,16 @@ class CatalogUser:
         """Report a version that was made by something else than a write of rows, such as a publication."""
 
 
+class TaskExecution(CatalogUser):
+    """Identifies a write by the given key alone, in a task whose tries share an execution."""
+
+    def __init__(self, execution_id: Callable[[], str]) -> None:
+        self._execution_id = execution_id
+
+    @property
+    def execution_id(self) -> str | None:
+        """See `CatalogUser.execution_id`."""
+        return self._execution_id()
+
+
 NO_TASK = CatalogUser()

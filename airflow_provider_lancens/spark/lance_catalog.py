@@ -83,7 +83,8 @@ class LanceCatalog:
 
     Args:
         source: returns the namespace or what to connect to it by; called when it is first needed.
-        spark: the session for methods that need Spark; by default the active one.
+        spark: the session for methods that need Spark, or a function that opens it; by default the active
+            one.
         attempt: wraps what the catalog and its tables do, to convert errors.
         user: identifies the writes of its tables, and records what is read and written.
     """
@@ -92,7 +93,7 @@ class LanceCatalog:
         self,
         source: Callable[[], Source],
         *,
-        spark: SparkSession | None = None,
+        spark: SparkSession | Callable[[], SparkSession] | None = None,
         attempt: Attempt = nullcontext,
         user: CatalogUser = NO_TASK,
     ) -> None:
@@ -118,7 +119,7 @@ class LanceCatalog:
         Raises:
             InvalidInputError: (13) there is none.
         """
-        session = self._spark
+        session = self._spark() if callable(self._spark) else self._spark
         if session is None:
             try:
                 from pyspark.sql import SparkSession

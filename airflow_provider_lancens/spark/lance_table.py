@@ -16,7 +16,11 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId, staged_number
 from airflow_provider_lancens.namespace.update_interval import EXPECTED_UPDATE
 from airflow_provider_lancens.spark.catalog_user import Begin, PendingWrite, no_digest
-from airflow_provider_lancens.spark.maintenance.maintenance_options import DEFAULT_AGE, DEFAULT_ORPHAN_AGE
+from airflow_provider_lancens.spark.maintenance.maintenance_options import (
+    DEFAULT_AGE,
+    DEFAULT_ORPHAN_AGE,
+    DEFAULT_SEGMENTS,
+)
 from airflow_provider_lancens.spark.options import (
     VERSION_AUTHORITIES,
     Append,
@@ -969,7 +973,8 @@ class Table:
             setup: a function, or its path, that is called once in each Python worker; `function` then gets
                 what it returns as a second argument. Load models here.
             where: a condition: the rows that match it are computed, whether they have a value or not
-                (``TRUE`` computes all). None computes the rows without a value.
+                (``TRUE`` computes all); later tries of a task skip what an earlier one has committed. None
+                computes the rows without a value.
             batch_rows: the maximum number of rows that the function gets at once.
             commit_every: the number of finished fragments to commit at once; by default a quarter of the
                 tasks that run at once, and what is finished after a minute.
@@ -1003,6 +1008,7 @@ class Table:
             where=where,
             commit_every=commit_every,
             max_tasks=max_tasks,
+            execution_id=None if where is None else self.lake.user.execution_id,
             **sized,
         )
 
@@ -1013,6 +1019,7 @@ class Table:
         self,
         *,
         indices: Sequence[IndexSpec | Mapping[str, Any]] = (),
+        segments: int = DEFAULT_SEGMENTS,
         older_than: timedelta = DEFAULT_AGE,
         keep_versions: int = 1,
         keys_older_than: timedelta | None = None,
@@ -1026,6 +1033,7 @@ class Table:
 
         Args:
             indices: the indices to build and extend.
+            segments: the maximum number of segments that an index is built with.
             older_than: the least age of versions to remove.
             keep_versions: the number of newest versions to keep whatever their age.
             keys_older_than: the age at which an idempotency key expires; None keeps all.
@@ -1050,6 +1058,7 @@ class Table:
             plan = MaintenancePlan(
                 compaction=_options(CompactionOptions, compaction_options) or CompactionOptions(),
                 indices=tuple(one if isinstance(one, IndexSpec) else IndexSpec(**one) for one in indices),
+                segments=segments,
                 older_than=older_than,
                 keep_versions=keep_versions,
                 keys_older_than=keys_older_than,
@@ -1096,7 +1105,7 @@ class Table:
         *,
         name: str | None = None,
         if_exists: Literal["skip", "extend", "replace", "fail"] = "skip",
-        segments: int | None = None,
+        segments: int = DEFAULT_SEGMENTS,
         thresholds: Thresholds | Mapping[str, Any] | None = None,
         index_options: Mapping[str, Any] | None = None,
     ) -> IndexResult:
@@ -1136,7 +1145,6 @@ class Table:
 
         with _invalid_arguments():
             when = _options(Thresholds, thresholds)
-        sized = {} if segments is None else {"segments": segments}
         return build_index(
             self._spark,
             self.lake.source,
@@ -1146,8 +1154,8 @@ class Table:
             name=name,
             if_exists=if_exists,
             options=index_options,
+            segments=segments,
             thresholds=when,
-            **sized,
         )
 
     @_verb("dropping an index of", writes=True)
@@ -1281,7 +1289,8 @@ class Table:
         is_known = compared is None or adopts or compared.verdict in ("consistent", "files_missing")
         files = check_files(self.lake.source, self._table) if is_known else None
         result = check_result(self._table, compared, files, started, adopted=adopts)
-        if if_inconsistent == "fail" and result.verdict != "consistent":
+        fails = {"fail": result.verdict != "consistent", "adopt": result.verdict == "files_missing"}
+        if fails.get(if_inconsistent):
             raise spec_errors.InvalidTableStateError(result.reason)
         return result
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
 
     from airflow_provider_lancens.identifiers import TableId
-    from airflow_provider_lancens.spark.options import OnExistingKey
+    from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
+    from airflow_provider_lancens.spark.options import OnExistingKey, WriteIdentity
     from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable
 
 _log = logging.getLogger(__name__)
@@ -117,6 +118,29 @@ def write_key_in(
         return key
     with resolved_table(namespace, table) as target:
         return key_of_moved_task(key, context, target)
+
+
+def identity_in(
+    lake: LanceCatalog, table: TableId, key: Any, on_existing_key: OnExistingKey, context: Context
+) -> WriteIdentity:
+    """Return what identifies a write of a task to a table, see `write_key_in`.
+
+    Args:
+        lake: the catalog of the table.
+        table: the table.
+        key: the rendered key; None for the default key.
+        on_existing_key: the argument; the run's configuration wins over it.
+        context: the task's context.
+
+    Raises:
+        AirflowFailException: the key or the configuration is invalid, or there is no such table.
+    """
+    from airflow_provider_lancens.spark.options import WriteIdentity
+
+    policy = existing_key_policy(on_existing_key, context)
+    with lake.attempt(f"looking up the key of this task in table {str(table)!r}"):
+        found = write_key_in(lake.namespace, table, key, context)
+    return WriteIdentity(found, on_existing_key=policy, execution_id=execution_id_of(context))
 
 
 def existing_key_policy(given: OnExistingKey, context: Context) -> OnExistingKey:

@@ -78,6 +78,10 @@ class PinnedTable:
             )
         return cls(table, version)
 
+    def as_result(self) -> dict[str, Any]:
+        """Return it as a result that the methods of a catalog and of a table take."""
+        return {"table": str(self.table), "version": self.version}
+
 
 _READ_OPTIONS = {"changes", "filter", "if_unavailable"}
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_lancens.hooks.spark_connection import SparkDeployment
+    from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
     from airflow_provider_lancens.spark.results import WriteResult
     from airflow_provider_lancens.spark.submit import Job
 
@@ -80,15 +81,19 @@ class LanceSparkOperator(LanceOperator):
                 yield spark
 
     @contextmanager
-    def spark_when_needed(self) -> Iterator[Callable[[], Any]]:
-        """Provide a function that opens one session where the connection says; it ends with the block.
+    def opened_with_spark(self, context: Context) -> Iterator[LanceCatalog]:
+        """Open the catalog for the block; what needs Spark opens one session where the connection says.
+
+        Args:
+            context: the task's context.
 
         Raises:
             AirflowFailException: the connection is invalid, or `spark_conf` is not a mapping.
         """
         deployment = self.spark_deployment()
         with ExitStack() as used:
-            yield cache(lambda: used.enter_context(self.spark(deployment)))
+            session = cache(lambda: used.enter_context(self.spark(deployment)))
+            yield used.enter_context(self.opened(context, session))
 
     def submit(self, deployment: SparkDeployment, job: Job, context: Context) -> WriteResult:
         """Run a job by spark-submit, or wait for the driver of an earlier try; return what it committed.

@@ -103,7 +103,7 @@ def check_result(
     lacks = newest in missing
     verdict = compared.verdict if compared is not None else "files_missing" if lacks else "consistent"
     reason = f"table {table}: version {newest} lacks {len(missing[newest or 0])} files" if lacks else ""
-    is_done = adopted and compared is not None and compared.verdict != "consistent"
+    is_done = adopted and compared is not None and compared.verdict not in ("consistent", "files_missing")
     return CheckResult(
         table=str(table),
         operation="check",
