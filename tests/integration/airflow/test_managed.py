@@ -138,13 +138,22 @@ def test_a_version_rendered_empty_is_reported_by_its_argument(run: Run, table: T
 def test_a_consistent_metastore_and_storage_are_reported_as_such(
     run: Run, table: Table, managed: str
 ) -> None:
-    assert run(LanceCheckTableOperator, table=str(table)) == {
+    found = run(LanceCheckTableOperator, table=str(table))
+
+    assert 0 <= found.pop("seconds") < 60
+    assert found == {
         "table": str(table),
         "operation": "check",
+        "outcome": "unchanged",
+        "version": 1,
+        "previous_version": 1,
         "verdict": "consistent",
         "catalog_version": 1,
         "storage_version": 1,
-        "outcome": "unchanged",
+        "checked": 1,
+        "missing_files": {},
+        "complete_version": 1,
+        "reason": f"table {table}: metastore at 1, storage at 1: consistent",
     }
 
 
@@ -152,14 +161,16 @@ def test_a_direct_commit_fails_the_task_is_reported_or_is_adopted(
     run: Run, table: Table, managed: str
 ) -> None:
     commit_directly(managed)
-    ahead = {"verdict": "storage_ahead", "catalog_version": 1, "storage_version": 2}
-    found = {"table": str(table), "operation": "check", **ahead}
+    ahead = {"verdict": "storage_ahead", "catalog_version": 1, "storage_version": 2}.items()
     with pytest.raises(AirflowFailException, match="a direct writer committed"):
         run(LanceCheckTableOperator, table=str(table))
     reported = run(LanceCheckTableOperator, table=str(table), if_inconsistent="report")
-    assert reported == {**found, "outcome": "unchanged"}
+    assert (reported["outcome"], reported["version"]) == ("unchanged", None)
+    assert ahead <= reported.items()
     adopt = {"table": str(table), "if_inconsistent": "adopt"}
-    assert run(LanceCheckTableOperator, **adopt) == {**found, "outcome": "done"}
+    adopted = run(LanceCheckTableOperator, **adopt)
+    assert (adopted["outcome"], adopted["version"], adopted["checked"]) == ("done", 2, 2)
+    assert ahead <= adopted.items()
     assert run(LanceCheckTableOperator, **adopt)["verdict"] == "consistent"
 
 
@@ -170,7 +181,8 @@ def test_missing_files_are_reported_and_nothing_is_adopted(run: Run, table: Tabl
         file.unlink()
 
     reported = run(LanceCheckTableOperator, table=str(table), if_inconsistent="report")
-    assert reported["verdict"] == "files_missing"
+    assert (reported["verdict"], reported["complete_version"]) == ("files_missing", None)
+    assert sorted(reported["missing_files"]) == [1, 2]
     with pytest.raises(AirflowFailException, match="refers to files that were removed, such as data/"):
         run(LanceCheckTableOperator, table=str(table))
     with pytest.raises(AirflowFailException, match="refers to files that were removed, such as data/"):
