@@ -26,13 +26,14 @@ class LanceDeleteOperator(LanceOperator):
     "previous_version": int | None, "inserted": int, "updated": int, "deleted": int, "files": int,
     "bytes": int, "key": str | None, "staged_version": None, "seconds": float, "reason": str}``:
     ``deleted`` counts the deleted rows, ``files`` the fragments that contained them; no bytes are written.
-    ``outcome`` is ``found`` if an earlier try of the same execution made the commit, and ``skipped`` if
-    another execution did. If an outlet is the table's asset or an asset alias, the extra of its event
-    contains the table, both versions, the operation and the rows.
+    ``outcome`` is ``found`` if an earlier try of the same execution made the commit, ``skipped`` if
+    another execution did, and ``planned`` with `dry_run`. If an outlet is the table's asset or an asset
+    alias, the extra of its event contains the table, both versions, the operation and the rows.
 
     Args:
         table: table identifier, ``database$table``. Templated.
         where: a condition such as ``month = 3``, see docs/conditions.md. Templated.
+        dry_run: only count the rows; there is no commit and no asset event.
         key: identifies this deletion. By default the DAG, the task, what a mapped task
             was given, and the data interval, or the run if there is no interval. Templated.
         on_existing_key: what to do if another execution, such as one before a clear, has committed under the
@@ -51,6 +52,7 @@ class LanceDeleteOperator(LanceOperator):
         *,
         table: str,
         where: str,
+        dry_run: bool = False,
         key: str | None = None,
         on_existing_key: OnExistingKey = "redo",
         **kwargs: Any,
@@ -59,6 +61,7 @@ class LanceDeleteOperator(LanceOperator):
         check_choice("on_existing_key", on_existing_key, ON_EXISTING_KEY)
         self.table = table
         self.where = where
+        self.is_dry_run = dry_run  # `dry_run` is a method of every operator
         self.key = key
         self.on_existing_key: OnExistingKey = on_existing_key
 
@@ -78,9 +81,10 @@ class LanceDeleteOperator(LanceOperator):
         with self.opened(context) as lake:
             identity = identity_in(lake, table, self.key, self.on_existing_key, context)
             self.log.info("Deleting from table %s where %s, under key %r", table, where, identity.key)
-            result = lake.table(table).delete(where, key=identity)
-            deleted = result.deleted if result.is_done else None
-            self.note_lineage(lake.namespace, TableWrite.of(result, counts=None, deleted_rows=deleted))
+            result = lake.table(table).delete(where, dry_run=self.is_dry_run, key=identity)
+            if not self.is_dry_run:
+                deleted = result.deleted if result.is_done else None
+                self.note_lineage(lake.namespace, TableWrite.of(result, counts=None, deleted_rows=deleted))
         self.emit_asset_event(context, result)
         if result.outcome == "skipped":
             log_result(self.lance_conn_id, result, written_again(self.task_id))

@@ -127,8 +127,9 @@ class LanceOperator(GivenArguments, BaseOperator):
     ) -> None:
         """Attach the version of a result to the asset events of the task's outlets.
 
-        There is no event of a table if the task skipped its write, and others have changed the table since;
-        and nothing is attached if the table has no version, or the rows are only staged.
+        There is no event of a table after a dry run, or if the task skipped its write, and others have
+        changed the table since; and nothing is attached if the table has no version, or the rows are only
+        staged.
 
         Args:
             context: the task's context.
@@ -136,7 +137,7 @@ class LanceOperator(GivenArguments, BaseOperator):
             partitions: the partitions that the version changed, such as days; None if not known.
         """
         changed = LanceTable.of(self.hook.asset_authority, TableId.of_result(result.table))
-        if result.is_outdated:
+        if result.is_outdated or result.outcome == "planned":
             emit_no_event(context, self, changed)
         elif result.version is not None:
             version, previous = result.version, result.previous_version

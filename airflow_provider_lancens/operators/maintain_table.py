@@ -51,8 +51,9 @@ class LanceMaintainOperator(LanceSparkOperator):
     Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int,
     "steps": dict[str, dict], "seconds": float, "reason": str}``. ``steps`` has the results by step:
     ``compact``, ``index.<name>``, ``expire``, and ``orphans`` if it was asked for and due, each as the XCom
-    of the operator for this step, with a ``reason``. If it committed a version and an outlet is the table's
-    asset or an asset alias, the extra of its event contains the table and both versions.
+    of the operator for this step, with a ``reason``. ``outcome`` is ``planned`` with `dry_run`. If it
+    committed a version and an outlet is the table's asset or an asset alias, the extra of its event contains
+    the table and both versions.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -74,6 +75,8 @@ class LanceMaintainOperator(LanceSparkOperator):
             After a compaction, it is extended if any row isn't covered. Templated.
         min_removable_versions: clean up if at least as many versions can be removed. Templated.
         max_removal_delay: clean up if a version could have been removed for that long. Templated.
+        dry_run: only report which steps are due, and what they would do; neither Spark is started nor an
+            asset event emitted.
         spark_conn_id: where Spark runs: a connection of type ``spark`` or ``spark_connect``; None runs it in
             the task's process. Templated.
         spark_conf: Spark configuration, which overrides the connection's; by default ``local[2]`` without a
@@ -101,6 +104,7 @@ class LanceMaintainOperator(LanceSparkOperator):
         max_unindexed_share: float | str | None = DEFAULT_MAX_UNINDEXED_SHARE,
         min_removable_versions: int | str | None = DEFAULT_MIN_REMOVABLE_VERSIONS,
         max_removal_delay: timedelta | str | None = DEFAULT_MAX_REMOVAL_DELAY,
+        dry_run: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -119,6 +123,7 @@ class LanceMaintainOperator(LanceSparkOperator):
             older_than, keep_versions, keys_older_than=keys_older_than, orphans_older_than=orphans_older_than
         )
         self.segments = segments
+        self.is_dry_run = dry_run  # `dry_run` is a method of every operator
         self.older_than = older_than
         self.keep_versions = keep_versions
         self.keys_older_than = keys_older_than
@@ -144,6 +149,7 @@ class LanceMaintainOperator(LanceSparkOperator):
                 orphans_older_than=self.orphans_older_than,
                 thresholds=thresholds,
                 compaction_options=self.compaction,
+                dry_run=self.is_dry_run,
             )
         self.emit_asset_event(context, result)
         return result.as_dict()

@@ -36,7 +36,8 @@ class LanceCompactTableOperator(LanceSparkOperator):
     Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int,
     "fragments_removed": int, "fragments_added": int, "files_removed": int, "files_added": int, "tasks": int,
     "seconds": float, "reason": str}``. If it committed and an outlet is the table's asset or an asset alias,
-    the extra of its event contains the table and both versions.
+    the extra of its event contains the table and both versions. With `dry_run`, ``outcome`` is ``planned``,
+    and ``fragments_removed`` counts the fragments that would be rewritten.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -46,6 +47,7 @@ class LanceCompactTableOperator(LanceSparkOperator):
             there are any. The table's metadata decides, before Spark is started. Templated.
         max_deleted_share: compact only if a greater share of the rows is deleted, 0 to 1; with both, one of
             them suffices. Templated.
+        dry_run: only report what would be rewritten; neither Spark is started nor an asset event emitted.
         spark_conn_id: where Spark runs: a connection of type ``spark`` or ``spark_connect``; None runs it in
             the task's process. Templated.
         spark_conf: Spark configuration, which overrides the connection's; by default ``local[2]`` without a
@@ -69,6 +71,7 @@ class LanceCompactTableOperator(LanceSparkOperator):
         options: Mapping[str, Any] | None = None,
         min_small_fragments: int | str | None = None,
         max_deleted_share: float | str | None = None,
+        dry_run: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -77,6 +80,7 @@ class LanceCompactTableOperator(LanceSparkOperator):
         self.options = check_mapping("options", options)
         self.min_small_fragments = min_small_fragments
         self.max_deleted_share = max_deleted_share
+        self.is_dry_run = dry_run  # `dry_run` is a method of every operator
         self._compaction = compaction_options("options", self.options)
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -91,7 +95,9 @@ class LanceCompactTableOperator(LanceSparkOperator):
         table = parse_table(self.table)
         thresholds = parse_thresholds(self, "min_small_fragments", "max_deleted_share")
         with self.opened_with_spark(context) as lake:
-            result = lake.table(table).compact(thresholds=thresholds, compaction_options=self._compaction)
+            result = lake.table(table).compact(
+                thresholds=thresholds, compaction_options=self._compaction, dry_run=self.is_dry_run
+            )
         self.emit_asset_event(context, result)
         return result.as_dict()
 

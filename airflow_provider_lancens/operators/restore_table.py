@@ -74,7 +74,8 @@ class LanceRestoreOperator(LanceOperator):
     "deleted": int, "files": int, "bytes": int, "staged_version": None, "seconds": float, "reason": str}``.
     ``undone`` has the commits that it undoes: ``version``, ``operation``, ``key``, ``inserted``, ``updated``
     and ``deleted`` of each. ``outcome`` is ``found`` if an earlier try of the same execution made the commit,
-    and ``skipped`` if another execution did; ``undone`` is then empty. The counts are 0. If an outlet is the
+    and ``skipped`` if another execution did; ``undone`` is then empty. It is ``planned`` with `dry_run`, and
+    ``version`` the newest one. The counts are 0. If an outlet is the
     table's asset or an asset alias, the extra of its event contains the table, both versions and
     ``restored_version``; a skipped restore after which others have committed emits no event.
 
@@ -82,6 +83,7 @@ class LanceRestoreOperator(LanceOperator):
         table: table identifier, ``database$table``. Templated.
         version: the version to restore: a number; a time with a time zone in the past, which means the
             version that was the newest then; or the name of a tag. Templated.
+        dry_run: only list the commits that would be undone; there is no commit and no asset event.
         key: identifies this restore. By default the DAG, the task, what a mapped task
             was given, and the data interval, or the run if there is no interval. Templated.
         on_existing_key: what to do if another execution, such as one before a clear, has committed under the
@@ -105,6 +107,7 @@ class LanceRestoreOperator(LanceOperator):
         *,
         table: str,
         version: VersionLike,
+        dry_run: bool = False,
         key: str | None = None,
         on_existing_key: OnExistingKey = "redo",
         **kwargs: Any,
@@ -114,6 +117,7 @@ class LanceRestoreOperator(LanceOperator):
         check_choice("on_existing_key", on_existing_key, ON_EXISTING_KEY)
         self.table = table
         self.version = version
+        self.is_dry_run = dry_run  # `dry_run` is a method of every operator
         self.key = key
         self.on_existing_key: OnExistingKey = on_existing_key
 
@@ -130,7 +134,7 @@ class LanceRestoreOperator(LanceOperator):
         table, wanted = parse_table(self.table), _given_version(self.version)
         with self.opened(context) as lake:
             identity = identity_in(lake, table, self.key, self.on_existing_key, context)
-            result = lake.table(table).restore(wanted, key=identity)
+            result = lake.table(table).restore(wanted, dry_run=self.is_dry_run, key=identity)
             write = TableWrite(
                 table=table,
                 version=result.version,
@@ -139,7 +143,8 @@ class LanceRestoreOperator(LanceOperator):
                 lifecycle="OVERWRITE" if result.is_done else None,
                 source_version=result.restored_version,
             )
-            self.note_lineage(lake.namespace, write)
+            if not self.is_dry_run:
+                self.note_lineage(lake.namespace, write)
         self.emit_asset_event(context, result)
         return result.as_dict()
 

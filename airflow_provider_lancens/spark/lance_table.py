@@ -486,15 +486,16 @@ class Table:
         return self._write(rows, change, key)
 
     @_verb("deleting rows of", writes=True)
-    def delete(self, where: str, *, key: Key = None) -> WriteResult:
+    def delete(self, where: str, *, dry_run: bool = False, key: Key = None) -> WriteResult:
         """Delete the rows that match a condition, in one commit; no Spark is needed.
 
         Args:
             where: the condition, see docs/conditions.md.
+            dry_run: only count them; nothing is written, and the key isn't looked up.
             key: see `append`.
 
         Returns:
-            The version without the rows; `deleted` is their number.
+            The version without the rows; `deleted` is their number. Of a dry run, the newest version.
 
         Raises:
             TableNotFoundError: (4) the table isn't declared.
@@ -504,7 +505,7 @@ class Table:
             InvalidTableStateError: (19) it cannot be determined whether the key was committed.
             ConcurrentModificationError: (14) every attempt lost to a commit of another writer.
         """
-        from airflow_provider_lancens.spark.commit.delete import delete_rows
+        from airflow_provider_lancens.spark.commit.delete import delete_rows, planned_deletion
 
         def commit(identity: WriteIdentity, _: Begin) -> WriteResult:
             return delete_rows(
@@ -517,19 +518,23 @@ class Table:
             )
 
         identity = _identity_of(key, "the condition is that of a deletion")
+        if dry_run:
+            return planned_deletion(self.lake.source, self._table, where, key=identity.key)
         return self.lake.user.write(PendingWrite(self._table, identity, commit))
 
     @_verb("restoring", writes=True)
-    def restore(self, version: VersionLike, *, key: Key = None) -> RestoreResult:
+    def restore(self, version: VersionLike, *, dry_run: bool = False, key: Key = None) -> RestoreResult:
         """Make an older version the newest again, by a new commit; no Spark is needed.
 
         Args:
             version: the version to restore, see `at`. Without it, that is the newest one that lacks no file,
                 and nothing is committed if that is already the newest version.
+            dry_run: only return the commits that it would undo; nothing is written, and the key isn't looked
+                up.
             key: see `append`.
 
         Returns:
-            The version that was made, and the commits that it undoes.
+            The version that was made, and the commits that it undoes. Of a dry run, the newest version.
 
         Raises:
             TableNotFoundError: (4) the table isn't declared.
@@ -542,11 +547,13 @@ class Table:
             InvalidTableStateError: (19) the version lacks files, or every version does; or metastore and
                 storage disagree on which version is the newest.
         """
-        from airflow_provider_lancens.spark.maintenance.restore import restore_version
+        from airflow_provider_lancens.spark.maintenance.restore import planned_restore, restore_version
 
         identity = _identity_of(key, "the version is that of a restore")
         if version is None:
             raise spec_errors.InvalidInputError("version: expected the version to restore, got None")
+        if dry_run:
+            return planned_restore(self.lake.source, self._table, version, key=identity.key)
         return restore_version(
             self.lake.source,
             self._table,
@@ -1026,6 +1033,7 @@ class Table:
         orphans_older_than: timedelta | None = None,
         thresholds: Thresholds | Mapping[str, Any] | None = None,
         compaction_options: CompactionOptions | Mapping[str, Any] | None = None,
+        dry_run: bool = False,
     ) -> MaintenanceResult:
         """Compact the table, extend its indices and remove old versions, each if it is due.
 
@@ -1040,12 +1048,13 @@ class Table:
             orphans_older_than: the least age of files of failed writes to remove; None leaves them.
             thresholds: when each step is due; None is by default.
             compaction_options: which fragments to rewrite, and how.
+            dry_run: only return the steps that are due, with what they would do; no Spark is needed.
 
         Raises:
             LanceNamespaceError: the error of the first step that failed, with the step's name; see `compact`,
                 `create_index`, `expire_versions` and `remove_orphans`.
         """
-        from airflow_provider_lancens.spark.maintenance.maintain import maintain_table
+        from airflow_provider_lancens.spark.maintenance.maintain import maintain_table, planned_maintenance
         from airflow_provider_lancens.spark.maintenance.maintenance_options import (
             DEFAULT_THRESHOLDS,
             CompactionOptions,
@@ -1065,6 +1074,8 @@ class Table:
                 orphans_older_than=orphans_older_than,
                 thresholds=_options(Thresholds, thresholds) or DEFAULT_THRESHOLDS,
             )
+        if dry_run:
+            return planned_maintenance(self.lake.source, self._table, plan)
         return maintain_table(self._spark, self.lake.source, self._table, plan)
 
     @_verb("compacting", writes=True)
@@ -1073,6 +1084,7 @@ class Table:
         *,
         thresholds: Thresholds | Mapping[str, Any] | None = None,
         compaction_options: CompactionOptions | Mapping[str, Any] | None = None,
+        dry_run: bool = False,
     ) -> CompactionResult:
         """Merge small fragments and remove deleted rows; Spark is needed only if there is work.
 
@@ -1080,6 +1092,7 @@ class Table:
             thresholds: when that is due, decided by the table's metadata alone; None is whenever there is
                 work.
             compaction_options: which fragments to rewrite, and how.
+            dry_run: only return how many fragments would be rewritten; no Spark is needed.
 
         Raises:
             TableNotFoundError: (4) the table isn't declared.
@@ -1090,11 +1103,13 @@ class Table:
             InvalidTableStateError: (19) a direct writer bypassed the metastore that decides the versions.
         """
         from airflow_provider_lancens.spark.maintenance import CompactionOptions, Thresholds
-        from airflow_provider_lancens.spark.maintenance.compact import compact_table
+        from airflow_provider_lancens.spark.maintenance.compact import compact_table, planned_compaction
 
         with _invalid_arguments():
             options = _options(CompactionOptions, compaction_options)
             when = _options(Thresholds, thresholds)
+        if dry_run:
+            return planned_compaction(self.lake.source, self._table, options=options, thresholds=when)
         return compact_table(self._spark, self.lake.source, self._table, options=options, thresholds=when)
 
     @_verb("building an index of", writes=True)

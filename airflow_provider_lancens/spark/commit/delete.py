@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,8 @@ from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import DELETION, Counts, KeyAttempts, KeyLookup, look_up
 from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteIdentity
-from airflow_provider_lancens.spark.results import WriteResult
-from airflow_provider_lancens.spark.table.opened_version import parse_filter
+from airflow_provider_lancens.spark.results import WriteResult, elapsed
+from airflow_provider_lancens.spark.table.opened_version import open_version, parse_filter
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 
 if TYPE_CHECKING:
@@ -72,6 +73,31 @@ def delete_rows(
         done = "deleted" if result.is_done else "an earlier try had deleted"
         _log.info("table %s: %s %d rows by version %d", result.table, done, result.deleted, result.version)
     return result
+
+
+def planned_deletion(
+    namespace: NamespaceSpec | LanceNamespace, table: TableId | str, where: str, *, key: str | None = None
+) -> WriteResult:
+    """Count the rows that match a condition; see `delete_rows` for the arguments. The key isn't looked up."""
+    started = time.monotonic()
+    with resolved_table(namespace, table) as target:
+        newest = open_version(target, None)
+        condition = parse_filter(target, newest, where, "where").lance_sql
+        counts = [fragment.count_rows(condition) for fragment in newest.get_fragments()]
+        version = newest.version
+    rows = sum(counts)
+    _log.info("table %s: %d rows of version %d would be deleted", target.id, rows, version)
+    return WriteResult(
+        table=str(target.id),
+        operation="delete",
+        outcome="planned",
+        version=version,
+        previous_version=version,
+        deleted=rows,
+        files=sum(1 for count in counts if count),
+        key=key,
+        seconds=elapsed(started),
+    )
 
 
 def _delete(lookup: KeyLookup, where: str) -> CommitOutcome:

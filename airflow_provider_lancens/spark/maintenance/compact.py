@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.spark.amounts import counted
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     CompactionOptions,
     Thresholds,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from lance.optimize import CompactionMetrics, CompactionPlan, CompactionTask, RewriteResult
     from lance_namespace import LanceNamespace
 
-_COMPACT = "compact"
+_COMPACT, _NOTHING = "compact", "nothing to compact"
 _log = logging.getLogger(__name__)
 
 
@@ -66,6 +67,35 @@ def compact_table(
         result = _result(opened, metrics, plan.num_tasks(), started, reason)
     _log.info("%s", _sentence(result))
     return result
+
+
+def planned_compaction(
+    namespace: NamespaceSpec | LanceNamespace,
+    table: TableId | str,
+    *,
+    options: CompactionOptions | None = None,
+    thresholds: Thresholds | None = None,
+) -> CompactionResult:
+    """Return what a compaction would rewrite, by the metadata; see `compact_table` for the arguments."""
+    started, options = time.monotonic(), options or CompactionOptions()
+    with table_state(namespace, table) as state:
+        if thresholds is not None and thresholds.limit_compaction:
+            decision = state.decide_compaction(options, thresholds)
+            if not decision.is_due:
+                return replace(not_compacted(state, decision.reason), outcome="planned")
+        plan = plan_compaction(state.dataset, options)
+        tasks: Sequence[CompactionTask] = plan.tasks
+    fragments = sum(len(task.fragments) for task in tasks)
+    found = f"{counted(fragments, 'fragment')} would be rewritten by {counted(len(tasks), 'task')}"
+    result = not_compacted(state, found if tasks else _NOTHING)
+    _log.info("table %s: %s", result.table, result.reason)
+    return replace(
+        result,
+        outcome="planned",
+        fragments_removed=fragments,
+        tasks=len(tasks),
+        seconds=elapsed(started),
+    )
 
 
 def not_compacted(state: TableState, reason: str) -> CompactionResult:
@@ -124,7 +154,7 @@ def _result(
         files_added=metrics.files_added if metrics else 0,
         tasks=tasks,
         seconds=elapsed(started),
-        reason=reason if metrics else "nothing to compact",
+        reason=reason if metrics else _NOTHING,
     )
 
 

@@ -16,7 +16,11 @@ from typing import TYPE_CHECKING, TypeVar
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions, not_cleaned_up
-from airflow_provider_lancens.spark.maintenance.compact import compact_table, not_compacted
+from airflow_provider_lancens.spark.maintenance.compact import (
+    compact_table,
+    not_compacted,
+    planned_compaction,
+)
 from airflow_provider_lancens.spark.maintenance.index import build_index, not_indexed
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     IndexSpec,
@@ -71,6 +75,47 @@ def maintain_table(
             `Table.compact`, `create_index`, `expire_versions` and `remove_orphans`.
     """
     return _Maintenance(spark, namespace, table, plan or MaintenancePlan()).run()
+
+
+def planned_maintenance(
+    namespace: NamespaceSpec | LanceNamespace, table: TableId | str, plan: MaintenancePlan
+) -> MaintenanceResult:
+    """Return the steps that are due, and what they would do; see `maintain_table` for the arguments."""
+    started = time.monotonic()
+    with table_state(namespace, table) as state:
+        compaction = state.decide_compaction(plan.compaction, plan.thresholds)
+        indices = [(index, *state.decide_index(index, plan.thresholds)) for index in plan.indices]
+        clean_up = state.decide_clean_up(plan.older_than, plan.keep_versions, plan.thresholds)
+    steps: dict[str, Result] = {"compact": not_compacted(state, compaction.reason)}
+    if compaction.is_due:
+        planned = planned_compaction(namespace, table, options=plan.compaction)
+        steps["compact"] = replace(planned, reason=compaction.reason)
+    for index, coverage, decision in indices:
+        found = not_indexed(state, coverage, decision.reason)
+        steps[f"index.{index.name}"] = replace(found, outcome="planned") if decision.is_due else found
+    steps["expire"] = not_cleaned_up(state, clean_up.reason)
+    if clean_up.is_due:
+        expired = clean_up_versions(
+            namespace,
+            table,
+            older_than=plan.older_than,
+            keep_versions=plan.keep_versions,
+            keys_older_than=plan.keys_older_than,
+            dry_run=True,
+        )
+        steps["expire"] = replace(expired, reason=clean_up.reason)
+        if plan.orphans_older_than is not None:
+            age = plan.orphans_older_than
+            steps["orphans"] = remove_orphans(namespace, table, older_than=age, dry_run=True)
+    return MaintenanceResult(
+        table=state.table,
+        operation="maintain",
+        outcome="planned",
+        version=state.version,
+        previous_version=state.version,
+        steps=steps,
+        seconds=elapsed(started),
+    )
 
 
 @dataclass(frozen=True, slots=True)

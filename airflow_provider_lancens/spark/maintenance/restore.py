@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -30,6 +31,7 @@ from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteIdentity
 from airflow_provider_lancens.spark.results import CheckResult, Outcome, RestoreResult, UndoneCommit, elapsed
 from airflow_provider_lancens.spark.table.history import data_changed, read_transaction, restored_version
+from airflow_provider_lancens.spark.table.opened_version import open_version
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.table.version_lookup import VersionLike, WantedVersion
 
@@ -163,6 +165,35 @@ def restore_version(
     else:
         _log.info("%s", _sentence(result))
     return result
+
+
+def planned_restore(
+    namespace: NamespaceSpec | LanceNamespace,
+    table: TableId | str,
+    version: VersionLike | None = None,
+    *,
+    key: str | None = None,
+) -> RestoreResult:
+    """Return what a restore would undo; see `restore_version` for the arguments. The key isn't looked up."""
+    started, wanted = time.monotonic(), WantedVersion.of(version)
+    with resolved_table(namespace, table) as target:
+        latest = open_version(target, None)
+        restored = _version_to_restore(target, latest, wanted)
+        undone = _commits_after(latest, restored)
+    _log.info(
+        "table %s: version %d would be restored, and %d commits undone", target.id, restored, len(undone)
+    )
+    return RestoreResult(
+        table=str(target.id),
+        operation="restore",
+        outcome="planned",
+        version=latest.version,
+        previous_version=latest.version,
+        key=key,
+        restored_version=restored,
+        undone=undone,
+        seconds=elapsed(started),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ def delete(lake: str, orders: Table) -> Delete:
         instance.max_tries = next(clears)
         context: Any = {"ti": instance, "run_id": run_id, "outlet_events": events}
         answer = task.execute(context)
+        assert not (task.outlets and arguments.get("dry_run"))
         if task.outlets:  # a skipped deletion emits no event if others have committed since
             keys = ("table", "operation", "previous_version", "version", "inserted", "updated", "deleted")
             assert events[asset].extra == {key: answer[key] for key in keys}
@@ -140,3 +141,17 @@ def test_an_invalid_condition_fails_without_retry(
 def test_a_table_that_is_not_declared_fails_for_good(delete: Delete, database: str) -> None:
     with pytest.raises(AirflowFailException, match="TABLE_NOT_FOUND"):
         delete("n = 1", table=f"{database}$nowhere")
+
+
+def test_a_dry_run_counts_the_rows_and_emits_no_event(delete: Delete, orders: Table) -> None:
+    planned = delete("n > 1", dry_run=True)
+    deleted = delete("n > 1")
+
+    assert (planned["outcome"], planned["version"], planned["deleted"], planned["files"]) == (
+        "planned",
+        2,
+        3,
+        2,
+    )
+    assert (deleted["outcome"], deleted["version"], deleted["deleted"]) == ("done", 3, 3)
+    assert planned["key"] == deleted["key"]

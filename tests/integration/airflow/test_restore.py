@@ -153,3 +153,17 @@ def test_an_ambiguous_argument_is_an_error_of_the_dag(
 ) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         operator(task_id="t", table="db$t", **arguments)
+
+
+def test_a_dry_run_lists_what_would_be_undone_and_emits_no_event(restore: Restore, flights: Table) -> None:
+    planned, event = restore(version=1, dry_run=True)
+    restored, _ = restore(version=1)
+
+    assert (planned["outcome"], planned["version"], planned["restored_version"], event) == (
+        "planned",
+        3,
+        1,
+        {},
+    )
+    assert (restored["outcome"], restored["version"]) == ("done", 4)
+    assert planned["undone"] == restored["undone"]

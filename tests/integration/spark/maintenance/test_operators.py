@@ -70,7 +70,7 @@ def test_a_transient_failure_is_retried(hive: Maintained, run: Run, meanwhile: M
 def test_a_permanent_failure_is_not_retried(hive: Maintained, run: Run) -> None:
     hive.write_small_files(1)
 
-    with pytest.raises(AirflowFailException, match=r"building BTREE on column 'nope'.*does not exist"):
+    with pytest.raises(AirflowFailException, match=r"building an index of .*column='nope' does"):
         run(LanceCreateIndexOperator, column="nope", index_type="BTREE")
 
 
