@@ -19,7 +19,6 @@ from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
 if TYPE_CHECKING:
     from airflow.sdk import Context
     from lance_namespace import LanceNamespace
-    from pyspark.sql import SparkSession
 
     from airflow_provider_lancens.lineage.facets import OperatorFacets
     from airflow_provider_lancens.lineage.task_lineage import FileRead, TableRead, TableWrite, TaskLineage
@@ -80,9 +79,7 @@ class LanceOperator(GivenArguments, BaseOperator):
             yield hook.get_conn()
 
     @contextmanager
-    def opened(
-        self, context: Context, spark: Callable[[], SparkSession] | None = None
-    ) -> Iterator[LanceCatalog]:
+    def opened(self, context: Context, spark: Callable[[], Any] | None = None) -> Iterator[LanceCatalog]:
         """Open the catalog for the block; what it and its tables do raises Airflow's errors.
 
         Args:
