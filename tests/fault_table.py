@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -49,7 +50,11 @@ def _section(fault: str, row: Mapping[str, Cell]) -> str:
     cells: dict[str, list[str]] = {}
     for guarantee, description in GUARANTEES.items():
         cells.setdefault(_text(row[guarantee]), []).append(description)
-    lines = [f"- {', '.join(guarantees)}: {text}" for text, guarantees in cells.items()]
+    items = [f"- {', '.join(guarantees)}: {text}" for text, guarantees in cells.items()]
+    lines = [
+        textwrap.fill(item, 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        for item in items
+    ]
     return "\n".join([f"## {fault[0].upper()}{fault[1:]}", "", *lines])
 
 
