@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
@@ -200,3 +201,18 @@ def test_a_table_is_recovered_from_a_copy_of_its_folder(
     assert recovered.append(ORDERS, key="orders of 2026-11-02").outcome == "done"
     assert recovered.find_write("orders of 2026-11-01") is not None
     assert (recovered.version, recovered.count_rows()) == (2, 6)
+
+
+def test_after_a_loss_of_all_records_a_person_decides_what_is_written_again(orders: Table) -> None:
+    orders.append(ORDERS, key="orders of 2026-11-01")
+    orders.append(ORDERS, key="orders of 2026-11-02")
+    orders.expire_versions(older_than=timedelta(0))
+    shutil.rmtree(Path(orders.location) / "_lancens")
+    with pytest.raises(AirflowFailException, match="code 19"):
+        orders.append(ORDERS, key="orders of 2026-11-03")
+    table = orders
+    # [START accept_lost_keys]
+    print(table.count_rows(filter="id = 1"))  # are the rows of this key there? Then mark the task as success
+    table.accept_lost_keys()  # otherwise: all keys without records may write again
+    # [END accept_lost_keys]
+    assert table.append(ORDERS, key="orders of 2026-11-03").outcome == "done"
