@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from airflow.providers.common.sql.operators.sql import SQLCheckOperator
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
+from airflow_provider_lancens.hooks.sql import LanceSqlHook
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.table_status import TableStatus
 from airflow_provider_lancens.operators import LanceDeclareTableOperator, LanceRegisterTableOperator
@@ -145,6 +147,8 @@ def test_no_failure_shows_a_secret(lake: str, shown: list[str]) -> None:
             task_id="t", lance_conn_id=lake, table="db$t", location=f"s3://user:{HUSH}@bucket/t.lance"
         ).execute({}),
         lambda: repr(hook.get_conn()),
+        lambda: LanceSqlHook(lake).get_records('SELECT * FROM "db$t"'),
+        lambda: SQLCheckOperator(task_id="t", conn_id=lake, sql='SELECT 1 FROM "db$t"').execute({}),
         lambda: hook.read_storage_version(stored_at("s3://bucket/t.lance")),
         lambda: hook.read_storage_version(stored_at(f"s3://user:{HUSH}@bucket/t.lance")),
         lambda: find_write(NamespaceSpec(hook.namespace_impl, hook.namespace_properties()), "db$t", "key"),
