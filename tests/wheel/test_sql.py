@@ -12,19 +12,16 @@ pytestmark = pytest.mark.long
 
 CHECKED = """
 import os, sys, json
+import lance
 import pyarrow as pa
 from datetime import UTC, datetime
-from airflow_provider_lancens import connect
 root = sys.argv[1]
 os.environ["AIRFLOW_CONN_LAKE"] = json.dumps({"conn_type": "lance", "extra": {"root": root}})
-lake = connect("dir", {"root": root})
-lake.create_namespace("shop", if_exists="skip")
-table = lake.declare_table("shop.orders")
 moment = pa.array([datetime(2026, 1, 5, tzinfo=UTC)], pa.timestamp("us", "UTC"))
-table.overwrite(pa.table({"id": [1], "moment": moment}))
+lance.write_dataset(pa.table({"id": [1], "moment": moment}), f"{root}/orders.lance")
 from airflow.providers.common.sql.operators.sql import SQLColumnCheckOperator
 checks = {"id": {"min": {"equal_to": 1}}, "moment": {"max": {"equal_to": datetime(2026, 1, 5, tzinfo=UTC)}}}
-given = {"conn_id": "lake", "table": "shop.orders", "column_mapping": checks}
+given = {"conn_id": "lake", "table": "orders", "column_mapping": checks}
 SQLColumnCheckOperator(task_id="check", **given).execute({})
 import duckdb
 print(json.dumps(duckdb.__version__))

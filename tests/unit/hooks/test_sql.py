@@ -21,7 +21,6 @@ from airflow.providers.common.sql.operators.sql import (
 )
 from airflow.providers.common.sql.sensors.sql import SqlSensor
 from airflow.sdk import DAG, BaseHook, BaseOperator, task
-from airflow.sdk.serde import deserialize, serialize
 
 from airflow_provider_lancens.hooks import LanceCatalogHook, LanceHook
 from airflow_provider_lancens.hooks.airflow_errors import (
@@ -33,6 +32,11 @@ from airflow_provider_lancens.hooks.sql import LanceCatalogSqlHook, LanceGlueSql
 from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
 from airflow_provider_lancens.spark.results import WriteResult
 from tests.support.sql_tables import DAY, folder_of_tables, orders
+
+try:
+    from airflow.sdk.serde import deserialize, serialize
+except ImportError:  # Airflow 3.1
+    from airflow.serialization.serde import deserialize, serialize
 
 Connect = Callable[..., str]
 

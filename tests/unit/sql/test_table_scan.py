@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 import lance
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -116,10 +117,10 @@ def test_all_columns_are_read_as_they_are(tmp_path: Path) -> None:
 
 
 def test_half_floats_and_vectors_are_read_and_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
-    vectors = pa.FixedSizeListArray.from_arrays(pa.array([1.0, 2.0, 3.0, 4.0], pa.float16()), 2)
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.arange(1, 5, dtype=np.float16)), 2)
     rows = pa.table(
         {
-            "half": pa.array([0.5, 1.5], pa.float16()),
+            "half": pa.array(np.array([0.5, 1.5], np.float16)),
             "vector": vectors,
             "fits": pa.array([Decimal(1), None], pa.decimal256(38, 2)),
             "wide": pa.array([Decimal(1), None], pa.decimal256(50, 2)),
