@@ -32,9 +32,13 @@ def test_waits_polls_and_writes_of_a_run_are_counted_once(
     assert sorted(counted) == [
         size,
         f"lance.commit.made,{written}:1|c",
+        f"lance.commit.made,{OF},operation=delete:1|c",
         f"lance.files.written,{written}:1|c",
         f"lance.operation.done,{written}:1|c",
+        f"lance.operation.done,{OF},operation=delete:1|c",
         f"lance.operation.skipped,{written}:1|c",
+        f"lance.operation.unchanged,{OF},operation=maintain:1|c",
+        f"lance.rows.deleted,{OF},operation=delete:1|c",
         f"lance.rows.inserted,{written}:3|c",
         f"lance.wait.succeeded,{OF}:1|c",
         f"lance.wait.timed_out,{OF}:1|c",

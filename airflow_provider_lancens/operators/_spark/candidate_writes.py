@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.function_inputs import WHOLE, Reading
+from airflow_provider_lancens.spark.observed import Ended, tell
 
 if TYPE_CHECKING:
     from airflow_provider_lancens.spark.options import WriteRequest
@@ -64,6 +65,7 @@ class CandidateWrites:
             if write.earlier is not None:
                 return skipped_write(write, write.earlier), reading
             if write.change.stage and (staged := staged_before(write.lookup)) is not None:
+                tell(self.target.namespace, Ended(staged))
                 return staged, reading
         return None
 

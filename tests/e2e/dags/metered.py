@@ -1,8 +1,12 @@
-"""A deferred wait for a table in a folder, which a task writes to meanwhile, and a write that is skipped."""
+"""Waits for a table in a folder, a write and its repetition, maintenance that isn't due, and a deletion."""
 
 from airflow.sdk import DAG, get_current_context, task
 
-from airflow_provider_lancens.operators import LanceDeclareTableOperator
+from airflow_provider_lancens.operators import (
+    LanceDeclareTableOperator,
+    LanceDeleteOperator,
+    LanceMaintainOperator,
+)
 from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVersionSensor
 
 with DAG("metered", schedule=None, params={"lance_conn_id": ""}) as dag:
@@ -25,4 +29,6 @@ with DAG("metered", schedule=None, params={"lance_conn_id": ""}) as dag:
         task_id="late", min_version=9, poke_interval=0.2, timeout=1, soft_fail=True, **given
     )
     declare >> load.override(task_id="load")("monday") >> wait
-    wait >> load.override(task_id="load_again")("monday") >> late
+    delete = LanceDeleteOperator(task_id="delete", where="id = 1", **given)
+    maintain = LanceMaintainOperator(task_id="maintain", **given)
+    wait >> load.override(task_id="load_again")("monday") >> maintain >> delete >> late
