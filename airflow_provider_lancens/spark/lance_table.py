@@ -554,14 +554,19 @@ class Table:
             raise spec_errors.InvalidInputError("version: expected the version to restore, got None")
         if dry_run:
             return planned_restore(self.lake.source, self._table, version, key=identity.key)
-        return restore_version(
-            self.lake.source,
-            self._table,
-            version,
-            key=identity.key,
-            on_existing_key=identity.on_existing_key,
-            execution_id=identity.execution_id,
-        )
+
+        def commit(identity: WriteIdentity, _: Begin) -> RestoreResult:
+            return restore_version(
+                self.lake.source,
+                self._table,
+                version,
+                key=identity.key,
+                on_existing_key=identity.on_existing_key,
+                execution_id=identity.execution_id,
+            )
+
+        restored = self.lake.user.write(PendingWrite(self._table, identity, commit))
+        return cast("RestoreResult", restored)  # what `commit` has returned
 
     @_verb("publishing a version of", writes=True)
     def publish(self, staged: str | Mapping[str, Any] | WriteResult) -> WriteResult:

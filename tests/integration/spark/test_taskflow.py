@@ -107,6 +107,28 @@ def test_what_a_function_wrote_is_told_to_sensors_whatever_it_returns(
     assert versions_made(pushed[WRITES_XCOM]) == {TableId.parse(table): 1 for table in tables}
 
 
+def test_a_restore_is_made_once_by_all_tries_of_a_task(
+    own: Try, tables: list[str], pushed: dict[str, Any]
+) -> None:
+    def append(lake: LanceCatalog) -> None:
+        lake.table(tables[0]).append(lake.spark.range(2))
+
+    def undo(lake: LanceCatalog) -> tuple[str, int | None, str | None]:
+        result = lake.table(tables[0]).restore(1)
+        return result.outcome, result.version, result.key
+
+    for run_id in ("first", "wrong"):
+        own(append, run_id)
+    restored = own(undo, "undo")
+    told = versions_made(pushed[WRITES_XCOM])
+    own(append, "later")
+    again = own(undo, "undo")
+
+    assert (restored[:2], again[:2]) == (("done", 3), ("found", 3))
+    assert restored[2] == again[2] == f"dag/own/undo/{tables[0]}"
+    assert told == {TableId.parse(tables[0]): 3}
+
+
 def test_each_write_of_a_task_is_made_once_even_to_the_same_table(own: Try, tables: list[str]) -> None:
     def twice(lake: LanceCatalog) -> list[dict[str, Any]]:
         return [
