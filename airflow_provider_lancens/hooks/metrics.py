@@ -105,6 +105,8 @@ WRITTEN_BYTES = Metric("lance.bytes.written", "counter", "their size", _OF_OPERA
 REMOVED_FILES = Metric("lance.files.removed", "counter", "files that clean-ups removed", _OF_OPERATIONS)
 REMOVED_BYTES = Metric("lance.bytes.removed", "counter", "their size", _OF_OPERATIONS)
 
+DATA_AGE = Metric("lance.data.age", "gauge", "seconds since the newest data were committed", _OF_WAITS)
+
 COMMITS = Metric("lance.commit.made", "counter", "versions that were made", _OF_OPERATIONS)
 COMMIT_TIME = Metric("lance.commit.duration", "timer", "a commit, with the attempts before", _OF_OPERATIONS)
 CONFLICTS = Metric("lance.commit.conflicts", "counter", "attempts that another writer won", _OF_OPERATIONS)
@@ -210,7 +212,14 @@ def _observed(lance_conn_id: str, event: Event) -> None:
 
 
 def _count_result(result: Result, lance_conn_id: str) -> None:
-    of = {_CONNECTION: lance_conn_id, _TABLE: _tag_of(result.table), _OPERATION: result.operation}
+    from airflow_provider_lancens.spark.results import FreshnessResult
+
+    of = {_CONNECTION: lance_conn_id, _TABLE: _tag_of(result.table)}
+    if isinstance(result, FreshnessResult):
+        if result.age_seconds is not None:
+            send(DATA_AGE, result.age_seconds, **of)
+        return
+    of[_OPERATION] = result.operation
     send(OPERATIONS[result.outcome], 1, **of)
     send(OPERATION_TIME, result.seconds, **of)
     if result.outcome in ("done", "staged"):

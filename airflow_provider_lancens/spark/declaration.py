@@ -5,6 +5,7 @@ With a schema, a declaration also creates the table's first version, without row
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -14,6 +15,7 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.locations import normalize
 from airflow_provider_lancens.namespace.table_properties import BY_IMPLEMENTATION, LAYOUT, MANAGED_BY
+from airflow_provider_lancens.namespace.update_interval import EXPECTED_UPDATE
 from airflow_provider_lancens.spark.blobs import with_blobs
 from airflow_provider_lancens.spark.options import Create, WriteRequest
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
 
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+
+_log = logging.getLogger(__name__)
 
 
 class Declared(NamedTuple):
@@ -74,12 +78,26 @@ def declare(
         if not may_exist:
             raise
         created = False
+    if created and EXPECTED_UPDATE in given:
+        _warn_unless_stored(namespace, table)
     if not created or LAYOUT in given:
         found = _checked_location(namespace, table, location, given)
     if columns is not None:
         with resolved_table(namespace, table) as target:
             _create_columns(target, columns)
     return Declared(found, created)
+
+
+def _warn_unless_stored(namespace: LanceNamespace, table: TableId) -> None:
+    from lance_namespace import DescribeTableRequest
+
+    stored = namespace.describe_table(DescribeTableRequest(id=list(table.parts))).properties
+    if EXPECTED_UPDATE not in (stored or {}):
+        _log.warning(
+            "table %s: its catalog doesn't keep the property %s; pass max_age to check_freshness",
+            table,
+            EXPECTED_UPDATE,
+        )
 
 
 def register(

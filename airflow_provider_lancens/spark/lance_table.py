@@ -1331,6 +1331,7 @@ class Table:
             InvalidTableStateError: (19) the data are older, or there are none, and `if_late` is ``fail``.
         """
         from airflow_provider_lancens.spark.freshness import expected_age, freshness
+        from airflow_provider_lancens.spark.observed import Ended, tell
 
         check_choice("if_late", if_late, ("fail", "report"))
         with self._resolved() as target:
@@ -1342,6 +1343,7 @@ class Table:
                 )
             version = target.latest_version() if self._at is None else self._at
             found = freshness(self._table, target.open(version) if version else None, expected)
+            tell(target.namespace, Ended(found))
         if found.is_late and if_late == "fail":
             raise spec_errors.InvalidTableStateError(f"table {self.name}: {found.reason}")
         return found

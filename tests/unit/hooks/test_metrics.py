@@ -27,6 +27,7 @@ from airflow_provider_lancens.spark.results import (
     CompactionResult,
     ComputeResult,
     ExpireResult,
+    FreshnessResult,
     OrphansResult,
     WriteResult,
 )
@@ -60,6 +61,27 @@ def table(connect: Connect, tmp_path: Path) -> str:
 def write_result(**fields: Any) -> WriteResult:
     given = {"table": "db$t", "operation": "append", "outcome": "done", "version": 2, "previous_version": 1}
     return WriteResult(**{**given, "seconds": 0.5, **fields})
+
+
+def aged(seconds: float | None) -> FreshnessResult:
+    given: dict[str, Any] = {"operation": "check_freshness", "outcome": "unchanged", "seconds": 0.1}
+    of: dict[str, Any] = {"table": "db$t", "version": 2, "previous_version": 2, "updated_at": None}
+    return FreshnessResult(**given, **of, age_seconds=seconds, max_age_seconds=60.0, is_late=True)
+
+
+def test_the_age_of_data_is_a_gauge_and_no_operation(statsd: StatsdServer) -> None:
+    for seconds in (None, 60.5):
+        observer("lake")(Ended(aged(seconds)))
+
+    assert statsd.received() == ["lance.data.age,lance_conn_id=lake,table=db.t:60.5|g"]
+
+
+def test_a_check_of_the_age_by_a_hook_sends_it(statsd: StatsdServer, table: str) -> None:
+    LanceHook("lake").table(table).append(ROWS)
+    statsd.received()
+    LanceHook("lake").table(table).check_freshness(max_age="PT1H")
+
+    assert list(statsd.counted()) == ["lance.data.age,lance_conn_id=lake,table=db.t"]
 
 
 def test_a_write_counts_its_rows_files_and_bytes(statsd: StatsdServer) -> None:
@@ -118,6 +140,7 @@ def test_each_metric_is_sent_by_something_that_happens(statsd: StatsdServer) -> 
     told(Failed("db$t", "append"))
     told(Committed("db$t", "append", 0.1))
     told(AttemptLost("db$t", "append", is_conflict=True, is_repeated=True))
+    told(Ended(aged(60.5)))
     of: dict[str, Any] = {"table": "db$t", "version": 3, "previous_version": 3, "seconds": 1.0}
     told(Ended(ExpireResult(operation="expire_versions", outcome="done", files=4, bytes=70, **of)))
     for failed in (0, 1):

@@ -125,3 +125,13 @@ def test_a_table_without_data_is_late(lake: LanceCatalog) -> None:
 def test_invalid_arguments_are_refused(arguments: Any, message: str, orders: Table) -> None:
     with pytest.raises(InvalidInputError, match=message):
         orders.check_freshness(**arguments)
+
+
+def test_a_catalog_that_does_not_keep_the_expectation_is_warned_of(
+    lake: LanceCatalog, caplog: pytest.LogCaptureFixture
+) -> None:
+    lake.declare_table("orders", properties={"lancens.expected_update_interval": "PT6H"})
+
+    assert (
+        "table orders: its catalog doesn't keep the property lancens.expected_update_interval" in caplog.text
+    )
