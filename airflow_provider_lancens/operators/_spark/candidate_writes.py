@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Self
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.function_inputs import WHOLE, Reading
-from airflow_provider_lancens.spark.observed import Ended, tell
 
 if TYPE_CHECKING:
     from airflow_provider_lancens.spark.options import WriteRequest
@@ -59,6 +58,7 @@ class CandidateWrites:
 
     def made_before(self) -> tuple[WriteResult, Reading] | None:
         """Return the result of an earlier run that has made one of them, with what it read."""
+        from airflow_provider_lancens.spark.observed import Ended, tell
         from airflow_provider_lancens.spark.write.write_rows import skipped_write, staged_before
 
         for reading, write in self.begun.items():
