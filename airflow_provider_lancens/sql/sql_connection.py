@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import tempfile
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.sql.pinned_tables import QueriedTable
@@ -24,6 +26,7 @@ DEFAULT_MEMORY = "1GB"
 """How much memory DuckDB takes before it moves intermediate results to files."""
 _MEMORY = re.compile(r"[1-9]\d*(\.\d+)? ?[KMGT]i?B", re.IGNORECASE)
 _MOST_THREADS = 4
+_FETCHED = 1000
 _CATALOG_LEVELS = 3
 _NO_COLUMN = ("Referenced column", "does not have a column named", "Could not find key")
 """How DuckDB begins to say that a column doesn't exist."""
@@ -43,6 +46,7 @@ _TAKEN = ("information_schema", "memory", "pg_catalog", "system", "temp")
 """Names that DuckDB has itself, in which no database can be shown."""
 
 Parameters = Sequence[Any] | Mapping[str, Any] | None
+T = TypeVar("T")
 
 
 class SqlConnection:
@@ -150,6 +154,7 @@ class _RunningQuery:
         self._memory_limit = connection.memory_limit
         self._tables = connection.tables.last_read = list[QueriedTable]()
         self._ending = ExitStack()
+        self._rows: deque[tuple[Any, ...]] = deque()
         try:
             self._database = self._open()
             query = Query.parse(self._database, sql)
@@ -159,7 +164,7 @@ class _RunningQuery:
                     self._show(connection.tables, name, query.local_names)
                 for statement in _LOCKED:
                     self._do(statement)
-                self._database.execute(self._texts.pop(0), parameters)
+                self._run(partial(self._database.execute, self._texts.pop(0), parameters))
             self.description = self._database.description
         except BaseException:
             self.close()
@@ -168,9 +173,13 @@ class _RunningQuery:
     def fetchone(self) -> tuple[Any, ...] | None:
         """Return the next row, also of the next branch."""
         with self._errors():
-            while (row := self._database.fetchone()) is None and self._texts:
-                self._database.execute(self._texts.pop(0))
-            return row
+            while not self._rows:
+                self._rows.extend(self._run(partial(self._database.fetchmany, _FETCHED)))
+                if not self._rows and not self._texts:
+                    return None
+                if not self._rows:
+                    self._run(partial(self._database.execute, self._texts.pop(0)))
+        return self._rows.popleft()
 
     def close(self) -> None:
         """End it, and remove its files."""
@@ -182,17 +191,27 @@ class _RunningQuery:
             raise spec_errors.InvalidInputError(
                 f"memory_limit={self._memory_limit!r}: is no amount of memory, such as '500MB' or '2GB'"
             )
-        folder = tempfile.mkdtemp(prefix="lance-sql-")
-        self._ending.callback(shutil.rmtree, folder, ignore_errors=True)
+        folder = tempfile.TemporaryDirectory(prefix="lance-sql-", ignore_cleanup_errors=True)
+        self._ending.callback(folder.cleanup)
         settings = {
             **_ISOLATED,
             "memory_limit": self._memory_limit,
-            "temp_directory": folder,
+            "temp_directory": folder.name,
             "threads": str(min(_MOST_THREADS, os.cpu_count() or 1)),
         }
         database: DuckDBPyConnection = duckdb.connect(":memory:", config=settings)
         self._ending.callback(database.close)
+        self._worker = self._ending.enter_context(ThreadPoolExecutor(1, "lance-sql"))
         return database
+
+    def _run(self, part: Callable[[], T]) -> T:
+        """Run a part of the query in another thread, so that a signal, as of a timeout, ends it at once."""
+        running = self._worker.submit(part)
+        try:
+            return running.result()
+        finally:
+            if not running.done():
+                self._database.interrupt()
 
     def _do(self, statement: str) -> None:
         self._database.execute(statement).fetchall()  # DuckDB 2 runs no other one before

@@ -1,9 +1,11 @@
 """Queries on tables of a folder, by a connection of the DB-API."""
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -309,6 +311,27 @@ def test_its_files_are_removed(ask: Ask, tmp_path: Path, monkeypatch: pytest.Mon
         ask("SELECT count(*) FROM shop.nope")
 
     assert list(folder.iterdir()) == []
+
+
+class Overdue(BaseException):
+    """What Airflow raises when the time of a task is over, and when it is killed."""
+
+
+@pytest.mark.parametrize("sql", ["SELECT count(*) FROM {}", "SELECT * FROM {} WHERE a.i + b.i < -1"])
+def test_a_signal_ends_a_query_at_once(ask: Ask, sql: str) -> None:
+    def end(*_: object) -> None:
+        raise Overdue
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    began = time.monotonic()
+    try:
+        with pytest.raises(Overdue):
+            ask(sql.format("range(100000000) a(i), range(1000) b(i)"))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - began < 20
 
 
 def test_without_duckdb_the_extra_is_named(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
