@@ -4,6 +4,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from typing import Any, Self
 
 import pytest
@@ -72,9 +73,14 @@ def metrics_of_a_new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     if hasattr(home, "_factory"):  # Airflow 3.3
         monkeypatch.setattr(home, "_factory", None)
         monkeypatch.setattr(home, "_backend", None)
-    else:
+    elif hasattr(client, "initialize"):  # Airflow 3.2
         for name in ("factory", "instance"):
             monkeypatch.setattr(client, name, None)
+    else:
+        from airflow.metrics.statsd_logger import get_statsd_logger
+
+        monkeypatch.setattr(client, "factory", partial(get_statsd_logger, client))
+        monkeypatch.setattr(client, "instance", None)
     yield
     for cached in caches:
         cached.cache_clear()
