@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from airflow.configuration import conf
 
-from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, airflow_errors
 from airflow_provider_lancens.hooks.connection_form import (
     connection_types,
     field_name,
@@ -17,9 +17,12 @@ from airflow_provider_lancens.hooks.connection_form import (
     read_extra,
 )
 from airflow_provider_lancens.hooks.lance_hook import LanceHook, read_connection
+from airflow_provider_lancens.hooks.template_args import parse_namespace
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
+
+    from airflow_provider_lancens.namespace.hive.foreign_tables import ForeignTable
 
 _DEFAULT_PORT = 9083
 _SCHEME = "thrift"
@@ -66,6 +69,14 @@ class LanceHiveHook(LanceHook):
         from airflow_provider_lancens.hooks.metastore_of_spark import conf_for_hive_tables
 
         return conf_for_hive_tables(self.lance_conn_id, self.namespace_properties(), given)
+
+    def list_foreign_tables(self, database: str) -> Sequence[ForeignTable]:
+        """See `LanceHook.list_foreign_tables`."""
+        identifier = parse_namespace(database)
+        namespace: Any = self.get_conn()
+        with airflow_errors(f"listing the tables of {database!r} through connection {self.lance_conn_id!r}"):
+            found: Sequence[ForeignTable] = namespace.foreign_tables(identifier.parts)
+        return found
 
     def credential_properties(self) -> dict[str, str]:
         """Return ``client.user`` and ``client.password``, or a ``hive_metastore`` connection's Kerberos."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_lancens.identifiers import TableId
     from airflow_provider_lancens.namespace.base import MetastoreNamespace
+    from airflow_provider_lancens.namespace.hive.foreign_tables import ForeignTable
     from airflow_provider_lancens.namespace.table_status import TableStatus
     from airflow_provider_lancens.spark.catalog_user import CatalogUser
     from airflow_provider_lancens.spark.lance_catalog import LanceCatalog, TableRef
@@ -180,6 +181,25 @@ class LanceHook(BaseHook, ABC):
         raise AirflowFailException(
             f"connection {self.lance_conn_id!r}, hive_tables: the connection has type {self.conn_type}; only "
             "those to a Hive Metastore, lance_hive2 and lance_hive3, give Spark their Hive tables"
+        )
+
+    def list_foreign_tables(self, database: str) -> Sequence[ForeignTable]:
+        """Return the tables and views of a database of Hive that aren't Lance tables, sorted by name.
+
+        Args:
+            database: its identifier, ``database``; of a ``lance_hive3`` connection ``catalog.database``.
+
+        Returns:
+            Of each its ``name``, its ``format``, the columns that it is ``partitioned_by``, and the
+            ``obstacle`` why Spark can't read it with ``hive_tables=True``, or None.
+
+        Raises:
+            AirflowFailException: there is no such database, or the connection isn't to a Hive Metastore.
+            LanceRetryableError: the metastore is unavailable.
+        """
+        raise AirflowFailException(
+            f"connection {self.lance_conn_id!r}, listing the tables of {database!r} that aren't Lance's: the "
+            f"connection has type {self.conn_type}; allowed: lance_hive2, lance_hive3"
         )
 
     def storage_options(self) -> dict[str, str]:

@@ -1,9 +1,9 @@
 """Run DAGs of this Airflow home with `dag.test()`, and print the results of each DAG's tasks in a line.
 
 A separate process, since Airflow reads its home only when it is imported. Its arguments are, for each DAG,
-the file and the run's parameters; `--session` and a master start a Spark session that all later tasks use,
-rather than one each. Without arguments, each line of its input is a JSON list of a file, the run's parameters
-as text, and environment variables to set during the run.
+the file and the run's parameters; `--session` and Spark's configuration as JSON, or only a master, start a
+session that all later tasks use, rather than one each. Without arguments, each line of its input is a JSON
+list of a file, the run's parameters as text, and environment variables to set during the run.
 """
 
 import json
@@ -52,10 +52,11 @@ def serialize_dags() -> None:
         sync_bag_to_db(DagBag(bundle.path, bundle_path=bundle.path), bundle.name, bundle.version)
 
 
-def session_on(master: str) -> AbstractContextManager[Any]:
+def session_on(given: str) -> AbstractContextManager[Any]:
     from airflow_provider_lancens.spark.session import spark_session
 
-    return spark_session("examples", {"spark.master": master, "spark.sql.shuffle.partitions": "2"})
+    conf = json.loads(given) if given.startswith("{") else {"spark.master": given}
+    return spark_session("examples", {"spark.sql.shuffle.partitions": "2", **conf})
 
 
 def main(file: str, conf: str) -> None:

@@ -157,7 +157,7 @@ def _storage(kind: str, columns: Sequence[Any], folder: Path) -> Any:
 
 
 def _write(rows: pa.Table, folder: Path, kind: str) -> None:
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)  # an entry of the metastore makes it, too
     FORMATS[kind].write(rows, folder / "000000_0")
 
 

@@ -33,6 +33,7 @@ from airflow_provider_lancens.namespace.hive.cas_probe import HiveCasProbe
 from airflow_provider_lancens.namespace.hive.connection import Connection
 from airflow_provider_lancens.namespace.hive.converters import DEFAULT_CATALOG, DEFAULT_DATABASE, catalog_of
 from airflow_provider_lancens.namespace.hive.errors import ALTER_ERRORS, NAMESPACE_ERRORS, TABLE_ERRORS
+from airflow_provider_lancens.namespace.hive.foreign_tables import ForeignTable, foreign_table
 from airflow_provider_lancens.namespace.hive.pool import LostReplyError
 from airflow_provider_lancens.namespace.hive.settings import ClientSettings
 from airflow_provider_lancens.namespace.locations import DATABASE_SUFFIX, join, normalize
@@ -265,6 +266,13 @@ class HiveMetastore:
             )
             return self._list_lance_by_reading(namespace)
         return list(filter(is_addressable, self._names_or_not_found(namespace, names)))
+
+    def foreign_tables(self, namespace: NamespaceId) -> Sequence[ForeignTable]:
+        """Describe the tables and views of a database that aren't Lance tables, sorted by name."""
+        raws = self._batch_reader.read_raw(namespace, sorted(self.list_tables(namespace)))
+        return [
+            foreign_table(raw) for raw in raws if not table_properties.has_lance_type(raw.parameters or {})
+        ]
 
     def table_locations(self) -> Iterator[TableLocation]:
         """Iterate over the locations of all tables of the server, on 3.x and 4.x in all catalogs."""

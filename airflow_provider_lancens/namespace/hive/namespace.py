@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from airflow_provider_lancens.namespace.base import MetastoreNamespace
 from airflow_provider_lancens.namespace.config import StorageConfig
+from airflow_provider_lancens.namespace.hive.foreign_tables import ForeignTable
 from airflow_provider_lancens.namespace.hive.metastore import CatalogMetastore, HiveMetastore
 from airflow_provider_lancens.namespace.hive.settings import ClientSettings, hive_properties
+from airflow_provider_lancens.namespace.requests import database_id
 
 
-class Hive2Namespace(MetastoreNamespace):
+class HiveNamespace(MetastoreNamespace):
+    """Base class: what a Hive Metastore has besides Lance tables."""
+
+    def __init__(
+        self, metastore: HiveMetastore, storage: StorageConfig, properties: Mapping[str, str]
+    ) -> None:
+        super().__init__(metastore, storage, properties)
+        self._hive = metastore
+
+    def foreign_tables(self, database: Sequence[str]) -> Sequence[ForeignTable]:
+        """Return the tables and views of a database that aren't Lance tables, sorted by name.
+
+        Args:
+            database: its identifier.
+
+        Raises:
+            NamespaceNotFoundError: (1) there is no such database.
+            InvalidInputError: (13) the identifier is invalid.
+        """
+        return self._hive.foreign_tables(database_id(database, self._hive))
+
+
+class Hive2Namespace(HiveNamespace):
     """Lance tables in the databases of a Hive Metastore, as ``database$table``.
 
     On a 3.x or 4.x server these are the databases of the catalog ``hive``.
@@ -32,7 +57,7 @@ class Hive2Namespace(MetastoreNamespace):
         super().__init__(HiveMetastore(ClientSettings.parse(values)), StorageConfig.parse(values), properties)
 
 
-class Hive3Namespace(MetastoreNamespace):
+class Hive3Namespace(HiveNamespace):
     """Lance tables in a Hive Metastore with catalogs, as ``catalog$database$table``.
 
     A 2.x server has no catalogs, and is refused with code 0. Properties are `Hive2Namespace`'s.
