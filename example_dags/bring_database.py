@@ -40,7 +40,11 @@ def plan(ti: Any = None) -> list[str]:
 
 
 @task.lance_spark(
-    hive_tables=True, map_index_template="{{ name }}", retries=2, max_active_tis_per_dagrun=4, **LAKE
+    hive_tables=True,
+    map_index_template="{{ task.op_kwargs['name'] }}",
+    retries=2,
+    max_active_tis_per_dagrun=4,
+    **LAKE,
 )
 def bring(name: str, lake: Any = None) -> dict[str, Any]:
     """Bring a table; a key that names it alone, so that any later run finds what was written."""

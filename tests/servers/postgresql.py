@@ -28,7 +28,7 @@ def postgresql() -> Iterator[int]:
         subprocess.run(
             [
                 *_as_another_user(),
-                _program("initdb"),
+                program("initdb"),
                 "--auth=trust",
                 f"--username={USER}",
                 "--no-sync",
@@ -58,7 +58,7 @@ def metastore_settings(port: int, database: str) -> Mapping[str, str]:
 def create_database(port: int, database: str) -> None:
     """Create a database."""
     address = ["-h", "127.0.0.1", "-p", str(port), "-U", USER]
-    subprocess.run([_program("createdb"), *address, database], check=True)
+    subprocess.run([program("createdb"), *address, database], check=True)
 
 
 @contextmanager
@@ -77,7 +77,7 @@ def _running(data: Path) -> Iterator[int]:
         "log_min_messages=fatal",
     ]
     # It ends with the tests, even if they are killed: SIGINT is its fast shutdown.
-    command = ["setpriv", "--pdeathsig", "INT", *_as_another_user()[1:], _program("postgres"), "-D", data]
+    command = ["setpriv", "--pdeathsig", "INT", *_as_another_user()[1:], program("postgres"), "-D", data]
     with subprocess.Popen([*command, *options], stderr=subprocess.DEVNULL) as process:
         try:
             _wait_until_ready(process, port)
@@ -88,7 +88,7 @@ def _running(data: Path) -> Iterator[int]:
 
 def _wait_until_ready(process: subprocess.Popen[bytes], port: int) -> None:
     deadline = time.monotonic() + START_SECONDS
-    ask = [_program("pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port)]
+    ask = [program("pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port)]
     while subprocess.run(ask, check=False).returncode:
         if process.poll() is not None or time.monotonic() > deadline:
             raise RuntimeError(f"PostgreSQL did not come up on port {port}.")
@@ -106,7 +106,8 @@ def _hand_over(folder: Path) -> None:
         os.chown(folder, user.pw_uid, user.pw_gid)
 
 
-def _program(name: str) -> str:
+def program(name: str) -> str:
+    """Return the path of one of its programs."""
     # Debian keeps the server's programs out of PATH.
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
     for folder in reversed(folders):
