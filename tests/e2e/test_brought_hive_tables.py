@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_lancens.embedded import MetastoreServer
-from airflow_provider_lancens.namespace import Hive2Namespace
 from airflow_provider_lancens.spark.hive_tables import CATALOG, URIS
 from airflow_provider_lancens.spark.lance_catalog import connect
 from tests.e2e.dag_run import TREE, DagRun, dag_run, start_process
@@ -108,6 +107,5 @@ def test_a_database_that_is_killed_in_the_middle_is_continued(
     ):
         assert f"skipped: sales.{reason}" in second.log
     assert rows_of(server, *expected) == expected
-    with Hive2Namespace(uri=server.uri, root="/nowhere") as namespace:
-        described = [namespace.describe_table({"id": ["sales_lance", name]}) for name in expected]
-    assert {one.version for one in described} == {1}
+    with closing(connect("hive2", {"uri": server.uri, "root": "/nowhere"})) as lake:
+        assert {lake.table(f"sales_lance.{name}").version for name in expected} == {1}
