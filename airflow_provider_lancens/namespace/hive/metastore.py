@@ -269,10 +269,11 @@ class HiveMetastore:
 
     def foreign_tables(self, namespace: NamespaceId) -> Sequence[ForeignTable]:
         """Describe the tables and views of a database that aren't Lance tables, sorted by name."""
-        raws = self._batch_reader.read_raw(namespace, sorted(self.list_tables(namespace)))
-        return [
+        raws = self._batch_reader.read_raw(namespace, self.list_tables(namespace))
+        found = [
             foreign_table(raw) for raw in raws if not table_properties.has_lance_type(raw.parameters or {})
         ]
+        return sorted(found, key=lambda one: one.name)
 
     def table_locations(self) -> Iterator[TableLocation]:
         """Iterate over the locations of all tables of the server, on 3.x and 4.x in all catalogs."""
