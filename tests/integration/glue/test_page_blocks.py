@@ -1,0 +1,44 @@
+"""The code of pages on catalogs runs as it is written, on a double of Glue in place of each metastore."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import lance_namespace
+import lancedb
+import pyarrow as pa
+import pytest
+
+from tests.servers.glue_double import GlueDouble
+from tests.support.lakes import bucket_of, glue_lake
+from tests.support.page_code import run_blocks
+
+ROWS = pa.table({"id": [1, 2], "amount": [5.0, 7.5]})
+
+
+@pytest.fixture
+def namespace(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The namespace of a server of its own, which all functions that connect return."""
+    with GlueDouble() as glue:
+        lake = glue_lake(glue, bucket_of(glue, "lake"))
+        opened = lake.connect()
+        real = lancedb.connect_namespace
+        monkeypatch.setattr(lance_namespace, "connect", lambda *_: opened)
+        monkeypatch.setattr(
+            lancedb,
+            "connect_namespace",
+            lambda *_: real(lake.impl, {**lake.properties, "managed_by": "impl"}),
+        )
+        yield opened
+        opened.drop_namespace({"id": ["sales"], "behavior": "CASCADE", "mode": "SKIP"})
+
+
+def test_a_catalog_is_used_without_airflow(namespace: Any) -> None:
+    run_blocks("namespaces")
+    assert namespace.list_namespaces({"id": []}).namespaces == []
+
+
+def test_tables_are_written_in_glue(namespace: Any) -> None:
+    run_blocks("glue", orders=ROWS)
+    assert namespace.list_tables({"id": ["sales"]}).tables == ["orders"]
