@@ -85,14 +85,18 @@ class Committer:
         attempts = self.attempts or KeyAttempts(self.target, self.write)
         failure: Exception | None = None
         observed = ObservedCommit.begin(self.target, KeyedCommit(0, kind=change.kind).operation)
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS + 1):
             latest = self.target.open_latest(attempts.opened())
             found = attempts.find(latest, after=looked_up_to)
+            if found is not None and found.uuid == attempts.uuid:  # its reply was lost
+                return self._made(found, attempts, observed)
             if found is not None:
-                return self._committed(found) if found.uuid == attempts.uuid else self._found(found)
+                return self._found(found)
             newest = 0 if latest is None else latest.version
             if attempt:
                 self._check_retry(failure, newest, is_unchanged=newest == looked_up_to)
+            if attempt == _ATTEMPTS:
+                break
             looked_up_to, step = newest, change.apply_to(latest)
             counts = step.counts_with(self.counts)
             files = added_files(step.operation)
@@ -104,9 +108,7 @@ class Committer:
                 is_made = self._attempt(step, commit, fence, latest)
             announcement.result()  # raises if the commit was refused since it couldn't be announced
             if is_made:
-                attempts.conclude(commit)
-                observed.made()
-                return self._committed(commit)
+                return self._made(commit, attempts, observed)
             failure = fence.failure
             is_stale = isinstance(failure, StaleTableError)
             is_last = is_stale or attempt + 1 == _ATTEMPTS
@@ -148,7 +150,9 @@ class Committer:
         if is_unchanged:
             self.target.check_not_bypassed(newest)  # no new version, so why the conflict?
 
-    def _committed(self, commit: KeyedCommit) -> CommitOutcome:
+    def _made(self, commit: KeyedCommit, attempts: KeyAttempts, observed: ObservedCommit) -> CommitOutcome:
+        attempts.conclude(commit)
+        observed.made()
         if self.lease is not None:
             self.lease.unanswered.clear()  # a late one finds its version made
         return CommitOutcome(commit, "done")

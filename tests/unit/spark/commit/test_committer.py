@@ -13,8 +13,10 @@ from lance_namespace.errors import (
 )
 
 from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.spark.commit import committer
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
+from airflow_provider_lancens.spark.keys.key_search import list_records
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from airflow_provider_lancens.spark.table.storage_versions import StorageVersions
@@ -197,6 +199,32 @@ def test_an_unknown_result_is_verified_by_reading_back(
             commit(flaky, change, "february")
         assert rows(target) == [1, 2]
         assert commit(target, change, "february").made_here
+
+
+def test_a_commit_whose_reply_was_lost_is_confirmed(target: ResolvedTable) -> None:
+    flaky = ResolvedTable(target.id, target.dataset, LostResponse(target.dataset, creates=True))
+
+    made = commit(flaky, prepare(target, "append"), "january")
+
+    records, index = list_records(target.dataset.manifests, "january")
+    assert [(one.version, one.confirmed) for one in records] == [(made.commit.version, True)]
+    assert index.is_complete
+
+
+@pytest.mark.parametrize("creates", [True, False])
+def test_the_result_of_the_last_attempt_is_verified_too(
+    target: ResolvedTable, write: Write, monkeypatch: pytest.MonkeyPatch, creates: bool
+) -> None:
+    write("append", "january")
+    monkeypatch.setattr(committer, "_ATTEMPTS", 1)
+    flaky = ResolvedTable(target.id, target.dataset, LostResponse(target.dataset, creates))
+
+    if creates:
+        assert commit(flaky, prepare(target, "append"), "february").made_here
+    else:
+        with pytest.raises(ServiceUnavailableError):
+            commit(flaky, prepare(target, "append"), "february")
+    assert rows(target) == ([1, 1, 2, 2] if creates else [1, 2])
 
 
 class Interrupted:
