@@ -1,4 +1,4 @@
-"""Lines that pages show of tasks without Spark: `docs/environments.md` and `docs/other-engines.md`."""
+"""Lines that pages show of tasks without Spark."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_lancens.hooks import LanceHook
+from tests.support.page_code import run_blocks
 
 ORDERS = pa.table({"day": ["2026-10-31", "2026-11-01", "2026-11-01"], "amount": [5.0, 7.5, 2.0]})
 
@@ -60,3 +61,12 @@ def test_duckdb_reads_a_pinned_version() -> None:
     # [END duckdb]
     assert days.fetchall() == [("2026-11-01", 9.5)]
     assert orders.count_rows() == 3
+
+
+@pytest.mark.usefixtures("lake")
+def test_a_hook_is_used_in_a_task() -> None:
+    assert run_blocks("connections")["status"].location is None  # type: ignore[attr-defined]
+
+
+def test_an_asset_is_referred_to() -> None:
+    assert run_blocks("assets")["ORDERS"].uri == "lance://lake/shop/orders"  # type: ignore[attr-defined]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import lance
 import lance_namespace
 import lancedb
 import pyarrow as pa
@@ -42,3 +43,14 @@ def test_a_catalog_is_used_without_airflow(namespace: Any) -> None:
 def test_tables_are_written_in_glue(namespace: Any) -> None:
     run_blocks("glue", orders=ROWS)
     assert namespace.list_tables({"id": ["sales"]}).tables == ["orders"]
+
+
+def test_versions_are_decided_by_the_catalog(namespace: Any) -> None:
+    namespace.create_namespace({"id": ["sales"]})
+    declared = namespace.declare_table({"id": ["sales", "moved"]})
+    lance.write_dataset(ROWS, namespace_client=namespace, table_id=["sales", "moved"], mode="append")
+    at = {"s3://bucket/lake/orders.lance": declared.location}
+    known = {"namespace": namespace, "lance": lance, "lancedb": lancedb, "rows": ROWS}
+    run_blocks("managed-tables", at, **known)
+    assert namespace.describe_table({"id": ["sales", "refunds"]}).version == 1
+    assert namespace.describe_table({"id": ["sales", "orders"]}).location == declared.location

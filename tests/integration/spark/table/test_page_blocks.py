@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-import airflow_provider_lancens
+import airflow_provider_lancens.spark
 from airflow_provider_lancens import LanceCatalog, connect
+from tests.pyspark_versions import has_data_sources
 from tests.support.page_code import run_blocks
 
 if TYPE_CHECKING:
@@ -74,3 +77,26 @@ def test_bookmarks_are_listed(lake: LanceCatalog, capsys: pytest.CaptureFixture[
     orders.move_bookmark("billing", 1)
     run_blocks("changes", lake=lake)
     assert capsys.readouterr().out.startswith("billing 1 0")
+
+
+def test_files_are_loaded(spark: SparkSession, tmp_path: Path) -> None:
+    lake = connect("dir", {"root": str(tmp_path / "lake")}, spark=spark)
+    lake.create_namespace("nyc")
+    flights = lake.declare_table("nyc.flights")
+    columns = {"origin": ["JFK"] * 3, "dest": ["LAX"] * 3, "dep_delay": [1, None, 3], "month": [1, 1, 2]}
+    hours = pa.array([0, 1, 2], pa.timestamp("us", "UTC"))
+    pq.write_table(pa.table({**columns, "time_hour": hours}), tmp_path / "2013-01.parquet")
+    run_blocks("files", {"s3://landing/flights/2013-*.parquet": str(tmp_path / "2013-*.parquet")}, lake=lake)
+    assert (flights.count_rows(), flights.schema.names[-1]) == (1, "hour")
+
+
+@has_data_sources
+def test_the_data_source_writes_and_reads(
+    lake: LanceCatalog, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = airflow_provider_lancens.spark.NamespaceSpec("dir", {"root": str(tmp_path)})
+    monkeypatch.setattr(airflow_provider_lancens.spark, "NamespaceSpec", lambda *_: folder)
+    lake.declare_table("flights").append(rows_of(spark, 1))
+    read: Any = run_blocks("data-source", {"/lake": str(tmp_path)}, spark=spark, df=rows_of(spark, 4))
+    assert read["january"].count() == 60
+    assert lake.table("nyc.flights").count_rows() == 80
