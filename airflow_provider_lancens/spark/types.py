@@ -14,6 +14,7 @@ from pyspark.sql import types as spark
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.blobs import is_blob
+from airflow_provider_lancens.spark.table.column_fit import with_vectors
 
 _ATOMS: dict[str, pa.DataType] = {
     "BooleanType": pa.bool_(),
@@ -86,17 +87,6 @@ def arrow_schema(schema: spark.StructType, vectors: Mapping[str, int] | None = N
     return with_vectors(stored, vectors) if vectors else stored
 
 
-def with_vectors(schema: pa.Schema, vectors: Mapping[str, int]) -> pa.Schema:
-    """Return the schema with these array columns as fixed-size lists of the given dimension.
-
-    Raises:
-        InvalidInputError: (13) a column isn't an array of floating-point numbers.
-    """
-    types = dict(zip(schema.names, schema.types, strict=True))
-    as_vectors = {name: _vector(name, types.get(name), dimension) for name, dimension in vectors.items()}
-    return pa.schema([field.with_type(as_vectors.get(field.name, field.type)) for field in schema])
-
-
 def arrow_type(data_type: spark.DataType, path: str) -> pa.DataType:
     """Return the Arrow type that a Spark type is stored as.
 
@@ -157,17 +147,6 @@ def spark_type(arrow: pa.DataType, path: str) -> spark.DataType:
     raise spec_errors.InvalidInputError(
         f"column {path}: Spark has no type for Lance's {arrow}; leave it out with columns=[...]"
     )
-
-
-def _vector(name: str, arrow: pa.DataType | None, dimension: int) -> pa.DataType:
-    if arrow is not None and pa.types.is_fixed_size_list(arrow) and arrow.list_size == dimension:
-        return arrow  # files may have vectors
-    if arrow is None or not pa.types.is_list(arrow) or not pa.types.is_floating(arrow.value_type):
-        found = "there is no such column" if arrow is None else f"it is {arrow}"
-        raise spec_errors.InvalidInputError(
-            f"vector_columns[{name!r}]: expected an array of float or double; {found}"
-        )
-    return pa.list_(arrow.value_type, dimension)
 
 
 def _spark_field(field: pa.Field, parent: str = "") -> spark.StructField:

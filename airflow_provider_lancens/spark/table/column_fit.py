@@ -51,6 +51,28 @@ def _paths(fields: Iterable[Any], parent: Path = ()) -> Iterator[tuple[int, Path
         yield from _paths(one.children(), path)
 
 
+def with_vectors(schema: pa.Schema, vectors: Mapping[str, int]) -> pa.Schema:
+    """Return the schema with these array columns as fixed-size lists of the given dimension.
+
+    Raises:
+        InvalidInputError: (13) a column isn't an array of floating-point numbers.
+    """
+    types = dict(zip(schema.names, schema.types, strict=True))
+    as_vectors = {name: _vector(name, types.get(name), dimension) for name, dimension in vectors.items()}
+    return pa.schema([field.with_type(as_vectors.get(field.name, field.type)) for field in schema])
+
+
+def _vector(name: str, arrow: pa.DataType | None, dimension: int) -> pa.DataType:
+    if arrow is not None and pa.types.is_fixed_size_list(arrow) and arrow.list_size == dimension:
+        return arrow  # files may have vectors
+    if arrow is None or not pa.types.is_list(arrow) or not pa.types.is_floating(arrow.value_type):
+        found = "there is no such column" if arrow is None else f"it is {arrow}"
+        raise spec_errors.InvalidInputError(
+            f"vector_columns[{name!r}]: expected an array of float or double; {found}"
+        )
+    return pa.list_(arrow.value_type, dimension)
+
+
 _FORBIDDEN = {".": "a dot", "`": "a backtick", "\0": "a NUL character"}
 
 

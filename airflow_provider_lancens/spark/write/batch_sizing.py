@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import types as spark
-
-from airflow_provider_lancens.spark.types import arrow_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql import types as spark
 
 Run = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """A task: it takes the batches of one partition, and yields its results."""
@@ -127,6 +125,11 @@ def value_bytes(value: str, data_type: spark.DataType) -> list[int | str] | None
     Raises:
         InvalidInputError: (13) the type is one that Lance can't store.
     """
+    # Rows in memory are written without PySpark.
+    from pyspark.sql import types as spark
+
+    from airflow_provider_lancens.spark.types import arrow_type
+
     arrow = arrow_type(data_type, "")
     if pa.types.is_null(arrow):
         return [0]

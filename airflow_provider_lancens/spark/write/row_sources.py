@@ -1,6 +1,7 @@
 """The rows of one write: a DataFrame's, which executors write as fragments, or Arrow's in this process.
 
-How the fragments are committed under a key is in `write_rows`.
+How the fragments are committed under a key is in `write_rows`. Rows in memory are written
+without PySpark, which need not be installed then.
 """
 
 from __future__ import annotations
@@ -10,10 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias
 
 import pyarrow as pa
-from pyspark.sql.types import DateType, StructType
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.spark.table.column_fit import is_zoned_timestamp
+from airflow_provider_lancens.spark.table.column_fit import is_zoned_timestamp, with_vectors
 from airflow_provider_lancens.spark.table.row_casts import without_empty
 from airflow_provider_lancens.spark.table.row_hashes import (
     DIGESTED_COLUMNS,
@@ -21,7 +21,6 @@ from airflow_provider_lancens.spark.table.row_hashes import (
     combined_digest,
     digest_task,
 )
-from airflow_provider_lancens.spark.types import arrow_schema, with_vectors
 from airflow_provider_lancens.spark.write.batch_sizing import BATCH_BYTES, in_bounded_batches
 from airflow_provider_lancens.spark.write.files.projection import (
     inner_views,
@@ -34,6 +33,7 @@ from airflow_provider_lancens.spark.write.write_task import WRITTEN_COLUMNS, Wri
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
+    from pyspark.sql.types import StructType
 
 
 Written: TypeAlias = "Sequence[Row | Mapping[str, Any]]"
@@ -92,6 +92,8 @@ class FrameColumns:
         table: pa.Schema | None = None,  # noqa: ARG002 Spark's types don't depend on it
     ) -> pa.Schema:
         """See `Columns.schema`."""
+        from airflow_provider_lancens.spark.types import arrow_schema
+
         return arrow_schema(self.frame, vectors)
 
 
@@ -119,6 +121,10 @@ class FrameRows:
         table: pa.Schema | None = None,  # noqa: ARG002 Spark's types don't depend on it
     ) -> pa.Schema:
         """See `Columns.schema`."""
+        from pyspark.sql.types import StructType
+
+        from airflow_provider_lancens.spark.types import arrow_schema
+
         own = [one for one in self.frame.schema.fields if one.name not in OWN_COLUMNS]
         schema = arrow_schema(StructType(own), vectors)
         for field in self.kept or ():
@@ -140,6 +146,8 @@ class FrameRows:
 
     def _fitting(self, targets: Mapping[str, pa.Field]) -> DataFrame:
         """Return the rows with dates as timestamps, where the table has these."""
+        from pyspark.sql.types import DateType
+
         is_date = [isinstance(field.dataType, DateType) for field in self.frame.schema.fields]
         as_timestamps = _zoned(self.frame.columns, is_date, targets) if any(is_date) else []
         return _with_timestamps(self.frame, as_timestamps) if any(as_timestamps) else self.frame

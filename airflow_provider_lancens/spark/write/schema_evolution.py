@@ -23,8 +23,8 @@ from airflow_provider_lancens.spark.table.column_fit import (
     merge_plan,
     schema_mismatch,
     shown,
+    with_vectors,
 )
-from airflow_provider_lancens.spark.types import with_vectors
 
 if TYPE_CHECKING:
     from lance import LanceDataset

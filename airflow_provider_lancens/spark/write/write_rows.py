@@ -52,15 +52,8 @@ from airflow_provider_lancens.spark.write.schema_evolution import (
     with_merged_columns,
 )
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress
-from airflow_provider_lancens.spark.write.upsert_rows import (
-    by_names_of_the_table,
-    check_collations,
-    compared_rows,
-    frame_rows,
-    stored_columns,
-)
 from airflow_provider_lancens.spark.write.upsert_task import KeptColumns, decoded_keys
-from airflow_provider_lancens.spark.write.write_context import WriteContext
+from airflow_provider_lancens.spark.write.write_context import UpsertContext, WriteContext
 from airflow_provider_lancens.spark.write.write_task import WriteTask
 
 if TYPE_CHECKING:
@@ -381,19 +374,26 @@ def _warn_of_older_values(context: WriteContext) -> None:
 def _prepared(rows: Rows, context: WriteContext) -> tuple[Rows, WriteContext]:
     """Choose the rows of an upsert, and commit the columns that a write merges into the table's."""
     upsert = context.as_upsert()
-    if upsert is not None and isinstance(rows, FrameRows):
-        rows, upsert = by_names_of_the_table(rows, upsert)
-        check_collations(rows, upsert)
-        context = upsert
-    chosen = None
-    if upsert is not None and upsert.change.chooses_rows:
-        chosen = frame_rows(rows, upsert)
-    if context.change.schema_mode == "merge":
-        stored = rows if chosen is None or upsert is None else stored_columns(chosen, upsert)
-        context = with_merged_columns(context, stored)
+    if upsert is not None and (isinstance(rows, FrameRows) or upsert.change.chooses_rows):
+        return _compared(rows, upsert)
+    return rows, with_merged_columns(context, rows) if context.change.schema_mode == "merge" else context
+
+
+def _compared(rows: Rows, upsert: UpsertContext) -> tuple[Rows, WriteContext]:
+    # It needs PySpark, which rows in memory don't.
+    from airflow_provider_lancens.spark.write import upsert_rows
+
+    if isinstance(rows, FrameRows):
+        rows, upsert = upsert_rows.by_names_of_the_table(rows, upsert)
+        upsert_rows.check_collations(rows, upsert)
+    chosen = upsert_rows.frame_rows(rows, upsert) if upsert.change.chooses_rows else None
+    context: WriteContext = upsert
+    if upsert.change.schema_mode == "merge":
+        stored = rows if chosen is None else upsert_rows.stored_columns(chosen, upsert)
+        context = with_merged_columns(upsert, stored)
     merged = context.as_upsert()
     if chosen is not None and merged is not None:
-        rows = compared_rows(chosen, merged)
+        rows = upsert_rows.compared_rows(chosen, merged)
     return rows, context
 
 
