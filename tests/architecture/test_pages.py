@@ -42,6 +42,13 @@ def test_every_task_shown_in_a_page_is_part_of_a_tested_example(pages: dict[str,
     assert [name for name, text in pages.items() if "task_id=" in text] == []
 
 
+def test_the_python_of_every_page_is_run_by_a_test(pages: dict[str, str], root: Path) -> None:
+    showing = {name.removesuffix(".md") for name, text in pages.items() if "\n```python\n" in text}
+    tests = [file.read_text() for file in (root / "tests").rglob("test_*.py")]
+    run = {page for test in tests for page in re.findall(r'run_blocks\(\s*"([\w-]+)"', test)}
+    assert showing - run == {"test-your-dags"}  # whose DAG is the reader's
+
+
 def test_every_marked_part_of_an_example_is_quoted(pages: dict[str, str], root: Path) -> None:
     quoted = [quote for text in pages.values() for quote in QUOTE.findall(text)]
     used = {(Path(file).name, marker) for file, options in quoted for marker in MARKER.findall(options)}

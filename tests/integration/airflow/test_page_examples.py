@@ -70,3 +70,7 @@ def test_a_hook_is_used_in_a_task() -> None:
 
 def test_an_asset_is_referred_to() -> None:
     assert run_blocks("assets")["ORDERS"].uri == "lance://lake/shop/orders"  # type: ignore[attr-defined]
+
+
+def test_settings_of_executors_name_their_python() -> None:
+    assert "spark.pyspark.python" in run_blocks("executors")["spark_conf"]  # type: ignore[operator]

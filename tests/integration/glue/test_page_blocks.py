@@ -11,6 +11,7 @@ import lancedb
 import pyarrow as pa
 import pytest
 
+from airflow_provider_lancens import connect
 from tests.servers.glue_double import GlueDouble
 from tests.support.lakes import bucket_of, glue_lake
 from tests.support.page_code import run_blocks
@@ -54,3 +55,12 @@ def test_versions_are_decided_by_the_catalog(namespace: Any) -> None:
     run_blocks("managed-tables", at, **known)
     assert namespace.describe_table({"id": ["sales", "refunds"]}).version == 1
     assert namespace.describe_table({"id": ["sales", "orders"]}).location == declared.location
+
+
+def test_an_interval_is_declared_to_monitoring() -> None:
+    with GlueDouble() as glue:
+        lake = connect("glue", glue_lake(glue, bucket_of(glue, "monitored")).properties)
+        lake.create_namespace("sales")
+        run_blocks("monitoring", lake=lake)
+        assert "lancens.expected_update_interval" in lake.table("sales.orders").properties
+        lake.drop_namespace("sales", cascade=True)

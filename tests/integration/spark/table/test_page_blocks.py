@@ -100,3 +100,13 @@ def test_the_data_source_writes_and_reads(
     read: Any = run_blocks("data-source", {"/lake": str(tmp_path)}, spark=spark, df=rows_of(spark, 4))
     assert read["january"].count() == 60
     assert lake.table("nyc.flights").count_rows() == 80
+
+
+def test_a_column_is_computed(lake: LanceCatalog, spark: SparkSession) -> None:
+    lake.create_namespace("images")
+    digits = lake.declare_table("images.digits")
+    digits.append(spark.range(5).selectExpr("id", "array(float(id), 1F) AS pixels"))
+    model: dict[str, Any] = {}
+    exec("def load_model():\n    return 'pixels'\ndef embed(batch, name):\n    return batch[name]", model)
+    run_blocks("computed-columns", lake=lake, embed=model["embed"], load_model=model["load_model"])
+    assert digits.count_rows(filter="embedding IS NOT NULL") == 5
