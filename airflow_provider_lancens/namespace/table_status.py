@@ -34,7 +34,7 @@ class TableStatus:
 
 
 MISSING_SECONDS = 600.0
-"""How long a table may not exist until a wait for it is told to be suspicious."""
+"""Seconds after which a wait for a missing table logs a warning."""
 
 
 def missing_text(table: TableId) -> str:

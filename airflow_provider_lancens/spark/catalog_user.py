@@ -20,7 +20,7 @@ Begin: TypeAlias = "Callable[[ResolvedTable, WriteRequest], WriteContext]"
 
 
 def no_digest() -> None:
-    """Return the digest of rows of which nothing is known before they are written, and of a deletion."""
+    """Return None: the rows aren't known before they are written, or there are none, as of a deletion."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ class FunctionInputs:
         return [frozenset(names) for size in sizes for names in itertools.combinations(since, size)]
 
     def ranges(self, reading: Reading) -> list[str]:
-        """Return where the changes begin that a reading reads, as parts of a key."""
+        """Return the start of each range of changes that was read, as parts of a key."""
         changed = {(one.table, one.previous_version) for name, one in self.tables.items() if name in reading}
         return sorted(f"changes@{table}/{previous}" for table, previous in changed)
 

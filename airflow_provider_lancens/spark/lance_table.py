@@ -690,7 +690,8 @@ class Table:
             bookmark: a bookmark that names this version; if it is new, all rows are changes. Without both, it
                 is the `previous_version` of the result that the table was opened with.
             if_unavailable: what to do if the changes are unknown, or the bookmark expired: ``fail``, or
-                ``read_all``, which reads all rows of the version with the type ``snapshot``.
+                ``read_all``, which reads all rows of the version with the type ``snapshot``, unless the
+                version of an expired bookmark is still there, and the changes after it are known.
 
         Raises:
             TableVersionNotFoundError: (11) the table has no data yet, or there is no such version.

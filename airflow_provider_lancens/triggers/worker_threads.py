@@ -28,7 +28,7 @@ class DaemonThreads(Executor):
         self._lock = threading.Lock()
         self._threads = 0
         self._unfinished = 0
-        self._cancelled = threading.Event()
+        self._canceled = threading.Event()
         self._is_shut_down = False
 
     def submit(self, call: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
@@ -61,14 +61,14 @@ class DaemonThreads(Executor):
         with self._lock:
             self._is_shut_down = True
             if cancel_futures:
-                self._cancelled.set()
+                self._canceled.set()
             for _ in range(self._threads):
                 self._tasks.put(None)
 
     def _work(self) -> None:
         while task := self._tasks.get():
             future, call = task
-            if self._cancelled.is_set():
+            if self._canceled.is_set():
                 future.cancel()
             if future.set_running_or_notify_cancel():
                 try:

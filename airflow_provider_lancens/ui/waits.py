@@ -34,7 +34,7 @@ def list_waits(conn_ids: Collection[str], table: str, access: Access) -> dict[st
 
 
 def list_missing(hook: LanceHook, access: Access) -> dict[str, Any]:
-    """Return the tables that don't exist although tasks wait for them, such as misspelt ones.
+    """Return the tables that don't exist although tasks wait for them, such as misspelled ones.
 
     Args:
         hook: hook of the connection that they wait through.

@@ -50,7 +50,7 @@ class IngestSource(Protocol):
         """Return what is read, for OpenLineage."""
 
     def ranges(self, reading: Reading) -> Sequence[str]:
-        """Return where each of the changes begins that a reading reads."""
+        """Return the start of each range of changes that was read."""
 
     def derived_columns(self, rows: Any) -> Mapping[str, DerivedColumn]:
         """Return where the columns of rows that were written come from, as far as it is known."""

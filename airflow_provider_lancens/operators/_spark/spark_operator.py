@@ -158,7 +158,7 @@ class TaskKilled(BaseException):
 
 
 class CancellableSparkWork:
-    """Work on Spark that can be cancelled when its task is killed."""
+    """Work on Spark that can be canceled when its task is killed."""
 
     def __init__(self) -> None:
         self.abort: Callable[[], None] | None = None

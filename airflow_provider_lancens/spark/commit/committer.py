@@ -1,12 +1,13 @@
 """Commit a change exactly once under concurrent writers.
 
-Search the versions up to the latest one for the idempotency key, announce the next version in the key's
-records, then create exactly that version through a `SingleVersionCommit` (the fence). A driver that committed
-under the same key in between would have created the same version: of two live drivers of one execution, one
-finds the other's commit; of two executions, one is refused.
+Look for a commit under the key in the key's records, apply the change to the newest version, announce the
+next version in these records, then create exactly that version through a `SingleVersionCommit` (the fence). A
+driver that committed under the same key in between would have created the same version: of two live drivers
+of one execution, one finds the other's commit; of two executions, one is refused, unless its policy is to
+skip, or to write again.
 
-A commit whose reply was lost is looked for before the next attempt, by the UUID of its transaction: one that
-is there counts as made, otherwise its error is raised.
+A commit whose reply was lost is looked for before the next attempt and after the last one, by the UUID of its
+transaction: one that is there counts as made, otherwise its error is raised.
 """
 
 from __future__ import annotations

@@ -285,7 +285,7 @@ def read_lineage(
         is_keyed: tells whether a transaction was committed under a key.
         down_to: the version.
         at_most: the number of transactions to read; None doesn't limit it.
-        segments: the listed segments: one whose transaction was read has what is below it.
+        segments: the listed segments; reading ends at a version that has one, which lists the rest.
 
     Returns:
         The lineage, and the transactions that were read, by version.

@@ -1,7 +1,11 @@
-"""The attempts of one driver to commit under a key: each is announced before it and concluded after it.
+"""The attempts of one driver to commit under a key: each is announced before its version may be made.
+
+Once a commit is known to be made, its record is confirmed, and those of the other attempts are removed; the
+records of a driver that ended before are left to a rerun or a clean-up. A write without a key of its own has
+no records.
 
 Two drivers may commit under one key at once: of two live ones of one execution, one finds the other's commit;
-of two executions, one is refused.
+of two executions, one is refused, unless its policy is to skip, or to write again.
 """
 
 from __future__ import annotations
@@ -68,7 +72,9 @@ class KeyAttempts:
     @classmethod
     @contextmanager
     def started(cls, target: ResolvedTable, write: KeyedWrite, latest: LanceDataset | None) -> Iterator[Self]:
-        """Begin the attempts before the rows are written, to save round trips to the storage.
+        """Read what the attempts need while the rows are written, to save round trips to the storage.
+
+        Nothing is recorded until an attempt is announced.
 
         What the first attempt needs of the newest version is read while the rows are written, and the commit
         is concluded while the caller ends what it began within the block.

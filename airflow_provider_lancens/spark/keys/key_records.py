@@ -54,7 +54,7 @@ class KeyRecord:
     confirmed: bool = False
     """Whether it was found to be committed."""
     vouched: tuple[CommittedVersion, ...] = ()
-    """The versions of which a user has said that its rows are in them."""
+    """The versions that contain the attempt's rows, as a user has confirmed."""
 
     @property
     def path(self) -> str:
@@ -109,7 +109,7 @@ def confirm(files: TableFiles, record: KeyRecord) -> None:
 
 
 def unconfirm(files: TableFiles, record: KeyRecord) -> None:
-    """Remove the confirmation of an attempt of which isn't known any more whether it was committed."""
+    """Remove the confirmation of an attempt whose outcome is no longer known."""
     if files.stat(record.path) is None:
         files.put(record.path, b"")  # it was lost, and the attempt known by its confirmation
     files.remove(record.path + CONFIRMED)

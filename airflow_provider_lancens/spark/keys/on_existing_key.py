@@ -141,7 +141,7 @@ def look_up(target: ResolvedTable, identity: WriteIdentity, *, replaces_rows: bo
 
 
 def is_used(target: ResolvedTable, key: str) -> bool:
-    """Return whether a write under a key was ever begun, by one listing."""
+    """Return whether a commit under a key was ever announced, by one listing."""
     return bool(records_in(target.dataset.manifests.below(folder_of(digest(key)))))
 
 

@@ -75,7 +75,7 @@ class _Step:
     is_snapshot: bool
     fragments: Sequence[FragmentMetadata]
     uuid: str | None
-    """That of the transaction that made the version."""
+    """The UUID of the transaction that made the version."""
     transaction: Transaction | None = None
     """Of a version that isn't a snapshot."""
 

@@ -44,9 +44,9 @@ class VersionColumns:
         self._condition = condition
         self._first = self._last = opened.version
         self._columns = VersionSchema.of(opened)
-        """Those of `_first`, kept since a clean-up may remove that version."""
+        """The columns of `_first`, kept since a clean-up may remove that version."""
         self._changes: dict[int, SchemaChange] | None = {}
-        """Those after `_first`, up to `_last`, by version; None if one was cleaned up."""
+        """The changes of columns after `_first`, up to `_last`, by version; None if one was cleaned up."""
         self._found: dict[tuple[int, ...], Mapping[str, str]] = {}
 
     def add(self, after: int, last: int, changes: Sequence[SchemaChange] | None) -> None:

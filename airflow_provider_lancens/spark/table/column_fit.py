@@ -1,7 +1,4 @@
-"""Which columns of rows fit those of a table, and how others are merged. Pure functions of two schemas.
-
-Also which names a column can't have.
-"""
+"""Which columns of rows fit those of a table, how others are merged, and which names a column can't have."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class FrameRows:
     deletes: bool = False
     """Whether the rows say which of them are deletions, see `upsert_task`."""
     kept: pa.Schema | None = None
-    """The table's columns that rows that exist keep; the rows may lack them."""
+    """The table's columns whose values existing rows keep; the rows may lack them."""
     time_zone_known: ClassVar[bool] = True
     """The time zone is the session's, as for every such cast in Spark."""
 

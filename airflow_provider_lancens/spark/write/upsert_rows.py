@@ -263,7 +263,7 @@ def _compared(frame: DataFrame, context: UpsertContext, latest: LanceDataset) ->
 
 
 def _kept_columns(context: UpsertContext, latest: LanceDataset, updated: Sequence[str]) -> pa.Schema:
-    """Return the columns that rows that exist keep."""
+    """Return the columns whose values existing rows keep."""
     names, on = latest.schema.names, context.change.on
     _check_columns([*on, *updated], names, f"table {context.table}: update_columns: it has no column")
     kept = pa.schema([one for one in latest.schema if one.name not in updated and one.name not in on])

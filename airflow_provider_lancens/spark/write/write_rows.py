@@ -142,7 +142,7 @@ class WritePlan:
             target: the table.
             written: the results of the executors.
             lease: the lease of this write.
-            attempts: the attempts to commit, as this driver began them before the executors.
+            attempts: the attempts to commit, made before the executors write.
 
         Raises:
             InvalidInputError: (13) the rows of an upsert have null or duplicate keys.

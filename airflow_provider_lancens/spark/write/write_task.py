@@ -193,7 +193,7 @@ class WriteTask:
     deletes: pa.Schema | None = None
     """The key columns, if the rows say which of them are deletions."""
     kept: KeptColumns | None = None
-    """The columns that rows that exist keep."""
+    """The columns whose values existing rows keep."""
     digests: bool = False
     """Whether to digest the rows, see `row_hashes`."""
 

@@ -51,7 +51,7 @@ class FileRows:
     spark: SparkSession
     source: FileSource
     fingerprint: str | None = None
-    """That of the files as they must be when the write is planned; None allows any."""
+    """The fingerprint of the files as they must be when the write is planned; None allows any."""
     time_zone_known: ClassVar[bool] = True
     """The time zone is UTC, as for every other time in files."""
     match_case: ClassVar[bool] = True
