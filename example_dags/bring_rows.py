@@ -51,6 +51,7 @@ def table_of(spark: Any, name: str) -> Any:
     return (
         spark.read.format("jdbc")
         .option("url", f"jdbc:postgresql://{database.host}:{database.port or 5432}/{database.schema}")
+        .option("driver", "org.postgresql.Driver")
         .option("user", database.login)
         .option("password", database.password or "")
         .option("dbtable", name)
@@ -108,7 +109,7 @@ with DAG(
     bring_all = LanceOverwriteOperator(
         task_id="bring_all",
         table="shop.sales",
-        source={"format": "csv", "paths": folder, "casts": {"price": "double"}},
+        source={"format": "csv", "paths": folder, "schema": {"id": "int64", "price": "double"}},
         **LAKE,
     )
     # [END howto_bring_folders]
