@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -55,7 +54,7 @@ _HOOKS = {
 """The modules and hooks of the connection types; the provider's metadata names those for SQL operators."""
 
 
-class LanceHook(BaseHook, ABC):
+class LanceHook(BaseHook):
     """A Lance namespace from an Airflow connection, which is read and opened when first needed.
 
     ``LanceHook("lake")`` is the hook of the connection's type, for which the connection is read at once.
@@ -119,9 +118,11 @@ class LanceHook(BaseHook, ABC):
         """
         return read_connection(self.lance_conn_id)
 
-    @abstractmethod
+    # These three aren't declared abstract, or type checkers would refuse LanceHook("lake").
+
     async def aprepare(self) -> None:
         """Read, from an event loop, the other Airflow connections that this one needs."""
+        raise NotImplementedError
 
     @property
     def reference(self) -> str | None:
@@ -151,13 +152,13 @@ class LanceHook(BaseHook, ABC):
             own[_REQUIRE_ROOT] = "true"
         return {**self.endpoint_properties(), **self.credential_properties(), **own}
 
-    @abstractmethod
     def endpoint_properties(self) -> dict[str, str]:
         """Return the properties that identify the server, without secrets."""
+        raise NotImplementedError
 
-    @abstractmethod
     def credential_properties(self) -> dict[str, str]:
         """Return the properties with the connection's user and password, if it has them."""
+        raise NotImplementedError
 
     def s3_properties(self) -> dict[str, str]:
         """Return ``region`` and ``endpoint`` of the tables' S3 storage, if the connection specifies them."""

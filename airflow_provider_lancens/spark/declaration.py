@@ -80,12 +80,25 @@ def declare(
         created = False
     if created and EXPECTED_UPDATE in given:
         _warn_unless_stored(namespace, table)
-    if not created or LAYOUT in given:
+    if created and LAYOUT in given:
+        _check_layout_stored(namespace, table)
+    if not created:
         found = _checked_location(namespace, table, location, given)
     if columns is not None:
         with resolved_table(namespace, table) as target:
             _create_columns(target, columns)
     return Declared(found, created)
+
+
+def _check_layout_stored(namespace: LanceNamespace, table: TableId) -> None:
+    from lance_namespace import DescribeTableRequest
+
+    stored = namespace.describe_table(DescribeTableRequest(id=list(table.parts))).properties
+    if LAYOUT not in (stored or {}):
+        raise spec_errors.InvalidInputError(
+            f"table {table} is declared, but without its layout, since the catalog keeps no properties of "
+            "tables; leave out the layout, and give it to the first write: options of a write operator"
+        )
 
 
 def _warn_unless_stored(namespace: LanceNamespace, table: TableId) -> None:

@@ -197,3 +197,9 @@ def test_a_table_is_brought_over_in_steps_that_can_be_repeated(tmp_path: Path) -
             sales.append(rows_of(month), key=key)
         # [END bring_over]
     assert sales.count_rows() == 6
+
+
+def test_a_layout_in_a_catalog_that_keeps_none_is_refused_with_what_to_do(lake: LanceCatalog) -> None:
+    with pytest.raises(InvalidInputError, match="declared, but without its layout, since the catalog keeps"):
+        lake.declare_table("t", layout={"stable_row_ids": True})
+    assert lake.declare_table("t").name == "t"
