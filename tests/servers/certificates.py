@@ -44,6 +44,14 @@ class Signed:
         )
         return str(path)
 
+    def write_truststore(self, folder: Path, name: str) -> str:
+        """Write a PKCS #12 store of Java's that trusts the certificate, with `PASSWORD`; return its path."""
+        path = folder / f"{name}.p12"
+        trusted = pkcs12.PKCS12Certificate(self.certificate, name.encode())
+        encryption = serialization.BestAvailableEncryption(PASSWORD.encode())
+        path.write_bytes(pkcs12.serialize_java_truststore([trusted], encryption))
+        return str(path)
+
 
 def authority() -> Signed:
     return _sign("authority", [], None)
