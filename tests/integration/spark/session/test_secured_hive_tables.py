@@ -5,30 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.spark.session.test_hive_tables import EVENTS, FACTS, PLAIN, bring, rows
 from tests.pyspark_versions import has_hive_4_client
 from tests.servers.certificates import PASSWORD, authority, certificate
 from tests.servers.hadoop import site_xml
 from tests.servers.kerberos import REALM, SERVICE, Kdc, kdc, kerberos_metastore
-from tests.servers.maven import jars_of
 from tests.servers.standalone import standalone_metastore
+from tests.support.brought_tables import BROUGHT, bring, client_of_hive_4, rows
 
 Connect = Callable[..., str]
 
 METASTORE = "spark.hadoop.hive.metastore."
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(400), has_hive_4_client]
-
-
-@pytest.fixture(scope="module")
-def client() -> dict[str, str]:
-    """Spark's configuration for the client of Hive 4."""
-    jars = jars_of(Path(__file__).parents[3] / "servers" / "hive-4.0.1-client.xml")
-    return {
-        "spark.sql.hive.metastore.version": "4.0.1",
-        "spark.sql.hive.metastore.jars": "path",
-        "spark.sql.hive.metastore.jars.path": f"file://{jars}/*.jar",
-    }
 
 
 @pytest.fixture
@@ -41,9 +29,7 @@ def realm(tmp_path: Path) -> Iterator[Kdc]:
         yield running
 
 
-def test_tables_of_a_metastore_with_tls(
-    client: dict[str, str], connect: Connect, database: str, tmp_path: Path
-) -> None:
+def test_tables_of_a_metastore_with_tls(connect: Connect, database: str, tmp_path: Path) -> None:
     ours = authority()
     settings = {
         "metastore.use.SSL": "true",
@@ -62,13 +48,12 @@ def test_tables_of_a_metastore_with_tls(
             f"{METASTORE}truststore.type": "PKCS12",
         }
 
-        brought = rows(bring(database, tmp_path, **client, **store))
+        brought = rows(bring(database, tmp_path, **client_of_hive_4(), **store))
 
-    assert brought == {"facts": FACTS, "events": EVENTS, "plain": PLAIN}
+    assert brought == BROUGHT
 
 
 def test_tables_of_a_metastore_with_kerberos(
-    client: dict[str, str],
     realm: Kdc,
     connect: Connect,
     database: str,
@@ -93,6 +78,6 @@ def test_tables_of_a_metastore_with_kerberos(
             "spark.driver.extraJavaOptions": f"-Djava.security.krb5.conf={realm.configuration}",
         }
 
-        brought = rows(bring(database, tmp_path, **client, **login))
+        brought = rows(bring(database, tmp_path, **client_of_hive_4(), **login))
 
-    assert brought == {"facts": FACTS, "events": EVENTS, "plain": PLAIN}
+    assert brought == BROUGHT
