@@ -10,6 +10,8 @@ from zipfile import ZipFile
 
 ELSEWHERE = ("glue_assumed_role.py", "lake_in_a_folder.py")
 """Examples whose connections the quickstart hasn't: of AWS, and of a folder without a metastore."""
+PLUGINS = "plugins"
+"""The folder of an example's Airflow plugin, which has no DAGs."""
 
 
 def can_run_here(file_path: str, zip_file: ZipFile | None = None) -> bool:
@@ -21,6 +23,7 @@ def can_run_here(file_path: str, zip_file: ZipFile | None = None) -> bool:
     """
     from airflow.utils.file import might_contain_dag_via_default_heuristic
 
-    return Path(file_path).name not in ELSEWHERE and might_contain_dag_via_default_heuristic(
-        file_path, zip_file
-    )
+    file = Path(file_path)
+    if file.name in ELSEWHERE or file.parent.name == PLUGINS:
+        return False
+    return might_contain_dag_via_default_heuristic(file_path, zip_file)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.installed_packages import TREE, install_with_uv, run_command
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 PROGRAM = """
 import os, sys

@@ -26,7 +26,7 @@ def check(answers: list[dict[str, Any]], log: str, secret: str) -> None:
 @pytest.mark.parametrize(
     "submitted",
     [
-        pytest.param(False, id="in-the-task", marks=pytest.mark.slow),
+        pytest.param(False, id="in-the-task", marks=pytest.mark.thorough),
         pytest.param(True, id="by-spark-submit", marks=pytest.mark.long),
     ],
 )
