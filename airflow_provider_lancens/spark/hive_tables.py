@@ -78,12 +78,20 @@ def _parsed(uris: Iterable[str]) -> Iterable[Any]:
 
 
 def _messages(error: Exception) -> list[str]:
-    """Return the messages of an error of Spark's, and of its causes in the JVM."""
-    messages = [str(error)]
-    cause = getattr(error, "_origin", None)
-    while cause is not None:
-        messages.append(str(cause.getMessage()))
-        cause = cause.getCause()
+    """Return the messages of an error of Spark's, and of its causes in the JVM.
+
+    With another client of Hive, PySpark's own conversion of the JVM's error may fail; the error is then the
+    context of the one that is raised.
+    """
+    messages: list[str] = []
+    raised: BaseException | None = error
+    while raised is not None:
+        messages.append(str(raised))
+        cause = getattr(raised, "_origin", None) or getattr(raised, "java_exception", None)
+        while cause is not None:
+            messages.append(str(cause.getMessage()))
+            cause = cause.getCause()
+        raised = raised.__context__
     return messages
 
 
@@ -95,7 +103,8 @@ def _explained(messages: Sequence[str], metastore: str | None) -> spec_errors.La
             f"Hive 4 in spark_conf: {CLIENT_VERSION}=4.0.1, {_CLIENT}jars=path, and "
             f"{_CLIENT}jars.path=file:///…/*.jar with the jars of Hive's lib folder on the worker"
         )
-    told = next((message for message in messages if _NOT_CONNECTED in message), messages[0])
+    reasons = (_NOT_CONNECTED, *_NOT_AUTHENTICATED)
+    told = next((one for one in messages if any(reason in one for reason in reasons)), messages[0])
     lines = [line.strip() for line in told.splitlines() if line.strip() and not line.startswith("\tat ")]
     reason = redact(" ".join(lines))[:500]
     if any(text in message for text in _NOT_AUTHENTICATED for message in messages):

@@ -77,7 +77,6 @@ def check_rows_and_files(spec: NamespaceSpec, table: str) -> None:
     assert files_of(folder) == files_needed(folder)
 
 
-@pytest.mark.thorough
 def test_an_executor_is_lost_on_a_cluster(
     run: Run, spec: NamespaceSpec, tables: dict[str, str], cluster: str
 ) -> None:
