@@ -15,12 +15,12 @@ from airflow_provider_lancens.operators.maintenance import (
     LanceCompactTableOperator,
     LanceCreateIndexOperator,
 )
-from airflow_provider_lancens.spark import FileSource
+from airflow_provider_lancens.spark import FileSource, Table
 from tests.integration.spark.run_twice import run_twice
 
 
-def cheap(spark: SparkSession, orders: DataFrame) -> DataFrame:
-    return orders.where("price < 3")
+def cheap(spark: SparkSession, orders: Table) -> DataFrame:
+    return orders.read().where("price < 3")
 
 
 def ingest_files(files: dict[str, Any], **arguments: Any) -> LanceAppendOperator:
