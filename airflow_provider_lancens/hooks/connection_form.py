@@ -118,6 +118,11 @@ _STORAGE_PREFIX = "storage."
 _ROOT = "root"
 
 
+def is_extra_field(conn_type: str, name: str) -> bool:
+    """Return whether the extra of a connection of a type may have a field."""
+    return name in extra_fields(conn_type) or name.startswith(_STORAGE_PREFIX)
+
+
 def extra_properties(connection: Connection, conn_type: str, apart: Collection[str] = ()) -> dict[str, str]:
     """Return the properties in a connection's extra, without empty fields.
 
@@ -137,10 +142,9 @@ def extra_properties(connection: Connection, conn_type: str, apart: Collection[s
 
     given = {key: value for key, value in read_extra(connection).items() if key not in apart}
     extra = {key: value for key, value in given.items() if value not in (None, "")}
-    allowed = extra_fields(conn_type)
     for key, value in extra.items():
-        if key not in allowed and not key.startswith(_STORAGE_PREFIX):
-            known = ", ".join((*allowed, f"{_STORAGE_PREFIX}<Lance storage option>"))
+        if not is_extra_field(conn_type, key):
+            known = ", ".join((*extra_fields(conn_type), f"{_STORAGE_PREFIX}<Lance storage option>"))
             raise _refusal(connection, key, f"is unknown; allowed: {known}")
         if not isinstance(value, str | int | float):
             kind = type(value).__name__

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.sql.hooks.sql import DbApiHook
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, airflow_errors
-from airflow_provider_lancens.hooks.connection_form import extra_fields, hook_of_connection_type
+from airflow_provider_lancens.hooks.connection_form import hook_of_connection_type, is_extra_field
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.lance_catalog import TableRef
     from airflow_provider_lancens.sql.pinned_tables import PinnedTables
     from airflow_provider_lancens.sql.sql_connection import SqlConnection
-
-_STORAGE_PREFIX = "storage."
 
 
 class SourcedRows(list[Any]):
@@ -159,9 +157,8 @@ class LanceSqlHook(DbApiHook):
         return airflow_errors(f"a query through connection {self.lance_conn_id!r}")
 
     def _check_parameters(self) -> None:
-        known = extra_fields(self.lance.conn_type)
         for name in self._others:
-            if name not in known and not name.startswith(_STORAGE_PREFIX):
+            if not is_extra_field(self.lance.conn_type, name):
                 raise AirflowFailException(
                     f"hook_params: {name!r} is unknown; allowed: tables, memory_limit, schema, log_sql"
                 )

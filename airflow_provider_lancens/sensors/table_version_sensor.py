@@ -146,7 +146,7 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
             AirflowFailException: an argument is invalid, or polling can never succeed.
             AirflowSensorTimeout: it timed out; the message has the tables, what was waited for and found.
         """
-        with self._counted(self._first_poke(context)):
+        with self._counted(lambda: self._first_poke(context)):
             try:
                 return super().execute(context)
             except AirflowSensorTimeout as error:
@@ -209,7 +209,7 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
         """
         deadline = (next_kwargs or {}).get("deadline")
         began = datetime.fromisoformat(deadline) - timedelta(seconds=self.timeout) if deadline else None
-        with self._counted(began):
+        with self._counted(lambda: began):
             try:
                 return super().resume_execution(next_method, next_kwargs, context)
             except AirflowSensorTimeout as error:
@@ -220,21 +220,27 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
                 ) from None
 
     @contextmanager
-    def _counted(self, began: datetime | None) -> Iterator[None]:
+    def _counted(self, began: Callable[[], datetime | None]) -> Iterator[None]:
         """Count the block if it ends the wait, rather than defers or reschedules the task.
 
         Args:
-            began: when the wait began; None if the block begins it.
+            began: returns when the wait began, or None if the block begins it; called only if metrics are on,
+                since Airflow may have to be asked.
         """
-        began = began or pendulum.now("UTC")
+        from airflow_provider_lancens.hooks import metrics
+
+        if not metrics.is_on():
+            yield
+            return
+        first = began() or pendulum.now("UTC")
         try:
             yield
         except AirflowRescheduleException:
             raise
         except Exception as error:
-            self._count_wait("timed_out" if _is_timeout(error) else "failed", began)
+            self._count_wait("timed_out" if _is_timeout(error) else "failed", first)
             raise
-        self._count_wait("succeeded", began)
+        self._count_wait("succeeded", first)
 
     def _count_wait(self, outcome: WaitOutcome, began: datetime) -> None:
         from airflow_provider_lancens.hooks import metrics

@@ -78,10 +78,8 @@ def declare(
         if not may_exist:
             raise
         created = False
-    if created and EXPECTED_UPDATE in given:
-        _warn_unless_stored(namespace, table)
-    if created and LAYOUT in given:
-        _check_layout_stored(namespace, table)
+    if created and {EXPECTED_UPDATE, LAYOUT} & set(given):
+        _check_stored(namespace, table, given)
     if not created:
         found = _checked_location(namespace, table, location, given)
     if columns is not None:
@@ -90,26 +88,25 @@ def declare(
     return Declared(found, created)
 
 
-def _check_layout_stored(namespace: LanceNamespace, table: TableId) -> None:
+def _check_stored(namespace: LanceNamespace, table: TableId, given: Mapping[str, str]) -> None:
+    """Check that the catalog keeps the properties by which this package reads or writes the table.
+
+    Raises:
+        InvalidInputError: (13) it doesn't keep the layout; without the others, the table can be used.
+    """
     from lance_namespace import DescribeTableRequest
 
-    stored = namespace.describe_table(DescribeTableRequest(id=list(table.parts))).properties
-    if LAYOUT not in (stored or {}):
-        raise spec_errors.InvalidInputError(
-            f"table {table} is declared, but without its layout, since the catalog keeps no properties of "
-            "tables; leave out the layout, and give it to the first write: options of a write operator"
-        )
-
-
-def _warn_unless_stored(namespace: LanceNamespace, table: TableId) -> None:
-    from lance_namespace import DescribeTableRequest
-
-    stored = namespace.describe_table(DescribeTableRequest(id=list(table.parts))).properties
-    if EXPECTED_UPDATE not in (stored or {}):
+    stored = namespace.describe_table(DescribeTableRequest(id=list(table.parts))).properties or {}
+    if EXPECTED_UPDATE in given and EXPECTED_UPDATE not in stored:
         _log.warning(
             "table %s: its catalog doesn't keep the property %s; pass max_age to check_freshness",
             table,
             EXPECTED_UPDATE,
+        )
+    if LAYOUT in given and LAYOUT not in stored:
+        raise spec_errors.InvalidInputError(
+            f"table {table} is declared, but without its layout, since the catalog keeps no properties of "
+            "tables; leave out the layout, and give it to the first write: options of a write operator"
         )
 
 

@@ -527,8 +527,7 @@ class Table:
         """Make an older version the newest again, by a new commit; no Spark is needed.
 
         Args:
-            version: the version to restore, see `at`. Without it, that is the newest one that lacks no file,
-                and nothing is committed if that is already the newest version.
+            version: the version to restore, see `at`.
             dry_run: only return the commits that it would undo; nothing is written, and the key isn't looked
                 up.
             key: see `append`.

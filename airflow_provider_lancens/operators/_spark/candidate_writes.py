@@ -58,15 +58,11 @@ class CandidateWrites:
 
     def made_before(self) -> tuple[WriteResult, Reading] | None:
         """Return the result of an earlier run that has made one of them, with what it read."""
-        from airflow_provider_lancens.spark.observed import Ended, tell
-        from airflow_provider_lancens.spark.write.write_rows import skipped_write, staged_before
+        from airflow_provider_lancens.spark.write.write_rows import made_before
 
         for reading, write in self.begun.items():
-            if write.earlier is not None:
-                return skipped_write(write, write.earlier), reading
-            if write.change.stage and (staged := staged_before(write.lookup)) is not None:
-                tell(self.target.namespace, Ended(staged))
-                return staged, reading
+            if (result := made_before(write)) is not None:
+                return result, reading
         return None
 
     def of(self, reading: Reading) -> WriteContext:

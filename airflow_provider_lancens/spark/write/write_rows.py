@@ -324,12 +324,18 @@ def write_rows(rows: Rows, context: WriteContext) -> WriteResult:
         rows: the rows.
         context: how to write them, the table, and what it contains under the key.
     """
+    found = made_before(context)
+    return _write(rows, context) if found is None else found
+
+
+def made_before(context: WriteContext) -> WriteResult | None:
+    """Return the result of an earlier run that has made or staged the write; None if it is to be made."""
     if context.earlier is not None:
         return skipped_write(context, context.earlier)
     if context.change.stage and (staged := staged_before(context.lookup)) is not None:
         tell(context.target.namespace, Ended(staged))
         return staged
-    return _write(rows, context)
+    return None
 
 
 @observed()
