@@ -17,7 +17,7 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import NamespaceId, TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.batch_reads import OF_THE_SERVER, BatchRead
-from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, Metastore
+from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, Metastore, Namespace
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +70,8 @@ class CascadePlan:
     tables: tuple[PlannedTable, ...]
     namespaces: tuple[NamespaceId, ...]
     """Innermost first, the requested one last."""
+    stored: Namespace = field(repr=False, compare=False)
+    """The requested namespace as it was stored when the plan was made."""
 
     @property
     def target(self) -> NamespaceId:
@@ -110,11 +112,12 @@ class Cascade:
         Raises:
             NamespaceNotFoundError: (1) it doesn't exist.
         """
+        stored = self.metastore.get_namespace(namespace)
         namespaces = (*self._descendants(namespace), namespace)
         tables: list[PlannedTable] = []
         for database in namespaces:
             tables += sorted(self._tables_of(database, namespace), key=lambda table: table.id.name)
-        return CascadePlan(tuple(tables), namespaces)
+        return CascadePlan(tuple(tables), namespaces, stored)
 
     def execute(self, plan: CascadePlan, allowed: ForeignTables) -> None:
         """Drop the plan's tables, then its namespaces, without deleting files, and nothing else.

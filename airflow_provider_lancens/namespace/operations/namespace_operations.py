@@ -100,7 +100,6 @@ class NamespaceOperations:
         Raises:
             NamespaceNotFoundError: (1) it doesn't exist.
         """
-        self.metastore.get_namespace(namespace)
         return Cascade(self.metastore).plan(namespace)
 
     def drop_planned(self, plan: CascadePlan, foreign: ForeignTables) -> dict[str, str]:
@@ -111,7 +110,7 @@ class NamespaceOperations:
             foreign: the tables that aren't Lance but may be dropped.
 
         Returns:
-            The namespace's former properties.
+            The namespace's properties when the plan was made.
 
         Raises:
             NamespaceNotFoundError: (1) the namespace doesn't exist any more.
@@ -119,9 +118,8 @@ class NamespaceOperations:
             ConcurrentModificationError: (14) a table is being written to; nothing was dropped.
         """
         self.metastore.check_droppable(plan.target)
-        stored = self.metastore.get_namespace(plan.target)
         Cascade(self.metastore, self.check_tables).execute(plan, foreign)
-        return namespace_properties.to_properties(stored)
+        return namespace_properties.to_properties(plan.stored)
 
     def drop(
         self, namespace: NamespaceId, mode: str, behavior: str, foreign: ForeignTables
