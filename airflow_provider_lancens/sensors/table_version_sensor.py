@@ -199,6 +199,9 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
             raise self._timed_out(limited, event["message"])
         if event["status"] != "success":
             raise AirflowFailException(event["message"])
+        # The event is as old as the wait for a worker, and of one table. Since then, the table may have been
+        # dropped, declared again or restored, so that its version is gone or no longer meets the bounds; the
+        # result has the newest version, of every table; and whether data changed is read from that version.
         return self._poll_once(context, ends, limited)
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:

@@ -185,6 +185,18 @@ def test_the_execution_timeout_holds_while_the_task_is_deferred() -> None:
         waiting.execute_complete({}, timed_out, SOON)
 
 
+@pytest.mark.parametrize(
+    "now", [TableStatus(TableId.parse("sales$orders")), TableStatus(TableId.parse("sales$orders"), "/new", 1)]
+)
+def test_a_table_that_was_dropped_since_the_trigger_fired_is_waited_for(now: TableStatus) -> None:
+    waiting = sensor(min_version=5)
+    polled_by(waiting, lambda _: now)
+    fired = {"status": "success", "table": "sales$orders", "version": 5, "location": "/lake"}
+
+    with pytest.raises(TaskDeferred):
+        waiting.execute_complete({}, fired, SOON)
+
+
 def test_template_fields_are_those_documented() -> None:
     fields = {"table", "after_version", "min_version", "index", "lance_conn_id"}
     assert set(LanceTableVersionSensor.template_fields) == fields
