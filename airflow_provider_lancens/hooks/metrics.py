@@ -50,6 +50,14 @@ class Metric:
 METRICS: dict[str, Metric] = {}
 """All metrics, by name."""
 
+
+def _by_outcome(prefix: str, tags: tuple[str, ...], descriptions: dict[str, str]) -> dict[str, Metric]:
+    return {
+        outcome: Metric(f"{prefix}.{outcome}", "counter", description, tags)
+        for outcome, description in descriptions.items()
+    }
+
+
 _OF_POLLS = (_CONNECTION,)
 _OF_WAITS = (_TABLE, _CONNECTION)
 _OF_OPERATIONS = (_TABLE, _OPERATION, _CONNECTION)
@@ -69,28 +77,30 @@ LISTING_TIME = Metric(
 )
 FAILED_LISTINGS = Metric("lance.listing.failed", "counter", "listings that failed", _OF_WAITS)
 
-WAITS = {
-    outcome: Metric(f"lance.wait.{outcome}", "counter", description, _OF_WAITS)
-    for outcome, description in (
-        ("succeeded", "waits of sensors that found a version"),
-        ("timed_out", "waits that ended by `timeout` or `execution_timeout`"),
-        ("failed", "waits that failed"),
-    )
-}
+WAITS = _by_outcome(
+    "lance.wait",
+    _OF_WAITS,
+    {
+        "succeeded": "waits of sensors that found a version",
+        "timed_out": "waits that ended by `timeout` or `execution_timeout`",
+        "failed": "waits that failed",
+    },
+)
 WAIT_TIME = Metric("lance.wait.duration", "timer", "a wait, from its first poke", _OF_WAITS)
 
-OPERATIONS = {
-    outcome: Metric(f"lance.operation.{outcome}", "counter", description, _OF_OPERATIONS)
-    for outcome, description in (
-        ("done", "operations that changed the table"),
-        ("staged", "writes that were staged"),
-        ("found", "operations that an earlier try of the task had done"),
-        ("skipped", "writes that were skipped, since another execution wrote under the key"),
-        ("unchanged", "operations for which there was nothing to do"),
-        ("planned", "dry runs"),
-        ("failed", "operations that raised an error"),
-    )
-}
+OPERATIONS = _by_outcome(
+    "lance.operation",
+    _OF_OPERATIONS,
+    {
+        "done": "operations that changed the table",
+        "staged": "writes that were staged",
+        "found": "operations that an earlier try of the task had done",
+        "skipped": "writes that were skipped, since another execution wrote under the key",
+        "unchanged": "operations for which there was nothing to do",
+        "planned": "dry runs",
+        "failed": "operations that raised an error",
+    },
+)
 OPERATION_TIME = Metric(
     "lance.operation.duration",
     "timer",

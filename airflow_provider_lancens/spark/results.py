@@ -355,6 +355,11 @@ class FreshnessResult(Result):
     """Whether they are older, or there are none."""
 
 
+def changes_nothing(outcome: Outcome) -> bool:
+    """Return whether a call with this outcome made no version, so that its result has the newest one."""
+    return outcome in ("unchanged", "planned")
+
+
 def elapsed(started: float) -> float:
     """Return the seconds since a call began, by the monotonic clock, as results have them."""
     return round(time.monotonic() - started, 3)

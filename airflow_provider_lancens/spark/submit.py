@@ -28,6 +28,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from airflow_provider_lancens.redaction import redact
+from airflow_provider_lancens.spark.function_inputs import WHOLE
 from airflow_provider_lancens.spark.options import WriteRequest
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.session import shows_secret, with_redaction
@@ -125,7 +126,7 @@ class Job:
             return replace(self.request, identity=identity)
 
         others = {frozenset(names): keyed(*identity) for names, *identity in self.readings}
-        return {frozenset(): self.request, **others}
+        return {WHOLE: self.request, **others}
 
 
 def name_of(source: Callable[..., Any]) -> str:

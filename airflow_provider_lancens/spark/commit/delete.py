@@ -12,10 +12,17 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
 from airflow_provider_lancens.spark.commit.table_change import CommitStep, RowDeletions, TableChange
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
-from airflow_provider_lancens.spark.keys import DELETION, Counts, KeyAttempts, KeyLookup, look_up
+from airflow_provider_lancens.spark.keys import (
+    DELETION,
+    Counts,
+    KeyAttempts,
+    KeyedCommit,
+    KeyLookup,
+    look_up,
+)
 from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteIdentity
-from airflow_provider_lancens.spark.results import WriteResult, elapsed
+from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.opened_version import open_version, parse_filter
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 
@@ -87,17 +94,8 @@ def planned_deletion(
         version = newest.version
     rows = sum(counts)
     _log.info("table %s: %d rows of version %d would be deleted", target.id, rows, version)
-    return WriteResult(
-        table=str(target.id),
-        operation="delete",
-        outcome="planned",
-        version=version,
-        previous_version=version,
-        deleted=rows,
-        files=sum(1 for count in counts if count),
-        key=key,
-        seconds=elapsed(started),
-    )
+    counted = Counts(files=sum(1 for count in counts if count), deleted=rows)
+    return KeyedCommit(version, counts=counted, kind=DELETION).result(target.id, started, "planned", key=key)
 
 
 def _delete(lookup: KeyLookup, where: str) -> CommitOutcome:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from airflow_provider_lancens.namespace.storage.json_records import whole_number
 from airflow_provider_lancens.spark.keys.commit_lineage import LINEAGE, Lineage
-from airflow_provider_lancens.spark.results import Outcome, WriteResult, elapsed
+from airflow_provider_lancens.spark.results import Outcome, WriteResult, changes_nothing, elapsed
 
 if TYPE_CHECKING:
     from lance import Transaction
@@ -152,7 +152,7 @@ class KeyedCommit:
             operation=self.operation,
             outcome=outcome,
             version=self.version,
-            previous_version=self.version if outcome == "unchanged" else self.version - 1 or None,
+            previous_version=self.version if changes_nothing(outcome) else self.version - 1 or None,
             inserted=self.counts.inserted,
             updated=self.counts.updated or 0,
             deleted=self.counts.deleted or 0,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens.identifiers import TableId
@@ -23,7 +23,7 @@ from airflow_provider_lancens.spark.maintenance.table_state import (
     table_state,
 )
 from airflow_provider_lancens.spark.observed import observed
-from airflow_provider_lancens.spark.results import CompactionResult, elapsed
+from airflow_provider_lancens.spark.results import CompactionResult, Outcome, elapsed
 from airflow_provider_lancens.spark.storage_failures import storage_failures
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
 
 _COMPACT, _NOTHING = "compact", "nothing to compact"
+_CHANGED = ("fragments_removed", "fragments_added", "files_removed", "files_added")
+"""Counts that Lance and a result call by the same names."""
 _log = logging.getLogger(__name__)
 
 
@@ -64,7 +66,16 @@ def compact_table(
     with maintained(namespace, table) as opened:
         plan = plan_compaction(opened.dataset, options)
         metrics = _compact(spark, opened, plan) if plan.tasks else None
-        result = _result(opened, metrics, plan.num_tasks(), started, reason)
+        result = _result(
+            str(opened.target.id),
+            opened.version,
+            "done" if metrics else "unchanged",
+            reason if metrics else _NOTHING,
+            version=opened.dataset.version,
+            changed={name: getattr(metrics, name) for name in _CHANGED} if metrics else {},
+            tasks=plan.num_tasks(),
+            seconds=elapsed(started),
+        )
     _log.info("%s", _sentence(result))
     return result
 
@@ -82,17 +93,19 @@ def planned_compaction(
         if thresholds is not None and thresholds.limit_compaction:
             decision = state.decide_compaction(options, thresholds)
             if not decision.is_due:
-                return replace(not_compacted(state, decision.reason), outcome="planned")
+                return _result(state.table, state.version, "planned", decision.reason)
         plan = plan_compaction(state.dataset, options)
         tasks: Sequence[CompactionTask] = plan.tasks
     fragments = sum(len(task.fragments) for task in tasks)
     found = f"{counted(fragments, 'fragment')} would be rewritten by {counted(len(tasks), 'task')}"
-    result = not_compacted(state, found if tasks else _NOTHING)
-    _log.info("table %s: %s", result.table, result.reason)
-    return replace(
-        result,
-        outcome="planned",
-        fragments_removed=fragments,
+    reason = found if tasks else _NOTHING
+    _log.info("table %s: %s", state.table, reason)
+    return _result(
+        state.table,
+        state.version,
+        "planned",
+        reason,
+        changed={"fragments_removed": fragments},
         tasks=len(tasks),
         seconds=elapsed(started),
     )
@@ -100,15 +113,7 @@ def planned_compaction(
 
 def not_compacted(state: TableState, reason: str) -> CompactionResult:
     """Return the result where a compaction isn't due."""
-    return CompactionResult(
-        table=state.table,
-        operation=_COMPACT,
-        outcome="unchanged",
-        version=state.version,
-        previous_version=state.version,
-        seconds=0.0,
-        reason=reason,
-    )
+    return _result(state.table, state.version, "unchanged", reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,21 +145,27 @@ def _commit(opened: MaintainedTable, rewritten: list[RewriteResult]) -> Compacti
 
 
 def _result(
-    opened: MaintainedTable, metrics: CompactionMetrics | None, tasks: int, started: float, reason: str
+    table: str,
+    base: int,
+    outcome: Outcome,
+    reason: str,
+    *,
+    version: int | None = None,
+    changed: Mapping[str, int] | None = None,
+    tasks: int = 0,
+    seconds: float = 0.0,
 ) -> CompactionResult:
+    """Return the result of a compaction of version `base`, which made `version`, by default none."""
     return CompactionResult(
-        table=str(opened.target.id),
+        table=table,
         operation=_COMPACT,
-        outcome="done" if metrics else "unchanged",
-        version=opened.dataset.version,
-        previous_version=opened.version,
-        fragments_removed=metrics.fragments_removed if metrics else 0,
-        fragments_added=metrics.fragments_added if metrics else 0,
-        files_removed=metrics.files_removed if metrics else 0,
-        files_added=metrics.files_added if metrics else 0,
+        outcome=outcome,
+        version=base if version is None else version,
+        previous_version=base,
+        **(changed or {}),
         tasks=tasks,
-        seconds=elapsed(started),
-        reason=reason if metrics else _NOTHING,
+        seconds=seconds,
+        reason=reason,
     )
 
 

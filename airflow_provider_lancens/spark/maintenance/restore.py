@@ -29,7 +29,14 @@ from airflow_provider_lancens.spark.keys import (
 )
 from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteIdentity
-from airflow_provider_lancens.spark.results import CheckResult, Outcome, RestoreResult, UndoneCommit, elapsed
+from airflow_provider_lancens.spark.results import (
+    CheckResult,
+    Outcome,
+    RestoreResult,
+    UndoneCommit,
+    changes_nothing,
+    elapsed,
+)
 from airflow_provider_lancens.spark.table.history import data_changed, read_transaction, restored_version
 from airflow_provider_lancens.spark.table.opened_version import open_version
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
@@ -183,17 +190,7 @@ def planned_restore(
     _log.info(
         "table %s: version %d would be restored, and %d commits undone", target.id, restored, len(undone)
     )
-    return RestoreResult(
-        table=str(target.id),
-        operation="restore",
-        outcome="planned",
-        version=latest.version,
-        previous_version=latest.version,
-        key=key,
-        restored_version=restored,
-        undone=undone,
-        seconds=elapsed(started),
-    )
+    return _result(target.id, started, key, "planned", latest.version, restored, undone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +228,8 @@ def _restored(lookup: KeyLookup, wanted: WantedVersion) -> RestoreResult:
     if made.made_here:
         restored = target.open(made.commit.version)
         target.update_catalog_columns(restored.schema)
-    return _result(lookup, made.commit, made.outcome, version, undone)
+    key = lookup.identity.key
+    return _result(target.id, lookup.started, key, made.outcome, made.commit.version, version, undone)
 
 
 def _check_repetition(lookup: KeyLookup, latest: LanceDataset) -> None:
@@ -280,27 +278,30 @@ def _commit(lookup: KeyLookup, latest: LanceDataset, version: int) -> CommitOutc
 def _earlier_result(lookup: KeyLookup, earlier: KeyedCommit) -> RestoreResult:
     transaction = None if lookup.latest is None else read_transaction(lookup.latest, earlier.version)
     version = None if transaction is None else restored_version(transaction)
-    outcome = lookup.found_outcome(earlier)
-    return replace(_result(lookup, earlier, outcome, version, ()), newest_version=lookup.version)
+    outcome, key = lookup.found_outcome(earlier), lookup.identity.key
+    found = _result(lookup.target.id, lookup.started, key, outcome, earlier.version, version)
+    return replace(found, newest_version=lookup.version)
 
 
 def _result(
-    lookup: KeyLookup,
-    commit: KeyedCommit,
+    table: TableId,
+    started: float,
+    key: str | None,
     outcome: Outcome,
+    version: int,
     restored: int | None,
-    undone: tuple[UndoneCommit, ...],
+    undone: tuple[UndoneCommit, ...] = (),
 ) -> RestoreResult:
     return RestoreResult(
-        table=str(lookup.target.id),
+        table=str(table),
         operation="restore",
         outcome=outcome,
-        version=commit.version,
-        previous_version=commit.version - (0 if outcome == "unchanged" else 1),
-        key=lookup.identity.key,
+        version=version,
+        previous_version=version - (0 if changes_nothing(outcome) else 1),
+        key=key,
         restored_version=restored,
         undone=undone,
-        seconds=elapsed(lookup.started),
+        seconds=elapsed(started),
     )
 
 
